@@ -21,7 +21,8 @@ const (
 	maxText  = 1024
 )
 
-// ObjectPlans contains the last plans of one object.
+// ObjectPlans contains the last plans of one object, as the diagnostics endpoint returns them. The JSON names must
+// stay, because `slipway explain` may be of another version.
 type ObjectPlans struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -51,8 +52,9 @@ type object struct {
 	client.ObjectKey
 }
 
-// PlanStore holds the last plan of each controller for each object. Records are bounded in size, and deleted with their
-// objects. The zero value is empty and ready to use.
+// PlanStore holds the last plan of each controller for each object. Package reconciler stores one after each
+// reconciliation, and [PlanHandler] reads them. Records are bounded in size, and deleted with their objects. The zero
+// value is empty and ready to use.
 type PlanStore struct {
 	// Now returns the current time. It defaults to time.Now.
 	Now func() time.Time

@@ -25,7 +25,9 @@ type GoProgram struct {
 	Stamp []string
 }
 
-// GoToolchain is the Go toolchain of the machine.
+// GoToolchain is the Go toolchain of the machine, with which builds of node images and of control plane programs
+// (package versions) download modules and compile. Only this package runs Go commands, which a test checks;
+// [BuildCache.goCommand] has the reason.
 type GoToolchain struct {
 	Version string
 	Store   BuildCache

@@ -7,7 +7,8 @@ import (
 	"github.com/slipwayhq/slipway/config/classes"
 )
 
-// Versions of components that are not part of Kubernetes.
+// Versions of components that are not part of Kubernetes, chosen by Slipway. A change requires the checksums of the new
+// modules in known.sum.
 const (
 	// flannelVersion is the version of the network add-on's program and image.
 	flannelVersion = classes.FlannelVersion

@@ -52,6 +52,7 @@ nodes are Ready. If you interrupt the wait, the creation of the cluster continue
 	return cmd
 }
 
+// createClusterFlags holds the flag values; prefix and ref are set from subnet and class.
 type createClusterFlags struct {
 	connection    *management.Flags
 	class         string

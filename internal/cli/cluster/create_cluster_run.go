@@ -22,6 +22,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
+// run applies the generated manifest, waits for the nodes and prints the next steps, or prints the manifest with
+// --dry-run.
 func (f *createClusterFlags) run(ctx context.Context, e term.Env, name string) error {
 	c, err := f.connection.Connect(e)
 	if err != nil && f.dryRun && fault.KindOf(err) == fault.Unreachable {

@@ -69,7 +69,7 @@ unhealthy condition with a message, unless another row shows the same message.`,
 	return cmd
 }
 
-// describeClusterFlags are the flags of clusterctl.
+// describeClusterFlags are the flags that clusterctl has as well; scripts depend on their names and defaults.
 type describeClusterFlags struct {
 	describe.Options
 	color   bool
@@ -130,7 +130,8 @@ func (f *describeClusterFlags) read(ctx context.Context, c describe.Reader, key 
 	return describe.Build(snapshot, f.Options), snapshot, nil
 }
 
-// printRemarks reports requested objects that are not in the tree, and that nothing will change if no manager is running.
+// printRemarks reports requested objects that are not in the tree, and that nothing will change if no manager is
+// running.
 func (f *describeClusterFlags) printRemarks(ctx context.Context, e term.Env, c *management.Connection, root *describe.Object, snapshot describe.Snapshot) error {
 	var lines []string
 	if unmatched := f.Unmatched(root); len(unmatched) > 0 {

@@ -1,7 +1,8 @@
-// Package cluster implements the commands for workload clusters. Each command parses its flags, connects to the
-// management cluster (package management), calls the package that does the work, and prints the result. "create
-// cluster" has the same effect as `kubectl apply` of its printed manifest, and "upgrade cluster" as a change of
-// spec.topology.version. The files are named after the commands; start with create_cluster.go.
+// Package cluster implements the commands for workload clusters, and encryption, logs and kubectl, which act on the
+// management cluster or its host. Most commands parse their flags, connect to the management cluster (package
+// management), call the package that does the work, and print the result. "create cluster" has the same effect as
+// `kubectl apply` of its printed manifest, and "upgrade cluster" as a change of spec.topology.version. The files are
+// named after the commands; start with create_cluster.go.
 //
 // The commands, and the packages that do their work:
 //

@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Kinds finds kinds by the names that kubectl accepts.
+// Kinds finds kinds by the names that kubectl accepts, for arguments of "explain" and "describe cluster".
 type Kinds struct {
 	mapper meta.RESTMapper
 	short  meta.RESTMapper

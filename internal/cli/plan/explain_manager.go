@@ -23,13 +23,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
-// requestTimeout is the timeout of requests to the manager, and maxResponseBytes the maximum size of a response in bytes.
+// requestTimeout is the timeout of requests to the manager, and maxResponseBytes the maximum size of a response in
+// bytes.
 const (
 	requestTimeout   = 15 * time.Second
 	maxResponseBytes = 1 << 20
 )
 
-// managerFlags select the manager.
+// managerFlags select the manager whose plans "explain" reads.
 type managerFlags struct {
 	// URL is the base URL of the manager's diagnostics; empty: the URL from the data directory.
 	URL string
@@ -49,14 +50,15 @@ func addFlags(set *pflag.FlagSet, connection *management.Flags) *managerFlags {
 	return f
 }
 
-// managerClient is a running manager.
+// managerClient reads plans from a running manager.
 type managerClient struct {
 	url    string
 	client *http.Client
 	up     string
 }
 
-// newClient returns the manager that the flags select, with the credentials of the connection. It sends no request.
+// newClient returns a client of the manager that the flags select, with the credentials of the connection. It sends no
+// request.
 func (f *managerFlags) newClient(e term.Env, c *management.Connection) (*managerClient, error) {
 	address := f.URL
 	if address == "" {

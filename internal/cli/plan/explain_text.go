@@ -14,6 +14,7 @@ import (
 )
 
 // explanation contains the plans of an object, and the flags that select its management cluster in printed commands.
+// "explain" prints it.
 type explanation struct {
 	manager.ObjectPlans
 	repeatFlags string

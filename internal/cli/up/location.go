@@ -13,8 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// publishLocation writes the location of the data directory to a ConfigMap of the management cluster. With it, "slipway
-// move" finds out whether two management clusters run on the same host.
+// publishLocation writes the location of the data directory to a ConfigMap of the management cluster, at each start of
+// `slipway up`. With it, "slipway move" finds out whether two management clusters run on the same host.
 func publishLocation(ctx context.Context, admin *rest.Config, h *datadir.Handle, getenv func(string) string) error {
 	location, err := hosttransfer.LocationOnHost(string(h.Dir), h.Instance, getenv)
 	if err != nil {

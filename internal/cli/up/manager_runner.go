@@ -25,8 +25,8 @@ import (
 // eventTimeout is the timeout for storing the Events of a crash.
 const eventTimeout = 10 * time.Second
 
-// managerRunner runs the manager next to the management cluster and reports its status: to the user, to other processes in
-// run.json, and in Events of objects that crashed it.
+// managerRunner runs the manager next to the management cluster of `slipway up` and reports its status: to the user, to
+// other processes in run.json, and in Events of objects that crashed it.
 type managerRunner struct {
 	service     service
 	handle      *datadir.Handle
@@ -38,8 +38,8 @@ type managerRunner struct {
 	state datadir.Run
 }
 
-// run runs the manager until ctx is done, then returns nil, or until the management cluster or the first start of the manager
-// fails. It calls ready when everything has started.
+// run runs the manager until ctx is done, then returns nil, or until the management cluster or the first start of the
+// manager fails. It calls ready when everything has started.
 func (k *managerRunner) run(ctx context.Context, e term.Env, m *controlplane.Management, ready func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -25,11 +25,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/managementnode"
 )
 
-// nodeReadyTimeout is how long the start waits for the node. After that, the start continues and the node is retried in the
-// background.
+// nodeReadyTimeout is how long the start waits for the node. After that, the start continues and the node is retried in
+// the background.
 const nodeReadyTimeout = 5 * time.Minute
 
-// nodeFlag is the --node flag. Its last value is stored in the data directory.
+// nodeFlag is the --node flag of `slipway up`. Its last value is stored in the data directory.
 type nodeFlag struct {
 	given, enabled bool
 }
@@ -121,7 +121,8 @@ func (n *node) start(ctx context.Context, e term.Env, k *managerRunner) (<-chan 
 	return keep.Ready(), nil
 }
 
-// startNode maintains the node of the management cluster, if there is one, and deletes the Node object of a removed one.
+// startNode maintains the node of the management cluster, if there is one, and deletes the Node object of a removed
+// one.
 func (k *managerRunner) startNode(ctx context.Context, e term.Env) (<-chan struct{}, error) {
 	switch {
 	case k.clusterNode != nil:

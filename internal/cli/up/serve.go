@@ -23,7 +23,7 @@ import (
 // planesStopTimeout is the timeout for stopping the hosted control planes.
 const planesStopTimeout = time.Minute
 
-// service is one run of the management cluster with its controllers.
+// service is one run of `slipway up` in the foreground: the management cluster with its controllers.
 type service struct {
 	dir         datadir.Dir
 	listen      string

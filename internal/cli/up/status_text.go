@@ -15,8 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 )
 
-// buildRow prints a row if this command and the process are from different builds, because behavior and messages may
-// differ.
+// buildRow prints a row of the status if this command and the process are from different builds, because behavior and
+// messages may differ.
 func buildRow(row func(string, any), running, own string) {
 	if running != "" && running != own {
 		row("  This command", fmt.Sprintf("slipway %s, another build: restart the process with it, or use the program of the process", own))

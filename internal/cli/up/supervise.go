@@ -16,18 +16,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// superviseFlag makes the background process a supervisor that runs the management cluster as its child process.
+// superviseFlag makes the background process of `slipway up -d` a supervisor that runs the management cluster as its
+// child process.
 const superviseFlag = "--supervise"
 
 const (
-	// minRestartDelay is the delay before the management cluster is restarted. It doubles after each further exit, up to
-	// maxRestartDelay, and is reset after a run of restartResetAfter.
+	// minRestartDelay is the delay before the management cluster is restarted. It doubles after each further exit, up
+	// to maxRestartDelay, and is reset after a run of restartResetAfter.
 	minRestartDelay, maxRestartDelay = time.Second, time.Minute
 	restartResetAfter                = 5 * time.Minute
 	// diskCheckInterval is the interval at which the supervisor checks a full disk for free space.
 	diskCheckInterval = 5 * time.Second
-	// childStopTimeout is the timeout for stopping the management cluster before it is killed: the timeout of its hosted
-	// control planes, plus time for etcd.
+	// childStopTimeout is the timeout for stopping the management cluster before it is killed: the timeout of its
+	// hosted control planes, plus time for etcd.
 	childStopTimeout = planesStopTimeout + 15*time.Second
 )
 
@@ -113,8 +114,8 @@ func (s *clusterSupervisor) runOnce(ctx context.Context) (outcome, error) {
 	})
 }
 
-// acquireLock acquires the supervisor lock of the directory. It stops an earlier supervisor that is waiting for its next
-// start, because the management cluster of this one holds the directory.
+// acquireLock acquires the supervisor lock of the directory. It stops an earlier supervisor that is waiting for its
+// next start, because the management cluster of this one holds the directory.
 func (s *clusterSupervisor) acquireLock(ctx context.Context) {
 	if s.lock != nil {
 		return

@@ -28,7 +28,8 @@ const (
 	settle = 500 * time.Millisecond
 )
 
-// Controller reconciles the Certificates of a management cluster.
+// Controller reconciles the Certificates of a management cluster. `slipway up` runs one in its process, and no
+// controller-runtime manager is involved.
 type Controller struct {
 	client client.WithWatch
 	now    func() time.Time

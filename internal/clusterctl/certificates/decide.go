@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// defaultDuration and minDuration are cert-manager's values, on which manifests of providers rely.
 const (
 	defaultDuration = 90 * 24 * time.Hour
 	minDuration     = time.Hour
@@ -43,8 +44,8 @@ func (r request) hash() string {
 	return fmt.Sprintf("%x", sha256.Sum256(data))[:16]
 }
 
-// issueReason returns the reason to issue a certificate, or "" if the Secret is up to date. authority is nil for a
-// self-signed certificate. A certificate is issued when:
+// issueReason returns the reason to issue a certificate, or "" if the Secret is up to date. [Reconcile] calls it for
+// each Certificate. authority is nil for a self-signed certificate. A certificate is issued when:
 //
 //   - there is no Secret, or its content cannot be read
 //   - the names, the issuer or the lifetime have changed

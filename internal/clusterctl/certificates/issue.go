@@ -29,7 +29,8 @@ const maxRSABits = 4096
 // issuedCertificate is a certificate with its private key and its CA, PEM-encoded.
 type issuedCertificate struct{ Certificate, Key, Authority []byte }
 
-// issue issues a certificate; authority is nil for a self-signed one.
+// issue issues a certificate for the spec of a Certificate, when [Reconcile] finds that one is due; authority is nil
+// for a self-signed one.
 func issue(r request, authority *tls.Certificate, now time.Time) (issuedCertificate, error) {
 	template, err := r.template(now)
 	if err != nil {
@@ -125,7 +126,7 @@ func extended(usages []string) []x509.ExtKeyUsage {
 	return out
 }
 
-// key generates a private key.
+// key generates a private key. The defaults are cert-manager's.
 func (r request) key() (crypto.Signer, error) {
 	algorithm, size := "RSA", 2048
 	if r.PrivateKey != nil {

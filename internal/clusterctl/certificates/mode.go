@@ -22,7 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/manifest"
 )
 
-// Mode selects the implementation of the cert-manager API.
+// Mode selects the implementation of the cert-manager API for the providers that "slipway init" installs.
 type Mode string
 
 // The modes of --cert-manager.
@@ -33,7 +33,8 @@ const (
 	ModeAutomatic Mode = "automatic"
 )
 
-// versionAnnotation is the annotation of all cert-manager objects with the version of cert-manager.
+// versionAnnotation is the annotation of all cert-manager objects with the version of cert-manager, as clusterctl
+// writes it.
 const versionAnnotation = "cert-manager.clusterctl.cluster.x-k8s.io/version"
 
 // ParseMode parses the value of --cert-manager. The error is Invalid.
@@ -88,8 +89,8 @@ func hasOwnSchema(crd *unstructured.Unstructured) bool {
 	})
 }
 
-// Steps returns the steps that a management cluster needs before components with cert-manager objects are installed.
-// builtin reports whether [Reconcile] must satisfy them.
+// Steps returns the steps that a management cluster needs before components with cert-manager objects are installed;
+// "slipway init" inserts them into its plan. builtin reports whether [Reconcile] must satisfy the objects.
 func Steps(ctx context.Context, c client.Client, mode Mode, config *repository.ConfigFile) (steps []install.Step, builtin bool, err error) {
 	who, err := getProvisioner(ctx, c)
 	if err != nil {

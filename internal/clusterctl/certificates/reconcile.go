@@ -28,9 +28,9 @@ const (
 // writer is the suffix of the field manager's name.
 const writer = "certificates"
 
-// Reconcile issues every Certificate that is due, and injects CA bundles into the annotated objects. It does nothing if
-// the cert-manager CRDs are not Slipway's. The error of one Certificate is written to its status and returned, and does
-// not prevent the reconciliation of the others.
+// Reconcile issues every Certificate that is due, and injects CA bundles into the annotated objects. A [Controller]
+// calls it, and an installation of providers. It does nothing if the cert-manager CRDs are not Slipway's. The error of
+// one Certificate is written to its status and returned, and does not prevent the reconciliation of the others.
 func Reconcile(ctx context.Context, c client.Client, now time.Time) error {
 	who, err := getProvisioner(ctx, c)
 	if err != nil || who != Slipway {

@@ -18,7 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Upgrade describes how cert-manager is upgraded.
+// Upgrade describes how cert-manager is upgraded, also in the structured output of "slipway upgrade plan" and "upgrade
+// apply".
 type Upgrade struct {
 	// Provisioner satisfies the Certificates of the cluster. Only a cert-manager that init has installed is upgraded.
 	Provisioner Provisioner `json:"provisioner"`
@@ -46,8 +47,8 @@ func (u Upgrade) String() string {
 	return fmt.Sprintf("Cert-manager will be upgraded from %s to %s: %s.", u.From, u.To, u.Reason)
 }
 
-// PlanUpgrade reads the installed objects of cert-manager and plans their upgrade. kinds are the resource kinds of the
-// management cluster.
+// PlanUpgrade reads the installed objects of cert-manager and plans their upgrade, for "slipway upgrade plan" and
+// "upgrade apply". kinds are the resource kinds of the management cluster.
 func PlanUpgrade(ctx context.Context, c client.Client, kinds []schema.GroupVersionKind, config *repository.ConfigFile) (Upgrade, error) {
 	who, err := getProvisioner(ctx, c)
 	out := Upgrade{Provisioner: who}

@@ -25,8 +25,8 @@ const reasonNoNode = "NoNode"
 // solve the problem that its Pods report.
 const ReasonUnavailable = "DeploymentUnavailable"
 
-// awaitAvailable waits until a Deployment is available. If the cluster has no Node, it returns an error immediately. Steps
-// without a timeout share the timeout of the Runner.
+// awaitAvailable executes a step with the verb [Await]: it waits until a Deployment is available. If the cluster has no
+// Node, it returns an error immediately. Steps without a timeout share the timeout of the Runner.
 func (r Runner) awaitAvailable(ctx context.Context, s Step, spent *time.Duration) error {
 	limit, o := r.Timeout, s.Object
 	if s.Timeout > 0 {
@@ -50,7 +50,7 @@ func (r Runner) awaitAvailable(ctx context.Context, s Step, spent *time.Duration
 	}
 }
 
-// awaitAccepted waits until the API server accepts an object in a dry run.
+// awaitAccepted executes a step with the verb [Accept]: it waits until the API server accepts an object in a dry run.
 func (r Runner) awaitAccepted(ctx context.Context, w *kube.Writer, s Step) error {
 	return r.pollUntilEmpty(ctx, s.Timeout, func() (string, error) {
 		_, err := w.DryRun(ctx, &unstructured.Unstructured{}, s.Object)

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// clusterctlNames maps the built-in providers to the well-known providers of clusterctl.
+// clusterctlNames maps the built-in providers to the well-known providers of clusterctl. Only these are recorded.
 func clusterctlNames() map[providerset.Name]provider.Provider {
 	return map[providerset.Name]provider.Provider{
 		providerset.Core:                {Type: provider.Core, Name: provider.CoreName},
@@ -64,8 +64,8 @@ func builtinSteps(running RunningBuiltin, recorded []inventory.Provider) []Step 
 	return out
 }
 
-// RecordBuiltin updates the inventory with administrator access. It writes nothing if none of the well-known providers
-// runs or is recorded.
+// RecordBuiltin updates the inventory with administrator access, at each start of `slipway up`. The package
+// documentation has the rules. It writes nothing if none of the well-known providers runs or is recorded.
 func RecordBuiltin(ctx context.Context, admin *rest.Config, running RunningBuiltin) error {
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {

@@ -36,7 +36,8 @@ type Choice struct {
 // Label returns the label of the provider.
 func (c Choice) Label() string { return c.Type.Label(c.Reference.Name) }
 
-// Choose returns the providers to install, and notes about those that are not installed.
+// Choose returns the providers that "slipway init" (or "init list-images") installs, and notes about those that are not
+// installed.
 //
 //	named                                             installed
 //	named, built into this management cluster         not installed: a note, or an error if a version was named
@@ -80,8 +81,8 @@ func Choose(named map[provider.Type][]string, installed []inventory.Provider, bu
 	return pending(out, installed), notes, nil
 }
 
-// isCompletedRequest reports whether an interrupted command has already installed the requested provider: the installation of
-// another provider has started and not finished.
+// isCompletedRequest reports whether an interrupted command has already installed the requested provider: the
+// installation of another provider has started and not finished.
 func isCompletedRequest(c Choice, installed []inventory.Provider) bool {
 	begun := slices.ContainsFunc(installed, func(p inventory.Provider) bool { return p.Installing })
 	return begun && slices.ContainsFunc(inventory.Find(installed, c.Type, c.Reference.Name), func(p inventory.Provider) bool {

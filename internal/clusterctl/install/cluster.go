@@ -17,13 +17,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// embeddedBinding is a ClusterRoleBinding that exists only in management clusters of `slipway up`.
+// embeddedBinding is a ClusterRoleBinding that exists only in management clusters of `slipway up`; package controlplane
+// creates it.
 const embeddedBinding = "slipway:admins"
 
 // coreCRD is the CRD whose storage version is the contract of the core provider.
 const coreCRD = "clusters.cluster.x-k8s.io"
 
-// ManagementCluster is the state of a management cluster.
+// ManagementCluster is the state of a management cluster that the plans of the provider commands depend on.
 type ManagementCluster struct {
 	ClusterState
 	// Builtin are the providers that run in the process of the management cluster, or in a manager that was not
@@ -33,7 +34,7 @@ type ManagementCluster struct {
 	Embedded bool
 }
 
-// ReadCluster reads the providers of a management cluster.
+// ReadCluster reads the providers of a management cluster. The commands init, upgrade and delete call it first.
 func ReadCluster(ctx context.Context, c client.Reader) (ManagementCluster, error) {
 	var out ManagementCluster
 	var err error

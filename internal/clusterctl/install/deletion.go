@@ -27,7 +27,7 @@ type InstalledProvider struct {
 	Objects []*unstructured.Unstructured
 }
 
-// SelectForDeletion returns the installed providers to delete.
+// SelectForDeletion returns the installed providers that "slipway delete" deletes, from its flags.
 func SelectForDeletion(named map[provider.Type][]string, all bool, installed []inventory.Provider, builtin []providerset.Name) ([]inventory.Provider, error) {
 	if all {
 		if len(named) > 0 {
@@ -76,8 +76,8 @@ func listed(installed []inventory.Provider) string {
 	return out
 }
 
-// Uninstall plans the deletion of providers, in reverse installation order. The inventory object is deleted last, so
-// that the command can be repeated after an interruption.
+// Uninstall plans the deletion of providers for "slipway delete", in reverse installation order. The inventory object
+// is deleted last, so that the command can be repeated after an interruption.
 //
 //	webhook configurations   would reject the following deletions
 //	Deployments              would recreate other objects

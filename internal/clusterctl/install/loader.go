@@ -11,7 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// ProviderLoader loads providers from their repositories.
+// ProviderLoader loads providers from their repositories. Commands with the flag --config create it from the
+// configuration file of clusterctl.
 type ProviderLoader struct {
 	Config  *repository.ConfigFile
 	Options repository.Options

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// skipCRDName is the annotation of a CRD whose name is not checked.
+// skipCRDName is the annotation of the clusterctl contract on a CRD whose name is not checked.
 const skipCRDName = "clusterctl.cluster.x-k8s.io/skip-crd-name-preflight-check"
 
 // LoadedProvider is a provider to install: its objects, and the contract of its version.
@@ -48,7 +48,7 @@ type InstallOptions struct {
 	UpdatedAt string
 }
 
-// Install plans the installation of providers:
+// Install plans the installation of providers for "slipway init":
 //
 //	the CRD of the inventory, namespaces, incomplete inventory objects
 //	the prerequisites: cert-manager
@@ -106,7 +106,8 @@ func (i LoadedProvider) complete(s InstallOptions) Step {
 	return Step{Verb: Apply, Provider: i.Provider.Label(), Object: done.Object(), Why: "the installation is complete"}
 }
 
-// ComponentSteps returns the steps for the objects of a provider, without its Namespace.
+// ComponentSteps returns the steps for the objects of a provider, without its Namespace. Plans of upgrades (package
+// providerupgrade) contain them as well.
 func ComponentSteps(i LoadedProvider, builtin bool) []Step {
 	var out, serve []Step
 	flush := func() { out, serve = append(out, serve...), nil }

@@ -22,7 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// Manager is the name of the field manager without its prefix.
+// Manager is the name of the field manager without its prefix; see [FieldManager].
 const Manager = "clusterctl"
 
 const (
@@ -39,7 +39,7 @@ const (
 // reasonStep is the reason when a step failed. The fault has the kind of the cause.
 const reasonStep = "InstallationIncomplete"
 
-// Runner executes plans.
+// Runner executes plans: of "slipway init", "delete" and "upgrade apply", and of the CRDs that `slipway up` installs.
 type Runner struct {
 	Client client.Client
 	// Certify issues certificates for cert-manager objects.
@@ -186,7 +186,8 @@ func (r Runner) apply(ctx context.Context, w *kube.Writer, want *unstructured.Un
 	return w.Apply(ctx, nil, want)
 }
 
-// FieldManager is the complete name of the field manager.
+// FieldManager is the complete name of the field manager of the installed objects. Installed management clusters have
+// it, so it must not change.
 const FieldManager = kube.ManagerPrefix + Manager
 
 // fieldManagerMigration returns the migration of clusterctl's field managers. Without it, fields that a later version

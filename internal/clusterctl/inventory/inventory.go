@@ -36,12 +36,14 @@ const (
 	updatedAnnotation = "clusterctl.slipway.dev/updated-at"
 )
 
-// Kind returns the kind of inventory objects.
+// Kind returns the kind of inventory objects. Group, version, kind and fields are clusterctl's, so that both programs
+// read the same inventory.
 func Kind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "clusterctl.cluster.x-k8s.io", Version: "v1alpha3", Kind: "Provider"}
 }
 
-// Provider is an installed provider.
+// Provider is an installed provider: an entry of the inventory. Its JSON form is part of backups and of the output of
+// "slipway upgrade plan".
 type Provider struct {
 	Namespace string        `json:"namespace"`
 	Name      string        `json:"name"`

@@ -10,7 +10,7 @@ import (
 
 const injectCA = "cert-manager.io/inject-ca-from"
 
-// componentRules are the rules for the objects in a components file.
+// componentRules are the rules of `slipway provider lint` for the objects in a components file. Their names are stable.
 func componentRules() []Rule {
 	return []Rule{
 		{"single-namespace", "the components have one Namespace", true, singleNamespace},

@@ -7,8 +7,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// crdConversion checks CRDs without a conversion webhook. The API server then only changes the apiVersion, so that a
-// write in one version drops the fields that this version lacks.
+// crdConversion is the rule crd-conversion of `slipway provider lint`: it checks CRDs without a conversion webhook. The
+// API server then only changes the apiVersion, so that a write in one version drops the fields that this version lacks.
 func crdConversion(r *release, report reporter) {
 	for _, k := range r.kinds() {
 		if c := k.crd.Spec.Conversion; c != nil && c.Strategy == apiextensionsv1.WebhookConverter {

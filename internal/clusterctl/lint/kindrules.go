@@ -14,7 +14,9 @@ import (
 // skipName is the annotation of CRDs whose name clusterctl does not check.
 const skipName = "clusterctl.cluster.x-k8s.io/skip-crd-name-preflight-check"
 
-// kindRules are the rules for CRDs. Rules of a contract apply if the role of the kind can be derived from its name.
+// kindRules are the rules of `slipway provider lint` for CRDs: rules of clusterctl, and the rules of the provider
+// contracts (package sdk/contract) with the prefix contract-. Their names are stable. Rules of a contract apply if the
+// role of the kind can be derived from its name.
 func kindRules() []Rule {
 	rules := []Rule{
 		{"crd-readable", "CRDs have the apiVersion apiextensions.k8s.io/v1", true, crdReadable},

@@ -48,8 +48,9 @@ func (l objectInFile) id() string { return l.GetKind() + "/" + l.GetName() }
 
 func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 
-// Dir checks every release in a folder and its subfolders. A folder LABEL/VERSION with metadata.yaml or a components
-// file is a release. It returns the number of releases, and the findings sorted by release and file.
+// Dir checks every release in a folder and its subfolders, for `slipway provider lint`. A folder LABEL/VERSION with
+// metadata.yaml or a components file is a release. It returns the number of releases, and the findings sorted by
+// release and file.
 func Dir(dir string) (releases int, findings []Finding, err error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// repositoryRules are the rules for the files of a release.
+// repositoryRules are the rules of `slipway provider lint` for the files of a release. Their names are stable.
 func repositoryRules() []Rule {
 	return []Rule{
 		{"version-folder", "the folder of a release is named after its semantic version, with the prefix v", true, versionFolder},

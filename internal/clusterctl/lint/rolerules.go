@@ -16,7 +16,7 @@ const aggregate = "cluster.x-k8s.io/aggregate-to-manager"
 // coreGroup is the suffix of API groups that the core controllers may access without a ClusterRole of the provider.
 const coreGroup = ".cluster.x-k8s.io"
 
-// roleRules are the rules for permissions.
+// roleRules are the rules of `slipway provider lint` for permissions. Their names are stable.
 func roleRules() []Rule {
 	return []Rule{
 		{"aggregated-role", "a ClusterRole with the label " + aggregate + " grants Cluster API access to kinds of API groups outside of " + coreGroup[1:], true, aggregatedRole},

@@ -9,7 +9,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 )
 
-// templateRules are the rules for cluster templates and ClusterClasses.
+// templateRules are the rules of `slipway provider lint` for cluster templates and ClusterClasses. Their names are
+// stable.
 func templateRules() []Rule {
 	return []Rule{
 		{"template-present", "an infrastructure provider has cluster-template.yaml", false, templatePresent},

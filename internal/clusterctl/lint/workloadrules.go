@@ -14,7 +14,7 @@ import (
 // managerContainer is the name by which clusterctl identifies the manager container of a provider.
 const managerContainer = "manager"
 
-// workloadRules are the rules for the workloads of a provider.
+// workloadRules are the rules of `slipway provider lint` for the workloads of a provider. Their names are stable.
 func workloadRules() []Rule {
 	return []Rule{
 		{"deployment-present", "the components have a Deployment", true, deploymentPresent},

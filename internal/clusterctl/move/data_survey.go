@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 )
 
-// DataOptions has the user's options.
+// DataOptions are the options of "slipway move --with-data".
 type DataOptions struct {
 	// Policy is the EtcdSnapshotPolicy whose store is used; empty for the only one that selects the Cluster.
 	Policy string
@@ -32,7 +32,7 @@ type dataInput struct {
 	Identities map[string]bool
 }
 
-// ControlPlane is a control plane whose data is transferred.
+// ControlPlane is a control plane whose data is transferred. The plan and the journal contain it.
 type ControlPlane struct {
 	ID      graph.ID `json:"id"`
 	Version string   `json:"v"`
@@ -47,7 +47,7 @@ type ControlPlane struct {
 }
 
 // dataSurvey returns the control planes whose data is transferred, the Machines that are replaced at the target, and
-// the problems that prevent the transfer. It has no side effects.
+// the problems that prevent the transfer. The plan of a move calls it. It has no side effects.
 func dataSurvey(f dataInput) (planes []ControlPlane, replaced []graph.ID, problems []string) {
 	for _, i := range f.Items {
 		switch {

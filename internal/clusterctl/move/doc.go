@@ -1,10 +1,10 @@
-// Package move moves the objects of workload clusters from one management cluster to another, exports them to files
-// ([ToDirectory]), and restores them from files ([FromDirectory]). A move reads and selects the objects (package
-// graph), checks both management clusters, and computes a [Plan] that it either describes or executes ([Move.Run]).
-// Nothing is paused before all checks have passed. An object is never deleted unless it exists in the other management
-// cluster. Status is not moved, and workload clusters are not modified. Resources on the host of a management cluster
-// (processes, containers, networks) are transferred if both management clusters are on the same host, or recreated if
-// their data is transferred; otherwise the move is rejected.
+// Package move moves the objects of workload clusters from one management cluster to another (`slipway move`), exports
+// them to files ([ToDirectory]), and restores them from files ([FromDirectory]), also for package operate/backup. A
+// move reads and selects the objects (package graph), checks both management clusters, and computes a [Plan] that it
+// either describes or executes ([Move.Run]). Nothing is paused before all checks have passed. An object is never
+// deleted unless it exists in the other management cluster. Status is not moved, and workload clusters are not
+// modified. Resources on the host of a management cluster (processes, containers, networks) are transferred if both
+// management clusters are on the same host, or recreated if their data is transferred; otherwise the move is rejected.
 //
 // The progress is recorded in a journal, a ConfigMap in both management clusters, so that the move can be continued or
 // rolled back after an interruption at any point. A tenant may be able to write the journal, so it is not trusted for

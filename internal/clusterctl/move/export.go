@@ -37,7 +37,7 @@ func (m *Move) selected(ctx context.Context) (planInput, error) {
 	return f, m.readLeft(ctx, &f)
 }
 
-// PlanExport returns the plan of [ToDirectory].
+// PlanExport returns the plan of [ToDirectory], for --dry-run.
 func PlanExport(ctx context.Context, c client.Client, o Options) (Plan, error) {
 	m := &Move{Options: o.withDefaults(), source: transfer.New("source", c)}
 	f, err := m.selected(ctx)
@@ -48,7 +48,8 @@ func PlanExport(ctx context.Context, c client.Client, o Options) (Plan, error) {
 	return p, p.Err()
 }
 
-// Snapshot reads the objects of Cluster API without pausing them. They are returned without status, owners first.
+// Snapshot reads the objects of Cluster API without pausing them, for `slipway backup`. They are returned without
+// status, owners first.
 func Snapshot(ctx context.Context, c client.Client, what graph.Scope) ([]*unstructured.Unstructured, error) {
 	m := &Move{Options: Options{Scope: what}.withDefaults(), source: transfer.New("source", c)}
 	f, err := m.selected(ctx)
@@ -74,8 +75,8 @@ func portableObjects(items []graph.Item) []*unstructured.Unstructured {
 	return out
 }
 
-// ToDirectory pauses the selected objects, writes them to files, and resumes them. After an interruption, the same call
-// completes the export.
+// ToDirectory implements "slipway move --to-directory": it pauses the selected objects, writes them to files, and
+// resumes them. After an interruption, the same call completes the export.
 func ToDirectory(ctx context.Context, c client.Client, dir string, o Options) (DirectoryResult, error) {
 	m := &Move{Options: o.withDefaults(), source: transfer.New("source", c)}
 	j, err := m.beginExport(ctx, dir)

@@ -19,13 +19,13 @@ import (
 // largestFile is the maximum file size, which exceeds the size limit of API servers for objects.
 const largestFile = 8 << 20
 
-// fileName returns the file name for an object.
+// fileName returns the file name for an object, in the form of clusterctl.
 func fileName(id graph.ID) string {
 	return strings.ReplaceAll(fmt.Sprintf("%s_%s_%s.yaml", id.Kind, id.Namespace, id.Name), ":", "_")
 }
 
-// EncodeFile returns the file contents by file name. If two objects differ only in the API group, the name includes the
-// group.
+// EncodeFile returns the file contents by file name, for exports and for backups (package operate/backup). If two
+// objects differ only in the API group, the name includes the group.
 func EncodeFile(objects []*unstructured.Unstructured) (map[string][]byte, error) {
 	out := make(map[string][]byte, len(objects))
 	for _, o := range objects {

@@ -26,7 +26,8 @@ type HostAccess struct {
 	Config *rest.Config
 }
 
-// hostLocation is a management cluster and the state of the location that it publishes.
+// hostLocation is a management cluster and the state of the location that it publishes (`slipway up` writes it to a
+// ConfigMap).
 type hostLocation struct {
 	// Name is "source" or "target".
 	Name string
@@ -136,7 +137,7 @@ func sharedHostProblem(source, target hostLocation, boot string) string {
 }
 
 // FindHost returns the pair of data directories if both management clusters are on this host; otherwise why is the
-// reason.
+// reason. "slipway move" calls it before the move, unless the data is transferred.
 func FindHost(ctx context.Context, source, target HostAccess) (p *HostPair, why string, err error) {
 	from, err := findLocation(ctx, "source", source)
 	if err != nil {

@@ -47,7 +47,8 @@ const (
 	reverting phase = "reverting"
 )
 
-// journal is the persisted state of a move. It contains no values of objects.
+// journal is the persisted state of a move. It contains no values of objects. A later version of the program may
+// continue the move, so the JSON names of its types must not change.
 type journal struct {
 	ID    string      `json:"id"`
 	From  types.UID   `json:"from"`

@@ -13,6 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
+// identities returns the identities of the source and the target, and rejects a move within one management cluster.
 func (m *Move) identities(ctx context.Context) (from, to types.UID, err error) {
 	if from, err = m.source.Identity(ctx); err != nil {
 		return "", "", err
@@ -26,7 +27,7 @@ func (m *Move) identities(ctx context.Context) (from, to types.UID, err error) {
 	return from, to, nil
 }
 
-// readInput reads the input of a plan.
+// readInput reads the input of a plan from both management clusters.
 func (m *Move) readInput(ctx context.Context) (planInput, error) {
 	var f planInput
 	var err error
@@ -94,7 +95,7 @@ func (s sourceState) objects() map[graph.ID]graph.Object {
 }
 
 // readSource returns the content of the source. It is read at most twice in a move: for the plan, and after everything
-// was paused and released ([Move.paused]). Whoever deletes an object later compares its resourceVersion.
+// was paused and released ([Move.paused]). Later deletions compare the resourceVersion of each object.
 func (m *Move) readSource(ctx context.Context) (sourceState, error) {
 	if m.paused != nil {
 		return *m.paused, nil

@@ -18,7 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// deletion is the deletion of objects in one management cluster.
+// deletion is the deletion of objects in one management cluster: at the source in the phase deleting, at the target in
+// the phase reverting.
 type deletion struct {
 	at *transfer.Endpoint
 	// entries are the objects to delete, dependents first; id returns the ID of an entry.
@@ -158,7 +159,8 @@ func describeFinalizers(live map[graph.ID]graph.Object) []string {
 	return out
 }
 
-// revert restores all objects at the source, then deletes the objects that the move created at the target.
+// revert executes the phase reverting: it restores all objects at the source, then deletes the objects that the move
+// created at the target.
 func (m *Move) revert(ctx context.Context, j *journal) error {
 	m.Report("Returning everything to the source")
 	if m.Host == nil && len(j.Plan.Host) > 0 {

@@ -18,13 +18,15 @@ import (
 )
 
 const (
-	// maxPhaseRetries is the maximum number of retries of a phase after failures of an API server, for example under load.
+	// maxPhaseRetries is the maximum number of retries of a phase after failures of an API server, for example under
+	// load.
 	maxPhaseRetries = 5
 	// The backoff of these retries.
 	minRetryDelay, maxRetryDelay = time.Second, 16 * time.Second
 )
 
-// runPhases continues from the phase in the journal to the end. Every phase is idempotent.
+// runPhases executes the phases of the package documentation, from the phase in the journal to the end. Every phase
+// must be idempotent, because an interrupted one is executed again.
 func (m *Move) runPhases(ctx context.Context, j *journal) (Result, error) {
 	for failures := 0; ; {
 		before := j.Phase
@@ -89,8 +91,8 @@ func isServerFailure(err error) bool {
 	return errors.As(err, &answer) && (answer.Status().Code >= http.StatusInternalServerError || answer.Status().Code == http.StatusTooManyRequests)
 }
 
-// pause pauses the objects to move, and waits until their providers release them. If they do not, everything is
-// resumed.
+// pause executes the phase pausing: it pauses the objects to move, and waits until their providers release them. If
+// they do not, everything is resumed.
 func (m *Move) pause(ctx context.Context, j *journal) (phase, error) {
 	for _, ns := range j.Plan.Namespaces {
 		if err := m.target.EnsureNamespace(ctx, ns); err != nil {
@@ -159,8 +161,8 @@ func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 	}
 }
 
-// create creates all objects at the target and compares them. It computes the plan again, because objects may have
-// changed before the pause.
+// create executes the phase creating: it creates all objects at the target. It computes the plan again, because objects
+// may have changed before the pause. If data is transferred, it also compares both management clusters.
 func (m *Move) create(ctx context.Context, j *journal) (phase, error) {
 	f, err := m.readInput(ctx)
 	if err != nil {
@@ -211,7 +213,8 @@ func withFinishHint(err error) error {
 	return fmt.Errorf("everything is at the target, and resumed there; run the same command again to end the move: %w", err)
 }
 
-// remove deletes the objects at the source, after transferring changes that were made there in the meantime.
+// remove executes the phase deleting: it deletes the objects at the source, after transferring changes that were made
+// there in the meantime.
 func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 	const tries = 3
 	var err error
@@ -279,7 +282,8 @@ func (m *Move) transferHostOwnership(ctx context.Context, j *journal) error {
 	return nil
 }
 
-// finish resumes the paused objects, and deletes the journals.
+// finish resumes the paused objects, and deletes the journals: it is the phase resuming, and the end of the phase
+// reverting.
 func (m *Move) finish(ctx context.Context, j *journal, s *transfer.Endpoint, at func(transfer.Entry) graph.ID) (Result, error) {
 	if s == m.target && m.Host != nil {
 		if err := m.Host.Commit(j.What); err != nil {

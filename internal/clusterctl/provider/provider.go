@@ -11,7 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Type is the type of a provider, as in the field type of configuration files and inventory objects.
+// Type is the type of a provider, as in the field type of configuration files and inventory objects. The values, flags,
+// labels and file names in this file are defined by the clusterctl contract.
 type Type string
 
 // The provider types.

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Reference is a reference to a provider on the command line.
+// Reference is a reference to a provider on the command line, such as the value of `slipway init --infrastructure`.
 type Reference struct {
 	// Namespace is empty if it is not specified.
 	Namespace string

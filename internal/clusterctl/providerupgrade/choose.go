@@ -25,7 +25,8 @@ const (
 	reasonStoredVersion = "StoredVersion"
 )
 
-// maxMinorSkew is the maximum number of minor versions in one upgrade of the core providers.
+// maxMinorSkew is the maximum number of minor versions in one upgrade of the core providers, as Cluster API supports
+// it.
 const maxMinorSkew = 3
 
 // Target is an installed provider with its target version.
@@ -40,8 +41,8 @@ type UpgradeRequest struct {
 	Named    map[provider.Type][]string
 }
 
-// ChooseUpgrades returns the providers to upgrade, with notes about those that are not upgraded. Unfinished upgrades of
-// an earlier command are included.
+// ChooseUpgrades returns the providers that "slipway upgrade apply" upgrades, with notes about those that are not
+// upgraded. Unfinished upgrades of an earlier command are included.
 func ChooseUpgrades(ctx context.Context, r UpgradeRequest, cluster install.ManagementCluster, latest LatestVersionFunc) ([]Target, []string, error) {
 	installed := cluster.Installed
 	if (r.Contract == "") == (len(r.Named) == 0) {
@@ -82,8 +83,8 @@ func ChooseUpgrades(ctx context.Context, r UpgradeRequest, cluster install.Manag
 	return out, notes, nil
 }
 
-// targetsForContract selects the newest versions of all providers. A provider whose releases cannot be read is not upgraded; a
-// note explains why.
+// targetsForContract selects the newest versions of all providers. A provider whose releases cannot be read is not
+// upgraded; a note explains why.
 func targetsForContract(ctx context.Context, contract string, installed []inventory.Provider, latest LatestVersionFunc) (out []Target, notes []string, err error) {
 	if contract != repository.Contract {
 		return nil, nil, fault.New(fault.Invalid, install.ReasonContract, "this version of slipway upgrades only to contract %s; --contract %s requires an older version of slipway", repository.Contract, contract)

@@ -34,8 +34,8 @@ type StorageVersions struct {
 	All []string
 }
 
-// OtherContracts are the contracts of the providers that are not upgraded, by label. An empty contract is unknown, because the
-// release of the installed version cannot be read.
+// OtherContracts are the contracts of the providers that are not upgraded, by label. An empty contract is unknown,
+// because the release of the installed version cannot be read.
 type OtherContracts map[string]string
 
 // Records returns the inventory entries of the changes.
@@ -85,7 +85,7 @@ func CheckUpgrade(changes []Change, others OtherContracts, core string) error {
 // coreLabel is the label of the core provider.
 const coreLabel = "cluster-api"
 
-// PlanUpgrade computes the plan of an upgrade.
+// PlanUpgrade computes the plan of "slipway upgrade apply", in the order of the package documentation.
 func PlanUpgrade(changes []Change, stored map[string]StorageVersions, s install.InstallOptions) (install.Plan, error) {
 	var p install.Plan
 	if len(changes) == 0 {
@@ -149,7 +149,8 @@ func (c Change) complete(s install.InstallOptions) install.Step {
 	return install.Step{Verb: install.Apply, Provider: c.From.Label(), Object: record.Object(), Why: "the upgrade is complete"}
 }
 
-// PlanRollback computes the plan that reverses an upgrade, or returns the reason why it cannot be reversed.
+// PlanRollback computes the plan that reverses an upgrade, or returns the reason why it cannot be reversed. The command
+// executes it if the new versions do not become available.
 func PlanRollback(changes []Change, s install.InstallOptions) (install.Plan, string, error) {
 	var out []Change
 	for _, c := range changes {

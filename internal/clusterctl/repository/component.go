@@ -61,7 +61,8 @@ func LoadComponents(ctx context.Context, s *Source, version string, o ComponentO
 	return NewComponents(s.Provider(), version, data, o)
 }
 
-// NewComponents builds the components of a version from the text of its components file.
+// NewComponents builds the components of a version from the text of its components file, by the rules in the package
+// documentation. "slipway init", "upgrade apply" and "generate provider" use the result.
 func NewComponents(p provider.Provider, version string, data []byte, o ComponentOptions) (*Components, error) {
 	c := &Components{Provider: p, Version: version}
 	var err error

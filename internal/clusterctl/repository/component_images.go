@@ -21,7 +21,7 @@ func podSpec(kind string) []string {
 	return nil
 }
 
-// images overrides the images of all containers, and sets c.Images.
+// images overrides the images of all containers, and sets c.Images. [NewComponents] calls it.
 func (c *Components) images(alter func(component, image string) (string, error)) error {
 	if alter == nil {
 		alter = func(_, image string) (string, error) { return image, nil }

@@ -46,7 +46,8 @@ func ownScopes(objects []*unstructured.Unstructured) map[schema.GroupKind]bool {
 	return out
 }
 
-// SetNamespace moves all namespaced objects into the namespace. A Namespace among the objects gets its name.
+// SetNamespace moves all namespaced objects into the namespace, for cluster templates (package template). A Namespace
+// among the objects gets its name.
 func SetNamespace(objects []*unstructured.Unstructured, namespace string) {
 	own := ownScopes(objects)
 	for _, o := range objects {
@@ -67,7 +68,8 @@ func isNamespaced(o *unstructured.Unstructured, own map[schema.GroupKind]bool) b
 	return !slices.Contains(clusterScoped(), o.GetKind())
 }
 
-// moveToNamespace moves one object and its references to the target namespace.
+// moveToNamespace moves one object of a provider and its references to the target namespace, as clusterctl does.
+// [NewComponents] calls it.
 func moveToNamespace(o *unstructured.Unstructured, target string, own map[schema.GroupKind]bool) error {
 	before := o.GetNamespace()
 	if isNamespace(o) {

@@ -17,7 +17,8 @@ const (
 	defaultCertManagerTimeout = 10 * time.Minute
 )
 
-// ConfigFile is the content of the configuration file, overridden by environment variables.
+// ConfigFile is the content of clusterctl's configuration file (clusterctl.yaml), overridden by environment variables.
+// [LoadConfig] reads it for the commands with the flag --config.
 type ConfigFile struct {
 	// Path is the path or URL of the file; empty if there is none.
 	Path string

@@ -22,8 +22,9 @@ type ImageOverride struct {
 // allImages is the key of overrides for all components.
 const allImages = "all"
 
-// AlterImage applies the overrides to an image of a component. For each field, an override of the image takes
-// precedence over one of the component, and that over one for all components.
+// AlterImage applies the overrides of the configuration file to an image of a component. For each field, an override of
+// the image takes precedence over one of the component, and that over one for all components. Commands that load
+// components pass it as [ComponentOptions.AlterImage].
 func (f *ConfigFile) AlterImage(component, image string) (string, error) {
 	if len(f.Images) == 0 {
 		return image, nil

@@ -36,8 +36,8 @@ func (e ConfigEnvironment) get(name string) string {
 	return value
 }
 
-// LoadConfig reads the file named by --config, or the first default file that exists. Without a file it returns the
-// defaults.
+// LoadConfig reads clusterctl's configuration file: the one named by --config, or the first default file that exists.
+// Without a file it returns the defaults.
 func LoadConfig(ctx context.Context, e ConfigEnvironment, flag string) (*ConfigFile, error) {
 	if u, err := url.Parse(flag); err == nil && (u.Scheme == "https" || u.Scheme == "http") {
 		data, err := e.download(ctx, u)

@@ -15,12 +15,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
+// parser parses clusterctl's configuration file. The keys are clusterctl's.
 type parser struct {
 	file     *ConfigFile
 	problems []string
 }
 
-// parseConfig parses a file, which is called path in messages. It reports all mistakes at once.
+// parseConfig parses a file, which is called path in messages. [LoadConfig] calls it. It reports all mistakes at once.
 func parseConfig(data []byte, path string, e ConfigEnvironment) (*ConfigFile, error) {
 	f := &ConfigFile{Path: path, environment: e, variables: map[string]string{}, Images: map[string]ImageOverride{},
 		CertManager: CertManager{Version: defaultCertManagerVersion, Timeout: defaultCertManagerTimeout}}

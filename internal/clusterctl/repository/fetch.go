@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// fetcher downloads files over HTTP.
+// fetcher downloads files over HTTP, for the repositories github, gitlab and web and for the Go module proxy.
 type fetcher struct {
 	client *http.Client
 	pause  func(context.Context, time.Duration) error

@@ -20,7 +20,7 @@ const (
 	maxPages = 20
 )
 
-// github reads the GitHub releases of a project.
+// github implements [Repository] with the GitHub releases of a project.
 type github struct {
 	fetcher
 	modules        moduleProxy

@@ -15,8 +15,8 @@ const (
 	gitlabToken = "GITLAB_ACCESS_TOKEN"
 )
 
-// gitlab reads a generic package from the GitLab package registry. Its versions cannot be listed: the URL or the user
-// specifies one.
+// gitlab implements [Repository] with a generic package of the GitLab package registry. Its versions cannot be listed:
+// the URL or the user specifies one.
 type gitlab struct {
 	fetcher
 	base, version, file string

@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Contract is the Cluster API contract that this build implements.
+// Contract is the Cluster API contract that this build implements; providers are selected by it.
 const Contract = "v1beta2"
 
 // CompatibleContracts returns the provider contracts that are compatible with core components of the given contract,
@@ -56,7 +56,8 @@ func isSemantic(text string) bool {
 	return err == nil
 }
 
-// Latest returns the latest release with the contract, or with a compatible one.
+// Latest returns the latest release with the contract, or with a compatible one, by the rules in the package
+// documentation.
 func (s *Source) Latest(ctx context.Context, contract string) (string, error) {
 	all, err := s.all(ctx)
 	if err != nil {

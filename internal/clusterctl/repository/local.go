@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// local reads the files folder/VERSION/FILE on this machine.
+// local implements [Repository] with the files folder/VERSION/FILE on this machine.
 type local struct {
 	folder        string
 	version, file string

@@ -9,7 +9,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Memory is a repository in memory with files by version and name.
+// Memory is a [Repository] in memory with files by version and name. The built-in provider "local" has one (package
+// template), and tests use it.
 type Memory struct {
 	Default    string
 	Components string

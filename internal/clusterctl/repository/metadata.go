@@ -22,7 +22,7 @@ const metadataAPIVersion = "clusterctl.cluster.x-k8s.io/v1alpha3"
 // ReasonMetadata is the reason when metadata.yaml is invalid; Invalid.
 const ReasonMetadata = "InvalidMetadata"
 
-// Metadata is the content of metadata.yaml.
+// Metadata is the content of metadata.yaml, a file of each provider release that the clusterctl contract defines.
 type Metadata struct {
 	APIVersion    string          `json:"apiVersion"`
 	Kind          string          `json:"kind"`

@@ -19,7 +19,7 @@ import (
 // titleAnnotation is the annotation of a layer with its file name.
 const titleAnnotation = "org.opencontainers.image.title"
 
-// oci reads artifacts from a registry: a tag for each version, a layer for each file.
+// oci implements [Repository] with artifacts in a registry: a tag for each version, a layer for each file.
 type oci struct {
 	repository    name.Repository
 	version, file string

@@ -39,7 +39,7 @@ const latestVersion = "latest"
 // maxFile is the maximum size of a file in a repository in bytes. The largest published ones have about 2 MiB.
 const maxFile = 32 << 20
 
-// Repository provides the releases of one provider.
+// Repository provides the releases of one provider. Each kind of repository implements it in a file of its own.
 type Repository interface {
 	// DefaultVersion returns the version in the URL; [latestVersion] means that a version must be selected.
 	DefaultVersion() string
@@ -82,6 +82,7 @@ func Open(p provider.Provider, o Options) (*Source, error) {
 	return New(p, r, o), nil
 }
 
+// open selects the kind of repository by the URL of the provider.
 func open(p provider.Provider, o Options) (Repository, error) {
 	u, err := url.Parse(p.URL)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Source reads a repository for the commands. It applies overrides and reads every file only once.
+// Source reads the releases of a provider for the commands, from any kind of [Repository]. It applies overrides and
+// reads every file only once.
 type Source struct {
 	provider   provider.Provider
 	repository Repository

@@ -38,7 +38,8 @@ type Processor interface {
 	Process(template []byte, lookup Lookup) ([]byte, error)
 }
 
-// Envsubst processes templates with variables such as ${VAR}.
+// Envsubst processes templates with variables such as ${VAR}, in the syntax of clusterctl, which existing templates of
+// providers rely on.
 type Envsubst struct{}
 
 var spaces = regexp.MustCompile(`\$\{\s*([A-Za-z0-9_$]+)\s*\}`)

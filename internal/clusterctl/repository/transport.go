@@ -7,7 +7,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// secureTransport requires TLS except for loopback addresses, and sends credentials only to the host they are for.
+// secureTransport is the HTTP transport of all repositories. It requires TLS except for loopback addresses, and sends
+// credentials only to the host they are for.
 type secureTransport struct{ next http.RoundTripper }
 
 func (o Options) transport() http.RoundTripper {

@@ -29,15 +29,16 @@ const (
 	reasonVariable = "InvalidVariable"
 )
 
-// Class is a ClusterClass, with the objects to create before a Cluster can use it.
+// Class is a ClusterClass, with the objects to create before a Cluster can use it. "slipway create cluster" creates a
+// Cluster of it.
 type Class struct {
 	*clusterv1.ClusterClass
 	// Missing are the objects of a built-in class that does not exist in the namespace yet, in creation order.
 	Missing []*unstructured.Unstructured
 }
 
-// FindClass returns the class that a Cluster of the namespace refers to. A built-in class need not exist in the cluster
-// yet. If r is nil, only built-in classes are found.
+// FindClass returns the class that a Cluster of the namespace refers to, for "slipway create cluster" and "upgrade
+// cluster". A built-in class need not exist in the cluster yet. If r is nil, only built-in classes are found.
 func FindClass(ctx context.Context, r client.Reader, namespace string, ref clusterv1.ClusterClassRef) (Class, error) {
 	if r != nil {
 		found := &clusterv1.ClusterClass{}

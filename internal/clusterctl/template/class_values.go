@@ -16,9 +16,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// Values parses values written as NAME=VALUE, or as NAME.FIELD=VALUE for a field of an object. A value is YAML, unless
-// the schema requires a string. The variables are in the order of their first occurrence; further fields of a variable
-// are added to it.
+// Values parses the --set flags of "slipway create cluster": values written as NAME=VALUE, or as NAME.FIELD=VALUE for a
+// field of an object. A value is YAML, unless the schema requires a string. The variables are in the order of their
+// first occurrence; further fields of a variable are added to it.
 func (c Class) Values(settings []string) ([]clusterv1.ClusterVariable, error) {
 	values, names := map[string]any{}, []string{}
 	for _, setting := range settings {

@@ -29,7 +29,7 @@ type ConvertResult struct {
 	Notes []string
 }
 
-// ConvertManifest converts the documents of a manifest.
+// ConvertManifest converts the documents of a manifest, for "slipway convert".
 func ConvertManifest(data []byte, version string) (ConvertResult, error) {
 	if version != clusterv1.GroupVersion.Version {
 		return ConvertResult{}, fault.New(fault.Invalid, reasonManifest, "objects cannot be converted to version %q; use %s", version, clusterv1.GroupVersion.Version)

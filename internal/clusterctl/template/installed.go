@@ -17,8 +17,9 @@ import (
 // reasonProvider is the reason when no infrastructure provider can be selected; Invalid.
 const reasonProvider = "NoInfrastructureProvider"
 
-// Installed returns the installed infrastructure provider with its version: the named one, or the only one. If none is
-// recorded and the management cluster has the CRDs of the built-in provider, it returns the built-in one.
+// Installed returns the installed infrastructure provider with its version, whose template "slipway generate cluster"
+// uses: the named one, or the only one. If none is recorded and the management cluster has the CRDs of the built-in
+// provider, it returns the built-in one.
 func Installed(ctx context.Context, c client.Client, name string) (provider.Reference, error) {
 	installed, err := inventory.Read(ctx, c)
 	if err != nil {

@@ -26,7 +26,8 @@ func IsShared(o *unstructured.Unstructured) bool {
 	return o.GetName() == networkName && (o.GetKind() == "ClusterResourceSet" || o.GetKind() == "ConfigMap")
 }
 
-// network returns a ClusterResourceSet that installs the Pod network in every cluster with NetworkLabel.
+// network returns a ClusterResourceSet that installs the Pod network in every cluster with [networkLabel]. The manifest
+// of [ClusterManifest.Objects] includes it.
 func (c ClusterManifest) network() *addonsv1.ClusterResourceSet {
 	return &addonsv1.ClusterResourceSet{
 		TypeMeta:   metav1.TypeMeta{APIVersion: addonsv1.GroupVersion.String(), Kind: "ClusterResourceSet"},

@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Release is a version of an infrastructure provider, and a flavor of its templates.
+// Release is a version of an infrastructure provider, and a flavor of its templates, for "slipway generate cluster".
 type Release struct {
 	Source  *repository.Source
 	Version string

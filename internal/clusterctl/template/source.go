@@ -33,7 +33,7 @@ const maxTemplate = 32 << 20
 // DefaultKey is the default key of a template in a ConfigMap.
 const DefaultKey = "template"
 
-// Source reads templates from files and URLs.
+// Source reads templates from files and URLs, for "slipway generate cluster --from", "generate yaml" and "convert".
 type Source struct {
 	// In is the standard input for "-".
 	In io.Reader

@@ -97,7 +97,7 @@ func invalid(message string, args ...any) error {
 	return fault.New(fault.Invalid, reasonOptions, message, args...)
 }
 
-// Template is the manifest of a cluster.
+// Template is the manifest of a cluster that "slipway generate cluster" prints.
 type Template struct {
 	// Variables are the variables in the text.
 	Variables []repository.Variable

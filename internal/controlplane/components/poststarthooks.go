@@ -22,9 +22,9 @@ type hook struct {
 	run  genericapiserver.PostStartHookFunc
 }
 
-// extractTimedHooks removes hooks from the configuration that give up after half a minute or a few minutes and then
-// end the process: the default roles, the priority classes, and the configuration of priority and fairness.
-// On a slow host, a restart would take just as long.
+// extractTimedHooks removes post-start hooks from the configuration of an API server that is being built that give up
+// after half a minute or a few minutes and then end the process: the default roles, the priority classes, and the
+// configuration of priority and fairness. On a slow host, a restart would take just as long.
 func extractTimedHooks(config *app.Config) ([]hook, error) {
 	own := config.KubeAPIs.ControlPlane
 	providers := []interface {

@@ -37,13 +37,14 @@ type Quarantined struct {
 	Failures int       `json:"failures"`
 }
 
-// instructions is the input of the manager process.
+// instructions is the input of the manager process, which has the same version as its parent.
 type instructions struct {
 	Quarantined []Quarantined   `json:"aside,omitempty"`
 	Rest        json.RawMessage `json:"rest"`
 }
 
-// Manager is the manager's side of the protocol.
+// Manager is the manager's side of the protocol with [Run] in the parent process. The manager of `slipway up` calls it
+// before and after each reconciliation and each decoding of a response.
 type Manager struct {
 	record           *record
 	report           *os.File

@@ -58,7 +58,7 @@ type Status struct {
 
 // Failure is an exit of the manager that was not requested.
 type Failure struct {
-	// How it exited, for use after "the manager".
+	// How completes "the manager exited:".
 	How string
 	// Suspects are the possible causes, the oldest first: either clusters whose responses were being decoded,
 	// or objects that were being reconciled. It is empty if neither can be the cause.
@@ -82,7 +82,7 @@ func (f Failure) String() string {
 	return text
 }
 
-// supervisor is the state of Run.
+// supervisor is the state of [Run].
 type supervisor struct {
 	Config
 	suspects suspects
@@ -91,9 +91,10 @@ type supervisor struct {
 	restarts childproc.Restarts
 }
 
-// Run runs the manager, and restarts it, until ctx ends. Before the controllers have started for the first
-// time, Run returns a permanent error of the manager, because the user is waiting for the start. It does not
-// return after a crash, because the API is needed to remove the cause.
+// Run runs the manager, and restarts it, until ctx ends. `slipway up` calls it in the process of the management
+// cluster. Before the controllers have started for the first time, Run returns a permanent error of the manager,
+// because the user is waiting for the start. It does not return after a crash, because the API is needed to remove the
+// cause.
 func Run(ctx context.Context, cfg Config) error {
 	restarts := childproc.Restarts{First: firstPause, Longest: longestPause, StableAfter: stableAfter}
 	s := &supervisor{Config: cfg, suspects: suspects{}, restarts: restarts}

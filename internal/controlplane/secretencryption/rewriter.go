@@ -30,7 +30,8 @@ const (
 	encrypted = "k8s:enc:secretbox:v1:"
 )
 
-// Rewriter rewrites stored Secrets according to the key file.
+// Rewriter rewrites the stored Secrets of the management cluster according to the key file: with the first key, or as
+// plain text. Package controlplane runs it while the management cluster runs, unless Secrets never were encrypted.
 type Rewriter struct {
 	Files
 	// Plain means that Secrets are stored as plain text.

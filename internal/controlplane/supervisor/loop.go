@@ -25,7 +25,8 @@ const (
 // logLines is the number of log lines that are stored after an unexpected exit.
 const logLines = 15
 
-// supervisionLoop supervises one control plane in a loop.
+// supervisionLoop supervises one control plane: each iteration observes the process, calls [next] for a decision, and
+// acts on it. The [Supervisor] starts one goroutine with it for each control plane.
 type supervisionLoop struct {
 	s      *Supervisor
 	name   string
@@ -98,7 +99,7 @@ func (c *supervisionLoop) stop(ctx context.Context, patience time.Duration) erro
 	return c.end(ctx, patience)
 }
 
-// end is called with acting held.
+// end stops the process. It is called with acting held.
 func (c *supervisionLoop) end(ctx context.Context, patience time.Duration) error {
 	c.stopRequested = true
 	if c.childProcess != nil {
@@ -109,7 +110,7 @@ func (c *supervisionLoop) end(ctx context.Context, patience time.Duration) error
 	return StopFolder(ctx, c.folder, patience)
 }
 
-// loop observes, decides and acts until ctx ends or the child is closed.
+// loop observes, decides and acts until ctx ends or the loop is closed.
 func (c *supervisionLoop) loop(ctx context.Context) {
 	defer close(c.done)
 	defer c.releaseFolder()
@@ -194,7 +195,7 @@ func (c *supervisionLoop) round(ctx context.Context) (time.Duration, error) {
 	return wake, nil
 }
 
-// observe updates the view.
+// observe updates the input of [next] and returns the current status.
 func (c *supervisionLoop) observe(ctx context.Context, now time.Time) (Status, error) {
 	c.mu.Lock()
 	wanted := c.wanted

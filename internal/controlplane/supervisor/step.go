@@ -12,7 +12,7 @@ type step int
 const (
 	keepState   step = iota // nothing
 	start                   // it must run and does not
-	end                     // it runs and must not, or not in this form
+	end                     // it runs and must not, or not with this configuration
 	restartHung             // it runs and hangs; the restart counts as a failure
 )
 
@@ -42,7 +42,7 @@ const (
 type processState struct {
 	wanted  bool
 	alive   bool
-	current bool // it runs this binary's Kubernetes version with the wanted configuration
+	current bool // it runs the desired Kubernetes version and configuration, or has not published them yet
 	// since is when it started or, if it does not run, exited.
 	since time.Time
 	// wasHealthy means that a health check has succeeded since the start.
@@ -55,8 +55,9 @@ type processState struct {
 	hung int
 }
 
-// next returns the next action, and the time of the next check at the latest. A zero time means on the next
-// event. The reason completes "it was stopped, because".
+// next returns the next action for a control plane process, and the time of the next check at the latest. A zero time
+// means on the next event. It is pure; the supervision loop calls it in each iteration. The reason completes "it was
+// stopped, because".
 func next(v processState, now time.Time) (do step, again time.Time, reason string) {
 	switch {
 	case !v.wanted && v.alive:

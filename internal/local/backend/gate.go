@@ -11,7 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// ManagedReconciler filters the objects of one kind: it passes to Inner only those that this provider manages.
+// ManagedReconciler filters the objects of one kind: it passes to Inner only those that this provider manages. The
+// controllers of LocalClusters and LocalMachinePools wrap their reconcilers in it, because Cluster API's contract
+// requires that a provider does not reconcile an object with the annotation cluster.x-k8s.io/managed-by.
 type ManagedReconciler struct {
 	Inner  reconcile.Reconciler
 	Client client.Reader

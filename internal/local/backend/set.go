@@ -32,7 +32,8 @@ type Backend struct {
 	Faults func(annotations map[string]string) Backend
 }
 
-// Set contains the backends of this process by the member of spec.backend that selects them.
+// Set contains the backends of this process by the member of spec.backend that selects them. The provider (package
+// local) creates it; its controllers choose a backend from it for each object.
 type Set map[string]Backend
 
 // Choose returns the backend that an object with these annotations selects. Every selection goes through it. The error

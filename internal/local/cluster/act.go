@@ -79,6 +79,8 @@ type deleteBalancer struct{ Why string }
 
 func (a deleteBalancer) String() string { return "stop the load balancer: " + a.Why }
 
+// act runs one action on the host or on the LocalCluster. Package reconciler calls it for each action that [Decide]
+// planned, in order.
 func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
 	b, err := c.backendOf(s)
 	if err != nil {

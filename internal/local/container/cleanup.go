@@ -11,9 +11,10 @@ import (
 )
 
 // RemoveInstance removes every container (with its volume) and every network that the records of an instance assign to
-// it, and nothing else. It calls a function with the number of removed resources and the total, from one goroutine at a
-// time. It returns no error if there is nothing to remove, and waits up to ten seconds for resources that are in use.
-// The error is a fault of kind Unreachable if Docker does not respond, else all errors joined.
+// it, and nothing else, for `slipway down --delete`. It calls tell with the number of removed resources and the total,
+// from one goroutine at a time. It returns no error if there is nothing to remove, and waits up to ten seconds for
+// resources that are in use. The error is a fault of kind Unreachable if Docker does not respond, else all errors
+// joined.
 func RemoveInstance(ctx context.Context, book *hosttransfer.Store, tell func(gone, of int)) error {
 	e, err := New(Config{Instance: book.Instance(), Ownership: book})
 	if err != nil {
@@ -45,7 +46,8 @@ func isBusy(err error) bool {
 	return f != nil && (f.Kind == fault.Conflict || f.Reason == reasonNetworkInUse)
 }
 
-// Sweep implements backend.Sweeper: it removes containers (with their volumes) and networks of this instance.
+// Sweep implements backend.Sweeper: it removes containers (with their volumes) and networks of this instance that are
+// not in use. The provider calls it once when the manager starts.
 func (e *Engine) Sweep(ctx context.Context, keep backend.InUse) error {
 	return e.sweep(ctx, keep, func(int, int) {})
 }
@@ -77,8 +79,8 @@ func (e *Engine) sweep(ctx context.Context, keep backend.InUse, tell func(gone, 
 	return errors.Join(err, e.prune(ctx))
 }
 
-// ifStillOwned calls do only if the item still belongs to this instance. An item that was transferred since it was listed
-// has no objects here any more and must not be removed.
+// ifStillOwned calls do only if the item still belongs to this instance. An item that was transferred since it was
+// listed has no objects here any more and must not be removed.
 func (e *Engine) ifStillOwned(i hosttransfer.Item, do func() error) func() error {
 	return func() error {
 		has, err := readRecords(e.ownership.Ownership).owns(i)

@@ -22,7 +22,8 @@ const maxOutput = 64 << 10
 const commandNotExecutable, commandNotFound = 126, 127
 
 // exec runs a shell program in a running container with the given input and returns its output. A non-zero exit code is
-// an error.
+// an error. All programs that this package runs in nodes go through this file, because it records the programs whose
+// end is not an event for the controllers ([ownExecs]).
 func (e *Engine) exec(ctx context.Context, c ownContainer, program string, input []byte) (string, error) {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
@@ -55,6 +56,7 @@ func (e *Engine) execDetached(ctx context.Context, c ownContainer, program strin
 	return e.fault("starting a command in container "+c.name, err)
 }
 
+// Run implements backend.EtcdShell and backend.ImageLoader.
 func (e *Engine) Run(ctx context.Context, ref backend.Ref, program string, input []byte) (string, error) {
 	c, err := e.running(ctx, ref)
 	if err != nil {
@@ -63,6 +65,7 @@ func (e *Engine) Run(ctx context.Context, ref backend.Ref, program string, input
 	return e.exec(ctx, c, program, input)
 }
 
+// Pipe implements backend.EtcdShell.
 func (e *Engine) Pipe(ctx context.Context, ref backend.Ref, program string, input io.Reader) (code int, out string, err error) {
 	c, err := e.running(ctx, ref)
 	if err != nil {
@@ -76,6 +79,7 @@ func (e *Engine) Pipe(ctx context.Context, ref backend.Ref, program string, inpu
 	return code, string(said.buf), err
 }
 
+// Start implements backend.EtcdShell.
 func (e *Engine) Start(ctx context.Context, ref backend.Ref, program string) error {
 	c, err := e.running(ctx, ref)
 	if err != nil {

@@ -12,13 +12,14 @@ import (
 	"strings"
 )
 
-// KernelHost reads and writes the kernel settings of the Docker host: capabilities, limits, routes and addresses.
-// Docker is assumed to run on this host, because nodes reach the control planes by the bridge's address.
+// KernelHost reads and writes the kernel settings of the Docker host: capabilities, limits, routes and addresses. The
+// [Engine] uses it when it creates networks and containers. Docker is assumed to run on this host, because nodes reach
+// the control planes by the bridge's address.
 type KernelHost struct {
 	// Proc is where procfs is mounted.
 	Proc string
-	// Resolvers are files in the format of resolv.conf. The first file that lists a name server beyond loopback is
-	// used.
+	// Resolvers are files in the format of resolv.conf. Nodes use the first file that lists a name server beyond
+	// loopback.
 	Resolvers []string
 	// Hosts is a file in the format of /etc/hosts; Times are configuration files of time services, which list time
 	// servers.
@@ -111,7 +112,8 @@ func (h KernelHost) MissingCapabilities() ([]string, error) {
 	return missingCapabilities(string(status), limit)
 }
 
-// missingCapabilities returns the names of the first limit capabilities that are not in the bounding set of a process status.
+// missingCapabilities returns the names of the first limit capabilities that are not in the bounding set of a process
+// status.
 func missingCapabilities(status string, limit int) ([]string, error) {
 	for _, line := range strings.Split(status, "\n") {
 		hex, ok := strings.CutPrefix(line, "CapBnd:")
@@ -140,7 +142,7 @@ type limit struct {
 }
 
 // limits returns the settings that are too low for more than a few nodes: each node's systemd, containerd and kubelet
-// watch many files.
+// watch many files. The values are chosen by Slipway.
 func limits() []limit {
 	return []limit{
 		{"sys/fs/inotify/max_user_instances", 8192},

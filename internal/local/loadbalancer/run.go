@@ -18,8 +18,9 @@ import (
 // readEvery is the interval at which a process reads its configuration.
 const readEvery = 200 * time.Millisecond
 
-// RunInFolder calls [runReportingFailure] in a directory that may be renamed while it runs, by making it the working directory of this
-// process.
+// RunInFolder is the main function of a load balancer process, which the [Supervisor] starts as the hidden command
+// `slipway load-balancer run`. It calls [runReportingFailure] in a directory that may be renamed while it runs, by
+// making it the working directory of this process.
 func RunInFolder(ctx context.Context, f Folder, now func() time.Time) error {
 	if err := os.Chdir(string(f)); err != nil {
 		return err
@@ -27,8 +28,8 @@ func RunInFolder(ctx context.Context, f Folder, now func() time.Time) error {
 	return runReportingFailure(ctx, workingDirectory, now)
 }
 
-// runReportingFailure is the main function of the process: it serves the configuration in the directory until the context ends. If
-// another process already serves the directory, Run returns without an error.
+// runReportingFailure serves the configuration in the directory until the context ends, and writes the reason to the
+// state file if it fails. If another process already serves the directory, it returns without an error.
 func runReportingFailure(ctx context.Context, f Folder, now func() time.Time) error {
 	err := serveFolder(ctx, f, now)
 	if err != nil {

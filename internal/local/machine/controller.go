@@ -24,7 +24,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots"
 )
 
-// Name of the controller.
+// Name is the name of the controller. Its field manager is "slipway-local-machine", which owns fields of existing
+// objects, so it must not change.
 const Name = "local-machine"
 
 const sentinel = cloudinit.Sentinel
@@ -57,7 +58,7 @@ type controller struct {
 	now     func() time.Time
 }
 
-// Add adds the controller to the manager.
+// Add adds the LocalMachine controller with its watches to the manager. Package local calls it.
 func Add(s reconciler.Setup, cfg Config) error {
 	c := &controller{
 		Config: cfg, client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(), now: s.Clock(),

@@ -59,6 +59,8 @@ func (a removeMachine) String() string {
 	return fmt.Sprintf("delete LocalMachine %s: %s", a.Name, a.Why)
 }
 
+// act runs one action on the LocalMachinePool or its machines. Package reconciler calls it for each action that
+// [Decide] planned, in order.
 func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
 	switch a := a.(type) {
 	case updateProviderIDs:

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// Reasons of waits and conditions.
+// Reasons of waits and conditions. Their values must not change.
 const (
 	reasonOwner          = "WaitingForMachinePool"
 	reasonInfrastructure = "WaitingForClusterInfrastructureReady"
@@ -24,11 +24,13 @@ const (
 	reasonDenied         = "DeniedByPolicy"
 )
 
-// maxCreationsPerPlan limits the number of machines that one plan creates, because a plan is held in memory as a whole and users
-// choose any number of replicas. The created machines trigger the next plan.
+// maxCreationsPerPlan limits the number of machines that one plan creates, because a plan is held in memory as a whole
+// and users choose any number of replicas. The created machines trigger the next plan.
 const maxCreationsPerPlan = 50
 
-// Decide computes the plan for the snapshot.
+// Decide computes the plan for a LocalMachinePool. Package reconciler calls it in each reconciliation, again after the
+// reads that it requests. It is pure: it neither reads nor writes. A plan that creates or deletes machines is computed
+// from live reads.
 func Decide(s Snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	if awaited := s.unrestoredIDs(); len(awaited) > 0 && s.Object.DeletionTimestamp.IsZero() {

@@ -18,8 +18,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// The kubelet reserves these amounts: it evicts Pods if less memory, or less of the disk, is free. The capacity that
-// the autoscaler reads for a node that does not exist yet must equal the allocatable resources of the later Node.
+// The kubelet reserves these amounts by default: it evicts Pods if less memory, or less of the disk, is free. The
+// capacity that the autoscaler reads for a node that does not exist yet must equal the allocatable resources of the
+// later Node.
 const (
 	evictionMemory     = 100 << 20
 	evictionDiskTenths = 1
@@ -67,7 +68,7 @@ func diskSize(folders ...string) int64 {
 	return 0
 }
 
-// Nodes computes the capacity of nodes on a host.
+// Nodes computes the capacity of nodes on a host, for the controllers of LocalMachinePools and LocalMachineTemplates.
 type Nodes struct {
 	Host     Host
 	Backends backend.Set

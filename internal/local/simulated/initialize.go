@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Objects that kubeadm creates in a cluster.
+// Names of ConfigMaps that kubeadm creates in a cluster, and the content of the simulated CoreDNS. The names are
+// kubeadm's; the version and the Corefile need not follow a release.
 const (
 	kubeadmConfig   = "kubeadm-config"
 	kubeletConfig   = "kubelet-config"
@@ -23,9 +24,10 @@ const (
 	corefile        = ".:53 {\n    errors\n    health\n    kubernetes cluster.local in-addr.arpa ip6.arpa\n    forward . /etc/resolv.conf\n    cache 30\n}\n"
 )
 
-// initialize creates the objects that kubeadm init creates in a cluster and that others read or change: its
-// configuration, the roles of joining nodes, kube-proxy and CoreDNS. It is idempotent; the kubeadm configuration is
-// created last, because its existence marks the end.
+// initialize creates the objects that kubeadm init creates in a cluster and that the KubeadmControlPlane controller
+// reads or changes: the configuration of kubeadm and kubelets, the role binding of administrators, kube-proxy and
+// CoreDNS. Create calls it for a machine of a control plane while the kubeadm configuration does not exist. It is
+// idempotent; the kubeadm configuration is created last, because its existence marks the end.
 func initialize(ctx context.Context, c kubernetes.Interface, kubernetesVersion, configuration string) error {
 	var said struct {
 		ImageRepository string `json:"imageRepository"`

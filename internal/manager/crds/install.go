@@ -55,11 +55,12 @@ func (o Options) sets() []providerset.Set {
 	return o.Sets
 }
 
-// Install writes the CRDs to the cluster and waits until they are established. A CRD with the content that
-// was last applied is neither written nor waited for, because the API server has established it or will do so
-// when it starts. A CRD of a provider without controllers in this manager is not taken from another
-// implementation; see [foreignConverter]. The client c needs apiextensions.k8s.io/v1 in its scheme and must
-// not read from a cache. Install returns the context's error if the CRDs are not established in time.
+// Install writes the CRDs to the cluster and waits until they are established. Package webhook calls it before the
+// manager starts, and after its CA has changed. A CRD with the content that was last applied is neither written nor
+// waited for, because the API server has established it or will do so when it starts. A CRD of a provider without
+// controllers in this manager is not taken from another implementation; see [foreignConverter]. The client c needs
+// apiextensions.k8s.io/v1 in its scheme and must not read from a cache. Install returns the context's error if the CRDs
+// are not established in time.
 func Install(ctx context.Context, c client.Client, opts Options) error {
 	list, err := Of(opts)
 	if err != nil {
@@ -84,9 +85,9 @@ func Install(ctx context.Context, c client.Client, opts Options) error {
 	return nil
 }
 
-// Redirect changes the conversion address of the CRDs of some providers. It leaves everything else unchanged,
-// because the CRDs may be of a newer version. It removes the content hash, so that the next installation
-// writes the CRDs.
+// Redirect changes the conversion address of the CRDs of some providers, if the manager that converted them no longer
+// responds. It leaves everything else unchanged, because the CRDs may be of a newer version. It removes the content
+// hash, so that the next installation writes the CRDs.
 func Redirect(ctx context.Context, c client.Client, opts Options) error {
 	list, err := Of(opts)
 	if err != nil {

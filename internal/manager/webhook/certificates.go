@@ -43,8 +43,9 @@ const (
 	attempts = 5
 )
 
-// Certificates creates, stores and renews the serving certificate of webhooks. Several managers can share one
-// Secret. It is safe for concurrent use.
+// Certificates creates, stores and renews the serving certificate of webhooks. The manager loads it before it serves
+// and runs [Certificates.Start], unless the certificate is externally managed. Several managers can share one Secret.
+// It is safe for concurrent use.
 type Certificates struct {
 	client    client.Client
 	writer    *kube.Writer

@@ -11,13 +11,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// BlockMove is the annotation with which a provider blocks the move of an object.
+// BlockMove is the annotation of the clusterctl contract with which a provider blocks the move of an object.
 const BlockMove = "clusterctl.cluster.x-k8s.io/block-move"
 
 // Provider is an installed provider in an inventory.
 type Provider struct{ Name, Type, Version, Namespace string }
 
-// CheckItem returns the problems that prevent the move of an object.
+// CheckItem returns the problems that prevent the move of an object. The plan of a move calls it for each object.
 func CheckItem(i Item) []string {
 	if i.Copy {
 		return nil
@@ -59,8 +59,8 @@ func IsInitialized(o *unstructured.Unstructured) bool {
 	return isTrueAt(o, "status", "initialization", "controlPlaneInitialized") || hasTrueCondition(o, "ControlPlaneInitialized")
 }
 
-// MissingProviders returns the providers that the target lacks, or has in an older version. It returns none if the target
-// has no inventory; then only kinds are compared.
+// MissingProviders returns the providers that the target lacks, or has in an older version. It returns none if the
+// target has no inventory; then only kinds are compared.
 func MissingProviders(source, target []Provider) []string {
 	if len(target) == 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// UnmovedObject is an object that is linked to a selected one and does not move.
+// UnmovedObject is an object that is linked to a selected one and does not move. Package transfer finds them.
 type UnmovedObject struct {
 	Link
 	// Owner is the UID of From, if To depends on it.
@@ -26,7 +26,8 @@ type UnmovedObject struct {
 	ReadError error
 }
 
-// LeftBehind describes the linked objects that do not move, in one sentence for each kind and type of link.
+// LeftBehind describes the linked objects that do not move, in one sentence for each kind and type of link. The
+// sentences are problems of the plan, and prevent the move.
 func LeftBehind(all []UnmovedObject) []string {
 	type group struct{ kind, link string }
 	var order []group

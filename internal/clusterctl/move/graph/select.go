@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Scope specifies the objects to select.
+// Scope specifies the objects to select, from the flags of a move or a backup. The journal of a move contains it.
 type Scope struct {
 	// Namespace is the namespace to move; empty for all.
 	Namespace string
@@ -45,7 +45,7 @@ func (s Selection) Find(kind string) []Item {
 	return out
 }
 
-// Select determines the objects to move, to copy and to reject.
+// Select determines the objects to move, to copy and to reject, by the rules in the package documentation.
 func (g *Graph) Select(w Scope) Selection {
 	s := Selection{refused: map[ID]bool{}}
 	chosen := map[*Node]*Item{}

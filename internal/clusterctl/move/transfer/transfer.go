@@ -46,7 +46,8 @@ func (e Entry) At() graph.ID {
 // maxConcurrentWrites is the maximum number of concurrent writes.
 const maxConcurrentWrites = 16
 
-// Transfer transfers objects from one management cluster to the other.
+// Transfer transfers objects from one management cluster to the other: from source to target, back in a rollback, or
+// from files in a restore. Package move creates it in each phase that needs it.
 type Transfer struct {
 	// From is nil if the objects are read from files.
 	From, To *Endpoint
@@ -66,8 +67,8 @@ type Transfer struct {
 	uids        map[graph.ID]types.UID // in To
 }
 
-// Load reads the objects from both management clusters, or only from To if Source is known. To save memory it drops the status, which does not move, and
-// the managed fields of objects whose managers are already restored.
+// Load reads the objects from both management clusters, or only from To if Source is known. To save memory it drops the
+// status, which does not move, and the managed fields of objects whose managers are already restored.
 func (t *Transfer) Load(ctx context.Context) (err error) {
 	t.Live, t.written = nil, false // release the memory before reading again
 	readSource := t.From != nil && !t.SourceKnown
@@ -293,7 +294,8 @@ func (t *Transfer) isEqual(e Entry, old, live *unstructured.Unstructured) (bool,
 	return err == nil && graph.Contains(want, live), err
 }
 
-// Verify compares both management clusters: everything that still exists in From must exist in To.
+// Verify compares both management clusters: everything that still exists in From must exist in To. A move calls it
+// before it deletes anything at the source.
 func (t *Transfer) Verify(ctx context.Context) error {
 	if t.Source == nil || t.Live == nil || t.written {
 		if err := t.Load(ctx); err != nil {
