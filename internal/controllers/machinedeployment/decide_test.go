@@ -277,7 +277,7 @@ func TestRestore(t *testing.T) { // OR-01
 				s.Deployment.Spec.Replicas = new(int32(4))
 			}),
 			wait: []string{"RolloutHeld"}, recheck: nodesRecheck,
-			do:   []string{"scale MachineSet md-1 from 3 to 4: its share of spec.replicas while nothing is rolled out"},
+			do: []string{"scale MachineSet md-1 from 3 to 4: its share of spec.replicas while nothing is rolled out"},
 		},
 		"nobody has looked": {
 			reason: "everything is owned, but no Node was seen: an upgrade waits", s: settled(restored, adopted, upgrade),
