@@ -91,7 +91,7 @@ var layers = [][]string{
 	// controllers, providers and control planes
 	{
 		"internal/controllers", "internal/kubeadm", "internal/hosted", "internal/local", "internal/controlplane", "internal/simulated",
-		"internal/nodeimage", "config", "images", "examples",
+		"internal/nodeimage", "config", "images", "examples", "docs",
 	},
 	// programs
 	{"internal/manager", "internal/managementnode", "internal/clusterctl", "internal/operate", "internal/extensiontools", "internal/release"},

@@ -10,6 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/cluster"
 	"github.com/slipwayhq/slipway/internal/cli/data"
+	"github.com/slipwayhq/slipway/internal/cli/docs"
 	"github.com/slipwayhq/slipway/internal/cli/extension"
 	"github.com/slipwayhq/slipway/internal/cli/hidden"
 	"github.com/slipwayhq/slipway/internal/cli/image"
@@ -92,6 +93,7 @@ func verbs() []func(term.Env) *cobra.Command {
 		createCommand,
 		deleteCommand,
 		describeCommand,
+		docs.Command,
 		func(e term.Env) *cobra.Command { return up.DownCommand(e, removeInstance) },
 		cluster.EncryptionCommand,
 		data.EtcdDataCommand,
