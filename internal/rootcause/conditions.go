@@ -135,7 +135,7 @@ func (o object) conditionTarget(conditionType string) []Ref {
 
 // contractProblem reports a provider object without conditions that has not set the field by which its contract reports
 // readiness.
-func (o object) contractProblem() (problem, bool) {
+func (o object) contractProblem(now time.Time) (problem, bool) {
 	domain, _, _ := strings.Cut(o.ref.Group, ".")
 	field := map[string]string{"infrastructure": "provisioned", "bootstrap": "dataSecretCreated", "controlplane": "controlPlaneInitialized"}[domain]
 	if field == "" || !o.expectsStatus() || len(o.conditions) > 0 {
@@ -147,14 +147,15 @@ func (o object) contractProblem() (problem, bool) {
 	if reached || ready || initialized {
 		return problem{}, false
 	}
-	return problem{
+	p := problem{
 		weight: weightCondition,
 		Link:   Link{Object: o.ref, Message: "Its provider has not reported status.initialization." + field + " yet", Since: o.content.GetCreationTimestamp().Time},
-		fixed: Remedy{
-			Text:    "Check the provider of {kind} (group {group}): it has to set status.initialization." + field + "; its controller logs why it does not",
-			Command: "kubectl describe {resource} {name} -n {namespace}",
-		},
-	}, true
+		fixed:  Remedy{Text: progressText, Automatic: true},
+	}
+	if now.Sub(p.Since) > stuckAfter {
+		p.fixed = Remedy{Text: "Check the provider of {kind} (group {group}): it has to set status.initialization." + field + "; its controller logs why it does not", Command: describeText}
+	}
+	return p, true
 }
 
 // isStatusless reports whether no controller writes a status of the kind.

@@ -74,13 +74,14 @@ type result struct{ chain *Chain }
 type search struct {
 	graph Graph
 	now   time.Time
-	// done has the results of finished nodes, and nil for the nodes of the current path.
-	done map[visit]*result
+	done  map[visit]result
+	// path has the objects of the current path.
+	path map[Ref]bool
 	left int
 }
 
 func newSearch(g Graph, now time.Time) *search {
-	return &search{graph: g, now: now, done: map[visit]*result{}}
+	return &search{graph: g, now: now, done: map[visit]result{}, path: map[Ref]bool{}}
 }
 
 func (s *search) explain(of Ref) (Chain, bool) {
@@ -96,24 +97,22 @@ func (s *search) explain(of Ref) (Chain, bool) {
 
 // visit returns the chain of a node, or nil if there is none or the limits are reached.
 func (s *search) visit(v visit, depth int) *Chain {
-	if known, seen := s.done[v]; seen {
-		if known == nil {
-			return nil // a cycle
-		}
+	if known, seen := s.done[v]; seen && !s.path[v.ref] {
 		return known.chain
 	}
-	if depth >= maxDepth || s.left <= 0 {
+	if s.path[v.ref] || depth >= maxDepth || s.left <= 0 {
 		return nil
 	}
 	s.left--
 	u, found := s.graph.Get(v.ref)
 	if !found {
-		s.done[v] = &result{}
+		s.done[v] = result{}
 		return nil
 	}
-	s.done[v] = nil
+	s.path[v.ref] = true
+	defer delete(s.path, v.ref)
 	c := s.chain(newObject(v.ref, u), v.upward, depth)
-	s.done[v] = &result{c}
+	s.done[v] = result{c}
 	return c
 }
 

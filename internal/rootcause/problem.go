@@ -101,7 +101,7 @@ func (o object) problems(now time.Time) []problem {
 		out = append(out, p)
 	}
 	out = append(out, o.conditionProblems(now)...)
-	if p, missing := o.contractProblem(); missing && len(out) == 0 {
+	if p, missing := o.contractProblem(now); missing && len(out) == 0 {
 		out = append(out, p)
 	}
 	sortProblems(out)

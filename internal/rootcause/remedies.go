@@ -83,15 +83,16 @@ func isNormal(reason string) bool {
 
 // phrase is a remedy for messages with a known text of a kubelet, etcd, Docker or another component.
 type phrase struct {
-	form *regexp.Regexp
+	alternatives [][]string
 	remedy
 }
 
 // findRemedy returns the remedy for a problem: by its message, else by its reason.
 func findRemedy(l Link, now time.Time) (remedy, bool) {
 	age := now.Sub(l.Since)
+	message := strings.ToLower(l.Message)
 	for _, p := range phrases {
-		if p.form.MatchString(l.Message) {
+		if p.matches(message) {
 			return p.within(age), true
 		}
 	}

@@ -30,6 +30,7 @@ func commonRemedies() []group {
 		user("Remove label cluster.x-k8s.io/watch-filter from the object that the message names, or set it to the value of this manager", describeText,
 			"OfAnotherManager", "WaitingForWatchLabel"),
 		user("Delete or correct the object that makes the manager crash, then restart the manager", describeText, "SetAside"),
+		user("Grant the user the verb connect on Cluster {cluster}", "kubectl get rolebindings -n {namespace}", "ConnectForbidden"),
 		user("Create the ClusterRole that the message names in the workload cluster", "slipway get kubeconfig {cluster} -n {namespace} > {cluster}.kubeconfig", "ClusterRoleNotFound"),
 		user("Install the provider of the kind that the message names, or correct the kind", "slipway init --help", "KindNotInstalled", "NoContract", "NoSuchKind", "NotSupported"),
 		user("Set the label of the CustomResourceDefinition that the message names to a served version", "kubectl get crds -l cluster.x-k8s.io/provider", "CRDNamedWrongly", "VersionNotServed"),

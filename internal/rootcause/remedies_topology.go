@@ -6,9 +6,9 @@ func topologyRemedies() []group {
 	const extension = "kubectl describe extensionconfig {extension}"
 	return []group{
 		auto("The topology continues when the object that the message names is ready",
-			"ControlPlaneUpgradePending", "LifecycleHookBlocking", "MachineDeploymentsCreatePending", "MachineDeploymentsUpgradePending", "MachinePoolsCreatePending",
+			"ControlPlaneUpgradePending", "MachineDeploymentsCreatePending", "MachineDeploymentsUpgradePending", "MachinePoolsCreatePending",
 			"MachinePoolsUpgradePending", "StillDeleting", "TemplateInUse", "TemplateReplaced", "ClusterClassNotReconciled"),
-		auto("The extension is called again at the time that the message names; its owner decides when it allows the change", "HookBlocking", "WaitingForBeforeDeleteHook"),
+		auto("The extension is called again; its owner decides when it allows the change", "HookBlocking", "LifecycleHookBlocking", "WaitingForBeforeDeleteHook"),
 		user("Remove annotation topology.cluster.x-k8s.io/defer-upgrade or hold-upgrade-sequence from the objects that the message names", "kubectl get machinedeployments,machinepools -n {namespace}",
 			"MachineDeploymentsUpgradeDeferred", "MachinePoolsUpgradeDeferred"),
 		user("Correct the ClusterClass or spec.topology of Cluster {cluster} as the message says", "kubectl edit cluster {cluster} -n {namespace}",
@@ -17,7 +17,7 @@ func topologyRemedies() []group {
 		user("Correct ClusterClass {clusterclass} or the template that the message names", editClass, "ControlPlaneTemplateInvalid", "PatchInvalid", "RefVersionsNotUpToDate", "OutdatedRefVersions", "VariableDiscoveryFailed"),
 		user("Create the template that the message names, or correct the reference in the ClusterClass", editClass, "TemplateMissing"),
 		user("Start Runtime Extension {extension}, or correct spec.clientConfig of ExtensionConfig {extension}", extension,
-			"AnsweredFailure", "CertificateExpired", "CertificateInvalid", "CertificateUnknownAuthority", "CertificateWrongHost", "CircuitOpen", "ClientCertificateRefused", "ConnectForbidden", "ConnectionLost", "HostUnknown", "NoConnection", "TLSFailed", "TransportFailed", "ConnectionRefused", "DiscoveryFailed", "NotDiscovered", "NotRegistered"),
+			"AnsweredFailure", "CertificateExpired", "CertificateInvalid", "CertificateUnknownAuthority", "CertificateWrongHost", "CircuitOpen", "ClientCertificateRefused", "ConnectionLost", "HostUnknown", "NoConnection", "TLSFailed", "TransportFailed", "ConnectionRefused", "DiscoveryFailed", "NotDiscovered", "NotRegistered"),
 		user("Correct Runtime Extension {extension}: its response does not follow the Runtime SDK", extension,
 			"AnswerNotJSON", "AnswerTooLarge", "DeprecatedHooks", "ExtensionAnswerInvalid", "InvalidAnswer", "WrongKind"),
 		user("Correct ExtensionConfig {extension}", "kubectl edit extensionconfig {extension}",
