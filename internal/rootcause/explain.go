@@ -24,14 +24,14 @@ func Explain(g Graph, of Ref, now time.Time) (Chain, bool) {
 	return s.explain(of)
 }
 
-// UserActions returns the chains of the objects that end with a user's action, one for each root cause, the oldest first.
-// Causes that make a Cluster unavailable come before the others.
-func UserActions(g Graph, of []Ref, now time.Time) []Chain {
+// Problems returns the chains of objects, one for each root cause: first those that need a user, with causes that make a
+// Cluster unavailable before others, then those that end without one. Older causes come first.
+func Problems(g Graph, of []Ref, now time.Time) []Chain {
 	s := newSearch(g, now)
 	best := map[Ref]Chain{}
 	for _, ref := range of {
 		c, found := s.explain(ref)
-		if !found || !c.NeedsUser() {
+		if !found {
 			continue
 		}
 		root := c.Root().Object
@@ -52,6 +52,8 @@ func UserActions(g Graph, of []Ref, now time.Time) []Chain {
 // rank sorts chains by their effect: unavailable Clusters first, objects that are paused on purpose last.
 func rank(c Chain) int {
 	switch first := c.Links[0]; {
+	case !c.NeedsUser():
+		return 3
 	case c.weight == weightPaused:
 		return 2
 	case first.Object.Kind == clusterv1.ClusterKind && first.Type != "" && classes()[first.Type] != classProgress:

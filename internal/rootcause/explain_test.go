@@ -125,7 +125,7 @@ func TestShellWord(t *testing.T) {
 	}
 }
 
-func TestUserActions(t *testing.T) {
+func TestProblems(t *testing.T) {
 	g := memory(
 		cluster(bad("WorkersAvailable", "NotAvailable", "* MachineDeployment c-workers: x", 3)), thing("MachineDeployment c-workers", owner("Cluster c"), bad("Available", "NotAvailable", "x", 3)),
 		worker(bad("NodeHealthy", "NodeNotHealthy", "Kubelet stopped posting node status", 5)), thing("MachineSet c-w", owner("MachineDeployment c-workers")),
@@ -134,10 +134,10 @@ func TestUserActions(t *testing.T) {
 		thing("Cluster busy", cond("RollingOut", "True", "RollingOut", "x", 5)),
 	)
 	var got []string
-	for _, c := range UserActions(g, []Ref{refTo("Machine c-w1"), refTo("Cluster busy"), refTo("Cluster c"), refTo("Cluster p"), refTo("ExtensionConfig e")}, now) {
+	for _, c := range Problems(g, []Ref{refTo("Machine c-w1"), refTo("Cluster busy"), refTo("Cluster c"), refTo("Cluster p"), refTo("ExtensionConfig e")}, now) {
 		got = append(got, path(c))
 	}
-	want := []string{"Cluster c > MachineDeployment c-workers > Machine c-w1", "ExtensionConfig e", "Cluster p"}
+	want := []string{"Cluster c > MachineDeployment c-workers > Machine c-w1", "ExtensionConfig e", "Cluster p", "Cluster busy"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -186,7 +186,7 @@ func TestRoots(t *testing.T) {
 	a := brokenCluster(2)
 	r := NewReader(t.Context(), ReaderOptions{Client: a, Mapper: mapper()})
 	var got []string
-	for _, c := range UserActions(r, r.Roots(), now) {
+	for _, c := range Problems(r, r.Roots(), now) {
 		got = append(got, path(c))
 	}
 	want := []string{
