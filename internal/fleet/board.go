@@ -27,6 +27,8 @@ type Board struct {
 	// sorted are the rows by name; nil after a change.
 	sorted  []Cluster
 	touched time.Time
+	// revision is the revision of the last row that has changed.
+	revision uint64
 	// refresh allows one refresh at a time.
 	refresh sync.Mutex
 }
@@ -103,6 +105,8 @@ func (b *Board) set(key Key, row Cluster, exists bool) bool {
 		delete(b.rows, key)
 		return true
 	}
+	b.revision++
+	row.Revision = b.revision
 	b.rows[key] = row
 	return true
 }
@@ -132,5 +136,6 @@ func (b *Board) Cluster(key Key) (Cluster, bool) {
 // sameRow compares two rows without the times at which they were computed.
 func sameRow(a, b Cluster) bool {
 	a.chain.Time, b.chain.Time = time.Time{}, time.Time{}
+	a.Revision, b.Revision = 0, 0
 	return reflect.DeepEqual(a, b)
 }

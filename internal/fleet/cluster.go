@@ -38,6 +38,8 @@ type Cluster struct {
 	Paused    bool              `json:"paused,omitempty"`
 	Created   time.Time         `json:"created"`
 	Labels    map[string]string `json:"-"`
+	// Revision changes with every change of the row on a [Board].
+	Revision uint64 `json:"-"`
 }
 
 // Replicas counts the Machines of a control plane or of the workers.

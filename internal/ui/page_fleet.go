@@ -2,10 +2,13 @@ package ui
 
 import (
 	"cmp"
+	"html/template"
 	"maps"
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -83,8 +86,9 @@ type fleetContent struct {
 	Counts   []healthCount
 	Total    int
 	All      string
-	Rows     []fleetRow
-	More     int
+	// Rows are the rendered rows of the table.
+	Rows []template.HTML
+	More int
 	// The values of the lists of the filter.
 	Namespaces, Classes, Versions, Providers []string
 }
@@ -133,9 +137,60 @@ func newFleetContent(q request, rows []fleet.Cluster) fleetContent {
 	}
 	out.More = max(0, len(selected)-maxRows)
 	for _, row := range selected[:len(selected)-out.More] {
-		out.Rows = append(out.Rows, newFleetRow(q, row))
+		out.Rows = append(out.Rows, q.source.rows.render(q, row))
 	}
 	return out
+}
+
+// rowLife is the time after which a row is rendered again although it has not changed, because it contains ages.
+const rowLife = time.Minute
+
+// rowCache has the rendered rows of clusters, because rendering takes longer than everything else of the fleet page.
+type rowCache struct {
+	// template renders one row.
+	template *template.Template
+
+	mu   sync.Mutex
+	rows map[fleet.Key]renderedRow
+}
+
+type renderedRow struct {
+	revision uint64
+	at       time.Time
+	html     template.HTML
+}
+
+// render returns the row of a cluster. The template escapes all texts.
+func (c *rowCache) render(q request, row fleet.Cluster) template.HTML {
+	key := fleet.Key{Namespace: row.Namespace, Name: row.Name}
+	c.mu.Lock()
+	known, ok := c.rows[key]
+	c.mu.Unlock()
+	if ok && known.revision == row.Revision && q.now.Sub(known.at) < rowLife {
+		return known.html
+	}
+	var out strings.Builder
+	if err := c.template.ExecuteTemplate(&out, "row", newFleetRow(q, row)); err != nil {
+		return template.HTML(template.HTMLEscapeString(err.Error())) //nolint:gosec // escaped
+	}
+	html := template.HTML(out.String()) //nolint:gosec // html/template has escaped it for a table
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.rows[key] = renderedRow{revision: row.Revision, at: q.now, html: html}
+	return html
+}
+
+// update renders the changed rows, and forgets the rows of clusters that do not exist.
+func (c *rowCache) update(q request, changed []fleet.Key) {
+	for _, key := range changed {
+		if row, ok := q.source.board.Cluster(key); ok {
+			c.render(q, row)
+			continue
+		}
+		c.mu.Lock()
+		delete(c.rows, key)
+		c.mu.Unlock()
+	}
 }
 
 func newFleetRow(q request, c fleet.Cluster) fleetRow {

@@ -134,7 +134,7 @@ capi_runtime_sdk_requests_total{code="200",status="Failure",host="guard.hooks.sv
 capi_runtime_sdk_requests_total{code="<error>",status="Unknown",host="guard.hooks.svc:9443",group="hooks.runtime.cluster.x-k8s.io",version="v1alpha1",hook="BeforeClusterUpgrade"} 3
 # TYPE capi_runtime_sdk_request_duration_seconds histogram
 capi_runtime_sdk_request_duration_seconds_bucket{host="guard.hooks.svc:9443",group="hooks.runtime.cluster.x-k8s.io",version="v1alpha1",hook="BeforeClusterUpgrade",le="0.01"} 30
-capi_runtime_sdk_request_duration_seconds_bucket{host="guard.hooks.svc:9443",group="hooks.runtime.cluster.x-k8s.io",version="v1alpha1",hook="BeforeClusterUpgrade",le="1"} 44
+capi_runtime_sdk_request_duration_seconds_bucket{host="guard.hooks.svc:9443",group="hooks.runtime.cluster.x-k8s.io",version="v1alpha1",hook="BeforeClusterUpgrade",le="1"} 45
 capi_runtime_sdk_request_duration_seconds_bucket{host="guard.hooks.svc:9443",group="hooks.runtime.cluster.x-k8s.io",version="v1alpha1",hook="BeforeClusterUpgrade",le="+Inf"} 45
 capi_runtime_sdk_request_duration_seconds_sum{host="guard.hooks.svc:9443",group="hooks.runtime.cluster.x-k8s.io",version="v1alpha1",hook="BeforeClusterUpgrade"} 12
 capi_runtime_sdk_request_duration_seconds_count{host="guard.hooks.svc:9443",group="hooks.runtime.cluster.x-k8s.io",version="v1alpha1",hook="BeforeClusterUpgrade"} 45
@@ -167,7 +167,7 @@ reportingController: localmachine
 func TestFleetPage(t *testing.T) {
 	s := testServer(t, troubled(t), nil)
 	body := page(t, s, "/m/prod-script-alert-1-script/", 200)
-	contains(t, "fleet", body, `<a href="/m/prod-script-alert-1-script/cluster/team/bad">bad</a>`, "LocalMachine bad-md-a-1: Container bad-md-a-1 does not run", "&lt;script&gt;", `\u202egnp.exe`,
+	contains(t, "fleet", body, `<a href="/m/prod-script-alert-1-script/cluster/team/bad"><bdi>bad</bdi></a>`, "LocalMachine bad-md-a-1: Container bad-md-a-1 does not run", "&lt;script&gt;", `\u202egnp.exe`,
 		"/m/prod-script-alert-1-script/object/infrastructure.slipway.dev/LocalMachine/team/bad-md-a-1", "0 of 1 ready, 1 up to date", "v1.36.0")
 	if bad, good := strings.Index(body, `id="r-team_bad"`), strings.Index(body, `id="r-team_good"`); bad < 0 || good < bad {
 		t.Errorf("the worst cluster is not first: %d, %d", bad, good)

@@ -65,6 +65,9 @@ func NewServer(sources []*Source, now func() time.Time) (*Server, error) {
 			return nil, err
 		}
 	}
+	for _, source := range sources {
+		source.rows.template = s.pages["fleet"]
+	}
 	return s, nil
 }
 

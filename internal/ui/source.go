@@ -57,6 +57,7 @@ type Source struct {
 	store  *mirror.Store
 	board  *fleet.Board
 	events eventCache
+	rows   rowCache
 	hub    *hub
 
 	changed chan struct{}
@@ -89,7 +90,7 @@ func newSource(o SourceOptions) *Source {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Source{SourceOptions: o, changed: make(chan struct{}, 1), pending: map[rootcause.Ref]mirror.Change{}, started: o.Now()}
+	return &Source{SourceOptions: o, changed: make(chan struct{}, 1), pending: map[rootcause.Ref]mirror.Change{}, started: o.Now(), rows: rowCache{rows: map[fleet.Key]renderedRow{}}}
 }
 
 func (s *Source) attach(m *mirror.Mirror) {
@@ -169,7 +170,9 @@ func (s *Source) refresh() {
 	s.mu.Unlock()
 
 	topics := s.touch(changes)
-	if rows := s.board.Refresh(now); len(rows) > 0 || first {
+	rows := s.board.Refresh(now)
+	s.rows.update(request{source: s, now: now}, rows)
+	if len(rows) > 0 || first {
 		topics = append(topics, s.topic("fleet"))
 		for _, key := range rows {
 			topics = append(topics, s.clusterTopic(key))

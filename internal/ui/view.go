@@ -231,6 +231,11 @@ func newReplicaView(r *fleet.Replicas) replicaView {
 }
 
 // rowID returns an ID for the element of an object.
-func rowID(parts ...string) string { return "r-" + strings.Join(parts, "_") }
+func rowID(parts ...string) string {
+	for i := range parts {
+		parts[i] = url.PathEscape(parts[i])
+	}
+	return "r-" + strings.Join(parts, "_")
+}
 
 func orDash(s string) string { return cmp.Or(s, "–") }

@@ -133,7 +133,7 @@ func Broken(namespace, name, message string) string {
 		switch {
 		case strings.Contains(doc, "kind: LocalMachine\nmetadata: {namespace: "+namespace+", name: "+name+"-md-a-1"):
 			doc = strings.Replace(doc, `{type: Ready, status: "True", reason: Ready, message: "", lastTransitionTime: "`+at(47*time.Hour)+`"}`,
-				fmt.Sprintf(`{type: Ready, status: "False", reason: ContainerStopped, message: %q, lastTransitionTime: %q}`, message, at(5*time.Minute)), 1)
+				fmt.Sprintf(`{type: Ready, status: "False", reason: MachineNotOwned, message: %q, lastTransitionTime: %q}`, message, at(5*time.Minute)), 1)
 		case strings.Contains(doc, "kind: Machine\nmetadata: {namespace: "+namespace+", name: "+name+"-md-a-1"):
 			for _, t := range []string{"Ready", "Available", "InfrastructureReady"} {
 				doc = strings.NewReplacer(fmt.Sprintf(`{type: %s, status: "True"`, t), fmt.Sprintf(`{type: %s, status: "False"`, t)).Replace(doc)
