@@ -17,9 +17,9 @@ import (
 )
 
 // imageVariable and resourceVariables are the variables of Slipway's classes that select the nodes in containers.
-const imageVariable = "nodeImage"
+const imageVariable, controlPlaneResources = "nodeImage", "controlPlaneResources"
 
-func resourceVariables() []string { return []string{"nodeResources", "controlPlaneResources"} }
+func resourceVariables() []string { return []string{"nodeResources", controlPlaneResources} }
 
 // nodeHost is the known state of the host of the nodes.
 type nodeHost struct {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane/addons"
 	"github.com/slipwayhq/slipway/internal/machines"
@@ -37,7 +39,8 @@ func upgradeAddons(s snapshot, p *reconciler.Plan) bool {
 	if !s.isInitialized() || s.Workload.At.IsZero() || s.Workload.Problem != "" || len(s.candidates()) != len(s.Machines) {
 		return false
 	}
-	if !s.Now.Before(s.KubeadmObjects.At.Add(addonsInterval)) {
+	interval := s.addonsInterval()
+	if !s.Now.Before(s.KubeadmObjects.At.Add(interval)) {
 		p.Reads = append(p.Reads, readKubeadm{})
 		return true
 	}
@@ -49,9 +52,22 @@ func upgradeAddons(s snapshot, p *reconciler.Plan) bool {
 	case len(changes) > 0:
 		p.RecheckIn(soon)
 	default:
-		p.RecheckIn(s.KubeadmObjects.At.Add(addonsInterval).Sub(s.Now))
+		p.RecheckIn(s.KubeadmObjects.At.Add(interval).Sub(s.Now))
 	}
 	return len(changes) > 0
+}
+
+// addonsInterval returns the maximum age of the state of kubeadm's objects. CoreDNS becomes available soon after the first
+// Node; later, only a user can correct it.
+func (s snapshot) addonsInterval() time.Duration {
+	if !addons.IsPending(s.KubeadmObjects) {
+		return addonsInterval
+	}
+	have := condition.Set(s.ControlPlane.Status.Conditions).Get(hostedv1.AddonsAvailableCondition)
+	if have != nil && have.Status == metav1.ConditionFalse && s.Now.Sub(have.LastTransitionTime.Time) > addonsInterval {
+		return joinInterval
+	}
+	return unhealthyInterval
 }
 
 // readKubeadmObjects reads the objects that kubeadm created in the workload cluster, and caches them.
@@ -76,6 +92,13 @@ func (c *controller) applyAddonChange(ctx context.Context, s snapshot, change ad
 		return err
 	}
 	return addons.Apply(ctx, c.writer.WithClient(workload), change)
+}
+
+func (j conditionInput) addonsAvailable() condition.Result {
+	if j.KubeadmObjects.At.IsZero() || j.KubeadmObjects.Problem != "" {
+		return condition.Mirror(j.ControlPlane.Status.Conditions, hostedv1.AddonsAvailableCondition, condition.Absent())
+	}
+	return addons.AvailableCondition(j.KubeadmObjects)
 }
 
 func (j conditionInput) addons() condition.Result {
