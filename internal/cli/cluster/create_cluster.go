@@ -69,7 +69,7 @@ type createClusterFlags struct {
 
 	prefix    netip.Prefix
 	variables []clusterv1.ClusterVariable
-	ref    clusterv1.ClusterClassRef
+	ref       clusterv1.ClusterClassRef
 }
 
 func (f *createClusterFlags) add(set *pflag.FlagSet) {

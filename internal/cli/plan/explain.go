@@ -32,7 +32,7 @@ root cause, the time when the cause began, and what to do or what happens withou
 last plan of each controller of a Slipway manager for the object: its actions, the objects that it waits
 for, and the event that ends each wait. An explanation of a Cluster is for all its objects.
 
-Without an argument, list everything in the namespace that needs a person, the most urgent first.
+Without an argument, list the problems in the namespace that need action, the most urgent first.
 
 The command works with every implementation of Cluster API. Without a reachable Slipway manager, it uses
 conditions, owners and references alone, and says so. Every user who may get an object may read its plans.
@@ -49,7 +49,7 @@ to the URL of its diagnostics, for example the local end of "kubectl port-forwar
 	}
 	connection := management.AddFlags(cmd.Flags())
 	cmd.Flags().Lookup("namespace").Usage = "namespace of the object (default: the namespace of the context)"
-	all := cmd.Flags().BoolP("all-namespaces", "A", false, "without KIND/NAME, list what needs a person in all namespaces")
+	all := cmd.Flags().BoolP("all-namespaces", "A", false, "without KIND/NAME, list the problems in all namespaces")
 	flags := addFlags(cmd.Flags(), connection)
 	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -114,7 +114,7 @@ type explanation struct {
 // problemList is the result of the command without an argument.
 type problemList struct {
 	Namespace string `json:"namespace,omitempty"`
-	// Problems has the chains that need a person, then the others.
+	// Problems has the chains that need a user, then the others.
 	Problems     []chain  `json:"problems"`
 	PlansMissing string   `json:"plansMissing,omitempty"`
 	Unreadable   []string `json:"unreadable,omitempty"`

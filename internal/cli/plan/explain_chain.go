@@ -41,7 +41,11 @@ func (s explanation) writeChain(b *strings.Builder) {
 			below = "    " + strings.Repeat("  ", i)
 		}
 		fmt.Fprintf(b, "%s%s%s\n", lead, nameIn(l.Object, s.ref.Namespace), since(l.Since, s.now))
-		fmt.Fprintf(b, "%s%s\n", below, indent(linkText(l), below))
+		text := linkText(l)
+		if i < len(s.Chain.Links)-1 {
+			text = firstLines(text)
+		}
+		fmt.Fprintf(b, "%s%s\n", below, indent(text, below))
 	}
 	b.WriteString("\n")
 	writeRemedy(b, s.Chain.Remedy, "")
@@ -54,6 +58,18 @@ func linkText(l rootcause.Link) string {
 		return cmp.Or(text, l.Type)
 	}
 	return l.Type + ": " + text
+}
+
+// maxLines is the number of lines of a message that leads to another object.
+const maxLines = 3
+
+// firstLines returns the first lines of a text.
+func firstLines(text string) string {
+	lines := strings.Split(text, "\n")
+	if len(lines) <= maxLines {
+		return text
+	}
+	return strings.Join(append(lines[:maxLines:maxLines], "…"), "\n")
 }
 
 // nameIn returns the name of an object, with its namespace if it is another one.
@@ -133,7 +149,7 @@ func writeRemarks(b *strings.Builder, plansMissing string, unreadable []string, 
 	}
 }
 
-// writeList prints everything that needs a person, then one line for each problem that does not.
+// writeList prints the problems that need action, then one line for each problem that does not.
 func writeList(w io.Writer, list problemList) error {
 	var b strings.Builder
 	place := "in all namespaces"
@@ -142,9 +158,9 @@ func writeList(w io.Writer, list problemList) error {
 	}
 	needed, others := splitByUser(list.Problems)
 	if len(needed) == 0 {
-		fmt.Fprintf(&b, "Nothing needs a person %s.\n", place)
+		fmt.Fprintf(&b, "No action is needed %s.\n", place)
 	} else {
-		fmt.Fprintf(&b, "What needs a person %s: %d\n", place, len(needed))
+		fmt.Fprintf(&b, "Problems that need action %s: %d\n", place, len(needed))
 	}
 	for _, c := range needed {
 		b.WriteString("\n")
@@ -152,7 +168,7 @@ func writeList(w io.Writer, list problemList) error {
 	}
 	for i, c := range others {
 		if i == 0 {
-			b.WriteString("\nNot as it should be, and expected to end without a person\n")
+			b.WriteString("\nNot as it should be, but no action is needed\n")
 		}
 		fmt.Fprintf(&b, "  %s\n", rootcause.Summary(c.Chain))
 	}

@@ -83,7 +83,7 @@ func TestIdleControllerOfABrokenObject(t *testing.T) {
 
 func TestListText(t *testing.T) {
 	list := problemList{Namespace: "ns", now: explainedAt, Problems: []chain{stoppedMachine(), {rootcause.Chain{Links: []rootcause.Link{{Object: refOf("Cluster", "c"), Message: "rolling out", Since: explainedAt.Add(-time.Minute)}}, Time: explainedAt}, false}}}
-	want := `What needs a person in namespace ns: 1
+	want := `Problems that need action in namespace ns: 1
 
 LocalMachine ns/m, since 5m
   MachineProvisioned: The machine does not run
@@ -92,7 +92,7 @@ LocalMachine ns/m, since 5m
     Start the machine
       $ docker start m
 
-Not as it should be, and expected to end without a person
+Not as it should be, but no action is needed
   Cluster c: rolling out (since 60s)
 `
 	var out strings.Builder

@@ -92,7 +92,7 @@ func TestExplain(t *testing.T) {
 		"chain":             {"what is wrong comes first", admin, "cl/planned", here, 0, "Cluster default/planned is not as it should be"},
 		"remedy":            {"", admin, "cl/planned", here, 0, "What happens next"},
 		"chain as JSON":     {"", admin, "cl/planned", append(here, "-o", "json"), 0, `"needsUser": false`},
-		"everything":        {"", admin, "", here, 0, "Nothing needs a person in namespace default.\n\nNot as it should be"},
+		"everything":        {"", admin, "", here, 0, "No action is needed in namespace default.\n\nNot as it should be"},
 		"all namespaces":    {"", admin, "", append(here, "-A"), 0, "in all namespaces"},
 		"list as YAML":      {"", admin, "", append(here, "-o", "yaml"), 0, "needsUser: false"},
 		"no manager":        {"with another implementation of Cluster API, or none", admin, "cl/planned", nil, 0, "conditions, owners and references alone"},
