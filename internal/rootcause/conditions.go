@@ -86,12 +86,29 @@ func (o object) conditionProblems(now time.Time) (out []problem) {
 			continue
 		}
 		p := problem{Link: Link{Object: o.ref, Type: c.Type, Reason: c.Reason, Message: clip(c.Message), Since: c.LastTransitionTime.Time}}
-		p.isMirror = classes()[c.Type] == classMirror
+		p.isMirror = classes()[c.Type] == classMirror || classes()[c.Type] == classSummary
 		p.on = o.conditionTarget(c.Type)
 		p.weight = o.conditionWeight(c, p.Link, now)
 		out = append(out, p)
 	}
+	demoteSummaries(out, now)
 	return out
+}
+
+// demoteSummaries reduces the weight of summaries whose remedy another condition has, too: the other one is more precise.
+func demoteSummaries(problems []problem, now time.Time) {
+	texts := map[string]bool{}
+	for _, p := range problems {
+		if r, known := findRemedy(p.Link, now); known && classes()[p.Type] != classSummary {
+			texts[r.text] = true
+		}
+	}
+	for i := range problems {
+		p := &problems[i]
+		if r, known := findRemedy(p.Link, now); known && classes()[p.Type] == classSummary && texts[r.text] {
+			p.weight = max(p.weight, weightSummary)
+		}
+	}
 }
 
 // conditionWeight returns the weight of a condition without its expected status. Conditions other than Deleting do not
@@ -106,7 +123,7 @@ func (o object) conditionWeight(c describe.Condition, l Link, now time.Time) wei
 	case class == classMirror && c.Status == metav1.ConditionUnknown, class == classOwn && c.Status == metav1.ConditionUnknown && (!known || r.automatic):
 		return weightUnknown
 	case class != classMirror && known && !r.automatic:
-		return weightUser
+		return weightUserTask
 	}
 	return weightCondition
 }

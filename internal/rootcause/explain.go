@@ -215,9 +215,13 @@ func (s *search) follow(o object, problems []problem, upward bool, depth int) (*
 	through := map[Ref]problem{}
 	accept := func(c candidate, chain *Chain) bool {
 		switch {
-		case top.weight == weightPaused || top.weight == weightUser && c.through == nil:
+		case top.weight == weightPaused:
 			return c.through != nil
 		case top.weight == weightUser:
+			return c.through != nil && c.through.weight <= weightUser && chain.NeedsUser()
+		case top.weight == weightUserTask && c.through == nil:
+			return top.isMirror && s.hasSameRemedy(top.Link, chain)
+		case top.weight == weightUserTask:
 			return chain.NeedsUser()
 		case c.through == nil && top.weight <= weightWait && !top.isMirror:
 			return chain.NeedsUser() || chain.weight < weightSummary
@@ -234,10 +238,18 @@ func (s *search) follow(o object, problems []problem, upward bool, depth int) (*
 	if below == nil {
 		return nil, top
 	}
-	if p, named := through[below.Links[0].Object]; named && (top.weight != weightUser || p.weight <= top.weight) {
+	if p, named := through[below.Links[0].Object]; named && (top.weight > weightUserTask || p.weight <= top.weight) {
 		return below, p
 	}
 	return below, top
+}
+
+// hasSameRemedy reports whether a problem and the root of a chain have the same remedy, as when a summary repeats the
+// message of a dependent.
+func (s *search) hasSameRemedy(l Link, c *Chain) bool {
+	a, known := findRemedy(l, s.now)
+	b, _ := findRemedy(c.Root(), s.now)
+	return known && c.NeedsUser() && a.text == b.text
 }
 
 // candidates returns the objects that may explain the problems of an object: those that its waits and messages name, those

@@ -134,6 +134,13 @@ func managementFaults() map[string]fault {
 			objects: things(thing("Cluster c", infrastructure("FooCluster c"), bad("InfrastructureReady", "Forbidden", "this manager has no right to list and watch kind BazCluster", 4))),
 			of:      "Cluster c", path: "Cluster c", cause: "no right", since: 4, remedy: "aggregate-to-manager=true",
 		},
+		"user acts before other problems": {
+			reason: "a wait of a plan for a user is the cause, whatever else is wrong",
+			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection not established yet", 9)), thing("MachineDeployment c-workers", owner("Cluster c"), bad("MachinesReady", "NotReady", "* Machine c-w1: x", 9)),
+				worker(bad("NodeHealthy", "NodeNotHealthy", "Kubelet stopped posting node status", 9))),
+			plans: map[string]Plan{"MachineDeployment c-workers": {Waits: []Wait{{Reason: "RolloutHeld", Message: "LocalMachineTemplate fleet-workers does not exist", User: true, Since: now.Add(-2 * minute)}}}},
+			of:    "MachineDeployment c-workers", path: "MachineDeployment c-workers", cause: "LocalMachineTemplate fleet-workers does not exist", since: 2, remedy: "Correct what the message names",
+		},
 		"M11 authority expired": {
 			objects: things(cluster(bad("ControlPlaneAvailable", "NotAvailable", "HostedControlPlane c: see its conditions", 5)),
 				thing("HostedControlPlane c", owner("Cluster c"), bad("CertificatesAvailable", "CertificatesInvalid", "The certificate of Secret c-ca expired on 2024-02-01", 6))),
@@ -249,7 +256,7 @@ func machineFaults() map[string]fault {
 				thing("MachineSet c-w", owner("MachineDeployment c-workers"), cond("ScalingUp", "True", "ScalingUp", "Scaling up from 0 to 1 replicas", 14)),
 				worker(bad("InfrastructureReady", "NotReady", "LocalMachine status.initialization.provisioned is false", 13)), config(),
 				localMachine(bad("MachineProvisioned", "NeverBoots", "The annotation simulated.slipway.dev/never-boots prevents the machine from starting", 13))),
-			of: "MachineDeployment c-workers", path: "MachineDeployment c-workers > MachineSet c-w > Machine c-w1 > LocalMachine c-w1", cause: "prevents the machine from starting", since: 13, remedy: "annotation",
+			of: "MachineDeployment c-workers", path: "MachineDeployment c-workers > MachineSet c-w > Machine c-w1 > LocalMachine c-w1", cause: "prevents the machine from starting", since: 13, remedy: "kubectl annotate localmachine c-w1 -n ns simulated.slipway.dev/never-boots-",
 		},
 		"P1 pool with IDs that no Node has": {
 			objects: things(thing("MachinePool p", infrastructure("FooMachinePool p"), bad("Available", "NotAvailable", "FooMachinePool p reports foo://ghost-1, foo://ghost-2, which no Node has", 6)),

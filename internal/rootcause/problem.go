@@ -18,8 +18,9 @@ import (
 type weight int
 
 const (
-	weightPaused weight = iota
-	weightUser
+	weightPaused   weight = iota
+	weightUser            // a wait or a failure that lasts until a user acts
+	weightUserTask        // a condition whose reason or message has a remedy for users
 	weightFinalizer
 	weightAbandoned // no controller has ever acted on the object
 	weightDeletion

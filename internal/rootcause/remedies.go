@@ -13,7 +13,8 @@ import (
 
 // remedy is a row of the tables of remedies. Texts and commands have placeholders: {kind}, {name}, {namespace}, {cluster},
 // {group} and {resource} of the object, and {secret}, {configmap}, {clusterclass}, {extension}, {machine}, {node} and
-// {policy} for the first object of these kinds that the message names.
+// {policy} for the first object of these kinds that the message names. {annotation} is the annotation that the message names,
+// and {annotatedkind} and {annotatedname} are the object that has it.
 type remedy struct {
 	text, command string
 	automatic     bool
@@ -174,6 +175,9 @@ func fill(text string, o object, message string, isCommand bool) string {
 		"{group}": o.ref.Group, "{resource}": strings.ToLower(o.ref.Kind),
 	}
 	named := mentions(message, o.ref.Namespace)
+	annotated := o.annotated()
+	values["{annotatedkind}"], values["{annotatedname}"] = strings.ToLower(annotated.Kind), annotated.Name
+	values["{annotation}"] = annotationForm.FindString(message[:min(len(message), maxMentionText)])
 	for placeholder, kind := range placeholderKinds() {
 		values[placeholder] = firstNamed(named, kind, o)
 	}
@@ -192,6 +196,17 @@ func fill(text string, o object, message string, isCommand bool) string {
 		pairs = append(pairs, placeholder, value)
 	}
 	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// annotationForm matches an annotation of Slipway in a message.
+var annotationForm = regexp.MustCompile(`\bsimulated\.[a-z0-9.-]+/[A-Za-z0-9._-]*[A-Za-z0-9]`)
+
+// annotated returns the object that an annotation in a message of the object is on: of a Machine, its infrastructure.
+func (o object) annotated() Ref {
+	if target, ok := o.referenceAt("spec", "infrastructureRef"); ok && o.ref.Kind == "Machine" {
+		return target
+	}
+	return o.ref
 }
 
 // firstNamed returns the first object of a kind in a message, or the object itself if it has that kind.

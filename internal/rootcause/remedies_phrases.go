@@ -8,6 +8,7 @@ import (
 
 // phrases has the remedies for texts of other programs that messages quote, the most specific first.
 var phrases = []phrase{
+	phrase{[][]string{{"connection not established yet"}}, remedy{text: "The connection is tried again when the control plane is initialized", automatic: true}},
 	instruct("lost its quorum", "Start the machines of the lost etcd members; if they are gone for good, rebuild the control plane from the remaining member", "slipway recover controlplane {cluster} -n {namespace}"),
 	instruct("nospace", "Delete objects that are not needed, compact and defragment etcd, then disarm the alarm", "slipway kubectl get events --all-namespaces"),
 	instruct("alarm corrupt|alarms corrupt", "Replace the Machine of the etcd member with the corrupt database", "kubectl delete machine {machine} -n {namespace}"),
@@ -36,7 +37,7 @@ var phrases = []phrase{
 	instruct("oomkilled", "Give the container that the message names more memory", describeText),
 	instruct("certificate *expired", "Replace the certificate that the message names; expired authorities of Secret {secret} have to be replaced with their key", "kubectl get secret {secret} -n {namespace}"),
 	instruct("refuses the credentials|rejects the credentials", "Renew the kubeconfig in Secret {cluster}-kubeconfig", "kubectl get secret {cluster}-kubeconfig -n {namespace}"),
-	instruct("annotation simulated.", "Remove the annotation that the message names: it simulates a fault", describeText),
+	instruct("annotation simulated.", "Remove annotation {annotation} from {annotatedkind} {annotatedname}: it simulates a fault", "kubectl annotate {annotatedkind} {annotatedname} -n {namespace} {annotation}-"),
 	instruct("docker does not answer|docker does not respond|cannot connect to the docker daemon", "Start Docker, and let the user of Slipway use it; work continues when it responds", "systemctl start docker"),
 	instruct("address already in use|is taken by another", "End the program that uses the port that the message names, or create the cluster with an endpoint at another port", "ss -ltnp"),
 	instruct("the machine *was removed from the host", "Delete Machine {machine} to have it replaced", "kubectl delete machine {machine} -n {namespace}"),
@@ -47,6 +48,7 @@ var phrases = []phrase{
 	instruct("is not installed; install", "Install the provider of the kind that the message names", "slipway init --help"),
 	instruct("reports what its contract does not allow", "Report it to the provider of the kind that the message names: its status does not follow the contract", describeText),
 	instruct("which no node has", "Correct spec.providerIDList of the infrastructure: no Node has the IDs that the message names", describeText),
+	instruct("older than version *preflight check kubernetesversionskew|must have the minor version of the control plane", "Set spec.template.spec.version of the MachineDeployment to a version that is not far behind that of the control plane", "kubectl get machinedeployments,machinesets -n {namespace}"),
 	instruct("preflight check kubernetesversionskew", "Upgrade the control plane first, or set spec.version to a version that is not newer", "kubectl get machinedeployments,machinesets -n {namespace}"),
 	instruct("quorum would|no other machine has all components", "Repair another control plane Machine first: without it a replacement would lose the quorum of etcd", "kubectl get machines -n {namespace} -l cluster.x-k8s.io/control-plane"),
 	slow(30*time.Second, instruct("http status 429|http status 5", "Check the API server or the load balancer at the address in the message: it responds with an error", "slipway get kubeconfig {cluster} -n {namespace} > {cluster}.kubeconfig")),

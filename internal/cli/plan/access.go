@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
@@ -76,11 +77,11 @@ func (a *ManagerAccess) fail(err error) error {
 
 // Plans returns the last plans of an object, also in the form of package rootcause, and false if the manager has none.
 func (a *ManagerAccess) Plans(ctx context.Context, of rootcause.Ref) (records []manager.PlanRecord, plans []rootcause.Plan, found bool, err error) {
-	client, err := a.get()
+	m, err := a.get()
 	if err != nil {
 		return nil, nil, false, err
 	}
-	last, err := client.readPlans(ctx, objectReference{kind: of.GroupKind(), key: of.Key()})
+	last, err := m.readPlans(ctx, objectReference{of.GroupKind(), client.ObjectKey{Namespace: of.Namespace, Name: of.Name}})
 	if fault.KindOf(err) == fault.Gone {
 		return nil, nil, false, nil
 	}
@@ -92,25 +93,25 @@ func (a *ManagerAccess) Plans(ctx context.Context, of rootcause.Ref) (records []
 
 // Metrics returns the metrics of the manager in the text format of Prometheus.
 func (a *ManagerAccess) Metrics(ctx context.Context) ([]byte, error) {
-	client, err := a.get()
+	m, err := a.get()
 	if err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, client.url+"/metrics", nil)
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+"/metrics", nil)
 	if err != nil {
 		return nil, err
 	}
-	response, err := client.client.Do(r)
+	response, err := m.client.Do(r)
 	if err != nil {
-		return nil, a.fail(fault.New(fault.Unreachable, "ManagerNotRunning", "the manager at %s cannot be reached", client.url).From(err))
+		return nil, a.fail(fault.New(fault.Unreachable, "ManagerNotRunning", "the manager at %s cannot be reached", m.url).From(err))
 	}
 	defer response.Body.Close() //nolint:errcheck // it was read
 	switch response.StatusCode {
 	case http.StatusOK:
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return nil, fault.New(fault.Invalid, reasonNotAllowed, "you may not read /metrics of the manager at %s: docs/metrics.md has the ClusterRole", client.url)
+		return nil, fault.New(fault.Invalid, reasonNotAllowed, "you may not read /metrics of the manager at %s: docs/metrics.md has the ClusterRole", m.url)
 	default:
-		return nil, fault.New(fault.Unreachable, "ManagerFailed", "the manager at %s returned status %d", client.url, response.StatusCode)
+		return nil, fault.New(fault.Unreachable, "ManagerFailed", "the manager at %s returned status %d", m.url, response.StatusCode)
 	}
 	data, err := io.ReadAll(io.LimitReader(response.Body, maxMetricsBytes))
 	if err != nil {
