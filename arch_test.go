@@ -94,7 +94,7 @@ var layers = [][]string{
 		"internal/nodeimage", "config", "images", "examples", "docs",
 	},
 	// programs
-	{"internal/manager", "internal/managementnode", "internal/clusterctl", "internal/operate", "internal/rootcause", "internal/extensiontools", "internal/release"},
+	{"internal/manager", "internal/managementnode", "internal/clusterctl", "internal/operate", "internal/rootcause", "internal/fleet", "internal/ui", "internal/extensiontools", "internal/release"},
 	{"internal/cli"},
 	{"cmd", "test", "hack", "internal/testkit"},
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/plan"
 	"github.com/slipwayhq/slipway/internal/cli/provider"
 	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/cli/ui"
 	"github.com/slipwayhq/slipway/internal/cli/up"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
@@ -118,6 +119,7 @@ func verbs() []func(term.Env) *cobra.Command {
 		cluster.RotateCommand,
 		data.SnapshotsCommand,
 		up.StatusCommand,
+		ui.Command,
 		func(e term.Env) *cobra.Command { return up.Command(e, manager.Prepare) },
 		upgradeCommand,
 		versionCommand,

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
@@ -144,7 +145,7 @@ func (s *Source) readMetrics(ctx context.Context) (extensionMetrics, string) {
 	defer cancel()
 	data, err := s.Metrics(ctx)
 	if err != nil {
-		return extensionMetrics{}, "The metrics of the manager cannot be read: " + err.Error()
+		return extensionMetrics{}, "The metrics of the manager cannot be read: " + fault.UserMessage(err)
 	}
 	m, err := parseMetrics(data)
 	if err != nil {

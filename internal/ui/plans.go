@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
@@ -17,6 +18,8 @@ type Plan struct {
 	Actions    []string
 	Waits      []PlanWait
 	Errors     []string
+	// ErrorsSince is the time of the first of the failed reconciliations in a row, or zero.
+	ErrorsSince time.Time
 	// Recheck is the delay until the next reconciliation without an event.
 	Recheck string
 }
@@ -45,7 +48,7 @@ func (s *Source) readPlans(ctx context.Context, of rootcause.Ref) ([]Plan, strin
 	plans, found, err := s.Plans(ctx, of)
 	switch {
 	case err != nil:
-		return nil, err.Error()
+		return nil, fault.UserMessage(err)
 	case !found:
 		return nil, "The manager has not reconciled this object since it started, or another manager does."
 	}
@@ -55,7 +58,7 @@ func (s *Source) readPlans(ctx context.Context, of rootcause.Ref) ([]Plan, strin
 
 func rootCausePlans(plans []Plan) (out []rootcause.Plan) {
 	for _, p := range plans {
-		one := rootcause.Plan{Controller: p.Controller, Errors: p.Errors}
+		one := rootcause.Plan{Controller: p.Controller, Errors: p.Errors, ErrorsSince: p.ErrorsSince}
 		for _, w := range p.Waits {
 			one.Waits = append(one.Waits, w.Wait)
 		}

@@ -163,7 +163,7 @@ func (s *Server) renderError(w http.ResponseWriter, q request, err error) {
 	case fault.Unreachable:
 		code = http.StatusBadGateway
 	}
-	s.render(w, code, "error", s.frame(q, "error", s.hub.position(), err.Error()))
+	s.render(w, code, "error", s.frame(q, "error", s.hub.position(), fault.UserMessage(err)))
 }
 
 // render executes the template into a buffer first, so that a failure does not leave half a page.

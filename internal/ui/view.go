@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/fleet"
 	"github.com/slipwayhq/slipway/internal/fleet/mirror"
 	"github.com/slipwayhq/slipway/internal/redact"
@@ -69,7 +70,7 @@ func (s *Server) frame(q request, page string, position uint64, content any) fra
 			Ready: source.isReady(), Unreadable: status.Unreadable,
 		}
 		if status.Err != nil {
-			f.Source.Problem = status.Err.Error()
+			f.Source.Problem = fault.UserMessage(status.Err)
 		}
 	}
 	return f
