@@ -41,12 +41,29 @@ func Problems(g Graph, of []Ref, now time.Time) []Chain {
 	}
 	var out []Chain
 	for _, c := range best {
-		out = append(out, c)
+		if !s.isRepeated(c, best) {
+			out = append(out, c)
+		}
 	}
 	slices.SortFunc(out, func(a, b Chain) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), compareSince(a.Root().Since, b.Root().Since), a.Root().Object.compare(b.Root().Object))
 	})
 	return out
+}
+
+// isRepeated reports whether an owner of the root of a chain is the root of another chain with the same remedy, as when a
+// MachineSet and its MachineDeployment wait for the same template.
+func (s *search) isRepeated(c Chain, others map[Ref]Chain) bool {
+	u, found := s.graph.Get(c.Root().Object)
+	if !found {
+		return false
+	}
+	for _, owner := range ownersOf(u) {
+		if other, known := others[owner]; known && other.Remedy.Text == c.Remedy.Text {
+			return true
+		}
+	}
+	return false
 }
 
 // rank sorts chains by their effect: unavailable Clusters first, objects that are paused on purpose last.
@@ -175,9 +192,11 @@ func (o object) planProblems(plan Plan, now time.Time) (out []problem) {
 	}
 	for _, w := range plan.Waits {
 		p := problem{weight: weightWait, on: w.On, isTimed: w.Timed, Link: Link{Object: o.ref, Reason: w.Reason, Message: clip(w.Message), Since: o.since(w.Since, w.Reason, w.Message)}}
-		if w.User {
+		switch r, known := findRemedy(p.Link, now); {
+		case w.User:
+			p.weight, p.fixed = weightUser, waitRemedy(p.Link, now)
+		case known && !r.automatic:
 			p.weight = weightUser
-			p.fixed = waitRemedy(p.Link, now)
 		}
 		out = append(out, p)
 	}
@@ -193,6 +212,7 @@ func (o object) since(recorded time.Time, reason, message string) time.Time {
 	if !recorded.IsZero() {
 		return recorded
 	}
+	message, _, _ = strings.Cut(message, "; ")
 	for _, c := range o.conditions {
 		if !o.isExpected(c) && (reason != "" && c.Reason == reason || message != "" && strings.Contains(c.Message, message)) {
 			return c.LastTransitionTime.Time

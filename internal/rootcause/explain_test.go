@@ -131,13 +131,17 @@ func TestProblems(t *testing.T) {
 		worker(bad("NodeHealthy", "NodeNotHealthy", "Kubelet stopped posting node status", 5)), thing("MachineSet c-w", owner("MachineDeployment c-workers")),
 		thing("Cluster p", field(true, "spec", "paused")),
 		thing("ExtensionConfig e", bad("Discovered", "ConnectionRefused", "nothing listens at x", 50)),
+		thing("MachineDeployment d", unlabelled), thing("MachineSet s", unlabelled, owner("MachineDeployment d")),
 		thing("Cluster busy", cond("RollingOut", "True", "RollingOut", "x", 5)),
 	)
+	for _, waiting := range []string{"MachineDeployment d", "MachineSet s"} {
+		g.SetPlans(refTo(waiting), []Plan{{Waits: []Wait{{Reason: "WaitingForTemplate", Message: "LocalMachineTemplate x does not exist", Since: now.Add(-time.Hour)}}}})
+	}
 	var got []string
-	for _, c := range Problems(g, []Ref{refTo("Machine c-w1"), refTo("Cluster busy"), refTo("Cluster c"), refTo("Cluster p"), refTo("ExtensionConfig e")}, now) {
+	for _, c := range Problems(g, []Ref{refTo("Machine c-w1"), refTo("MachineSet s"), refTo("MachineDeployment d"), refTo("Cluster busy"), refTo("Cluster c"), refTo("Cluster p"), refTo("ExtensionConfig e")}, now) {
 		got = append(got, path(c))
 	}
-	want := []string{"Cluster c > MachineDeployment c-workers > Machine c-w1", "ExtensionConfig e", "Cluster p", "Cluster busy"}
+	want := []string{"Cluster c > MachineDeployment c-workers > Machine c-w1", "MachineDeployment d", "ExtensionConfig e", "Cluster p", "Cluster busy"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

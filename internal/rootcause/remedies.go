@@ -14,7 +14,7 @@ import (
 // remedy is a row of the tables of remedies. Texts and commands have placeholders: {kind}, {name}, {namespace}, {cluster},
 // {group} and {resource} of the object, and {secret}, {configmap}, {clusterclass}, {extension}, {machine}, {node} and
 // {policy} for the first object of these kinds that the message names. {annotation} is the annotation that the message names,
-// and {annotatedkind} and {annotatedname} are the object that has it.
+// and {annotated} is the object that has it, {annotatedkind} and {annotatedname} its kind and name.
 type remedy struct {
 	text, command string
 	automatic     bool
@@ -176,7 +176,7 @@ func fill(text string, o object, message string, isCommand bool) string {
 	}
 	named := mentions(message, o.ref.Namespace)
 	annotated := o.annotated()
-	values["{annotatedkind}"], values["{annotatedname}"] = strings.ToLower(annotated.Kind), annotated.Name
+	values["{annotated}"], values["{annotatedkind}"], values["{annotatedname}"] = annotated.String(), strings.ToLower(annotated.Kind), annotated.Name
 	values["{annotation}"] = annotationForm.FindString(message[:min(len(message), maxMentionText)])
 	for placeholder, kind := range placeholderKinds() {
 		values[placeholder] = firstNamed(named, kind, o)

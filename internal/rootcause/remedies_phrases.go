@@ -37,7 +37,7 @@ var phrases = []phrase{
 	instruct("oomkilled", "Give the container that the message names more memory", describeText),
 	instruct("certificate *expired", "Replace the certificate that the message names; expired authorities of Secret {secret} have to be replaced with their key", "kubectl get secret {secret} -n {namespace}"),
 	instruct("refuses the credentials|rejects the credentials", "Renew the kubeconfig in Secret {cluster}-kubeconfig", "kubectl get secret {cluster}-kubeconfig -n {namespace}"),
-	instruct("annotation simulated.", "Remove annotation {annotation} from {annotatedkind} {annotatedname}: it simulates a fault", "kubectl annotate {annotatedkind} {annotatedname} -n {namespace} {annotation}-"),
+	instruct("annotation simulated.", "Remove annotation {annotation} from {annotated}: it simulates a fault", "kubectl annotate {annotatedkind} {annotatedname} -n {namespace} {annotation}-"),
 	instruct("docker does not answer|docker does not respond|cannot connect to the docker daemon", "Start Docker, and let the user of Slipway use it; work continues when it responds", "systemctl start docker"),
 	instruct("address already in use|is taken by another", "End the program that uses the port that the message names, or create the cluster with an endpoint at another port", "ss -ltnp"),
 	instruct("the machine *was removed from the host", "Delete Machine {machine} to have it replaced", "kubectl delete machine {machine} -n {namespace}"),

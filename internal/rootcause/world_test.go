@@ -112,6 +112,8 @@ func noStatus() option {
 	return func(u *unstructured.Unstructured) { delete(u.Object, "status") }
 }
 
+func unlabelled(u *unstructured.Unstructured) { u.SetLabels(nil) }
+
 func annotated(key, value string) option {
 	return func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{key: value}) }
 }

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/management"
@@ -98,7 +97,7 @@ type explanation struct {
 	manager.ObjectPlans
 	// Chain leads to the root cause. It is nil if everything is as it should be.
 	Chain *chain `json:"chain,omitempty"`
-	// Others are the other root causes beneath a Cluster.
+	// Others are the other root causes of the object and of the objects beneath it.
 	Others []chain `json:"others,omitempty"`
 	// Upcoming has the remediations that are due.
 	Upcoming []rootcause.Action `json:"upcoming,omitempty"`
@@ -180,9 +179,7 @@ func (x *explainer) explain(ctx context.Context, kind, name string) (explanation
 	}
 	beneath := rootcause.Beneath(g, ref)
 	s.Upcoming = rootcause.Upcoming(g, beneath, s.now)
-	if ref.Kind == clusterv1.ClusterKind {
-		s.Others = s.otherCauses(rootcause.Problems(g, beneath, s.now))
-	}
+	s.Others = s.otherCauses(rootcause.Problems(g, beneath, s.now))
 	s.PlansMissing, s.Unreadable = x.plans.missing(g, ref), g.Unreadable()
 	return s, x.connection.Explain(g.Err())
 }

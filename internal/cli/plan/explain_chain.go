@@ -54,6 +54,9 @@ func (s explanation) writeChain(b *strings.Builder) {
 // linkText returns the condition, the reason and the message of a link.
 func linkText(l rootcause.Link) string {
 	text := cmp.Or(l.Message, l.Reason)
+	if single, isItem := strings.CutPrefix(text, "* "); isItem && !strings.Contains(single, "\n") {
+		text = single
+	}
 	if l.Type == "" || text == "" {
 		return cmp.Or(text, l.Type)
 	}
@@ -100,11 +103,11 @@ func writeRemedy(b *strings.Builder, r rootcause.Remedy, margin string) {
 	}
 }
 
-// writeOthers prints further root causes of a Cluster.
+// writeOthers prints further root causes.
 func writeOthers(b *strings.Builder, others []chain, now time.Time) {
 	for i, c := range others {
 		if i == 0 {
-			b.WriteString("\nOther problems in this cluster\n")
+			b.WriteString("\nOther problems beneath it\n")
 		}
 		writeProblem(b, c, now, "  ")
 	}

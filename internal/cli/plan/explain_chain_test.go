@@ -48,7 +48,7 @@ What to do
   Start the machine
     $ docker start m
 
-Other problems in this cluster
+Other problems beneath it
   Cluster ns/c
     X
     What happens next
