@@ -182,7 +182,7 @@ func isStatusless(kind string) bool {
 
 // expectsStatus reports whether a controller of Cluster API or of a provider is expected to write a status.
 func (o object) expectsStatus() bool {
-	if o.ref.Group == "" || isStatusless(o.ref.Kind) {
+	if o.ref.Group == "" || o.ref.Group == "clusterctl.cluster.x-k8s.io" || isStatusless(o.ref.Kind) {
 		return false
 	}
 	if strings.HasSuffix(o.ref.Group, "cluster.x-k8s.io") || o.content.GetLabels()[clusterv1.ClusterNameLabel] != "" {

@@ -73,7 +73,7 @@ func rank(c Chain) int {
 		return 3
 	case c.weight == weightPaused:
 		return 2
-	case first.Object.Kind == clusterv1.ClusterKind && first.Type != "" && classes()[first.Type] != classProgress:
+	case first.Object.Kind == clusterv1.ClusterKind && classes()[first.Type] != classProgress:
 		return 0
 	}
 	return 1
