@@ -82,10 +82,17 @@ func (o object) negativeGates() (types []string) {
 // conditionProblems returns the conditions that do not have the status they should have.
 func (o object) conditionProblems(now time.Time) (out []problem) {
 	for _, c := range o.conditions {
-		if slices.Contains(handledTypes(), c.Type) || o.isExpected(c) {
+		p := problem{Link: Link{Object: o.ref, Type: c.Type, Reason: c.Reason, Message: clip(c.Message), Since: c.LastTransitionTime.Time}}
+		switch {
+		case slices.Contains(handledTypes(), c.Type):
+			continue
+		case o.isExpected(c):
+			if w, found := warningOf(c); found {
+				p.weight, p.fixed = weightProgress, Remedy{Text: w.text, Automatic: true}
+				out = append(out, p)
+			}
 			continue
 		}
-		p := problem{Link: Link{Object: o.ref, Type: c.Type, Reason: c.Reason, Message: clip(c.Message), Since: c.LastTransitionTime.Time}}
 		p.isMirror = classes()[c.Type] == classMirror || classes()[c.Type] == classSummary
 		p.on = o.conditionTarget(c.Type)
 		p.weight = o.conditionWeight(c, p.Link, now)
@@ -93,6 +100,19 @@ func (o object) conditionProblems(now time.Time) (out []problem) {
 	}
 	demoteSummaries(out, now)
 	return out
+}
+
+// warningOf returns the remedy for a warning in a condition that has its expected status. Summaries repeat other conditions.
+func warningOf(c describe.Condition) (remedy, bool) {
+	message := strings.ToLower(clip(c.Message))
+	if message == "" || classes()[c.Type] != classOwn {
+		return remedy{}, false
+	}
+	i := slices.IndexFunc(warnings, func(p phrase) bool { return p.matches(message) })
+	if i < 0 {
+		return remedy{}, false
+	}
+	return warnings[i].remedy, true
 }
 
 // demoteSummaries reduces the weight of summaries whose remedy another condition has, too: the other one is more precise.

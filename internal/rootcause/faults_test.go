@@ -36,7 +36,7 @@ func TestFaults(t *testing.T) {
 			all[name] = f
 		}
 	}
-	if len(all) < 40 {
+	if len(all) < 55 {
 		t.Errorf("only %d faults", len(all))
 	}
 	for name, f := range all {
@@ -141,6 +141,10 @@ func managementFaults() map[string]fault {
 			plans: map[string]Plan{"MachineDeployment c-workers": {Waits: []Wait{{Reason: "RolloutHeld", Message: "LocalMachineTemplate fleet-workers does not exist", User: true, Since: now.Add(-2 * minute)}}}},
 			of:    "MachineDeployment c-workers", path: "MachineDeployment c-workers", cause: "LocalMachineTemplate fleet-workers does not exist", since: 2, remedy: "Correct what the message names",
 		},
+		"M9 CRD without a contract label": {
+			objects: things(thing("Cluster c", infrastructure("FooCluster c"), bad("InfrastructureReady", "NoContract", "CRD barclusters.infrastructure.foo.dev has no label cluster.x-k8s.io/v1beta2 or v1beta1: its provider must set one", 4))),
+			of:      "Cluster c", path: "Cluster c", cause: "has no label", since: 4, remedy: "Set the label of the CustomResourceDefinition",
+		},
 		"M11 authority expired": {
 			objects: things(cluster(bad("ControlPlaneAvailable", "NotAvailable", "HostedControlPlane c: see its conditions", 5)),
 				thing("HostedControlPlane c", owner("Cluster c"), bad("CertificatesAvailable", "CertificatesInvalid", "The certificate of Secret c-ca expired on 2024-02-01", 6))),
@@ -221,6 +225,14 @@ func machineFaults() map[string]fault {
 			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 2)), localMachine(bad("BootstrapExecSucceeded", "InvalidCloudConfig", "the cloud-config is not valid YAML: line 3", 2))),
 			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "not valid YAML", since: 2, remedy: "Correct the cloud-config",
 		},
+		"B4 part of the cloud-config is not applied": {
+			objects: things(worker(cond("Ready", "True", "Ready", "", 5)), localMachine(cond("BootstrapExecSucceeded", "True", "BootstrapSucceeded", "The machine does not apply snap of the bootstrap data, because a node in a container has no disks", 5))),
+			of:      "Machine c-w1", path: "LocalMachine c-w1", cause: "does not apply snap", since: 5, remedy: "use files and runcmd", automatic: true,
+		},
+		"B6 sentinel is not written": {
+			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 2)), config(), localMachine(bad("BootstrapExecSucceeded", "BootstrapFailed", "The bootstrap data ended without /run/cluster-api/bootstrap-success.complete in machine c-w1: no command failed; let the last one create that file", 2))),
+			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "no command failed", since: 2, remedy: "Let the last command",
+		},
 		"B5 file from a missing Secret": {
 			objects: things(worker(bad("BootstrapConfigReady", "NotReady", "x", 2), bad("InfrastructureReady", "WaitingForInfrastructure", "Waiting", 2)), localMachine(bad("MachineProvisioned", "WaitingForBootstrapData", "Waiting for Machine c-w1 to have bootstrap data", 2)),
 				config(bad("DataSecretAvailable", "SecretMissing", "File /etc/registry.json comes from Secret registry-credentials, which does not exist; create it", 3))),
@@ -263,6 +275,17 @@ func machineFaults() map[string]fault {
 				thing("FooMachinePool p", owner("MachinePool p"), cond("Ready", "True", "Ready", "", 6))),
 			of: "MachinePool p", path: "MachinePool p", cause: "foo://ghost-1", since: 6, remedy: "providerIDList",
 		},
+		"P2 pool with an ID twice": {
+			objects: things(thing("MachinePool p", infrastructure("FooMachinePool p"), bad("Available", "NotAvailable", "x", 6))),
+			plans:   map[string]Plan{"MachinePool p": {Waits: []Wait{{Reason: "DuplicateProviderIDs", User: true, On: []Ref{{Kind: "FooMachinePool", Name: "p"}}, Since: now.Add(-7 * minute), Message: "FooMachinePool p lists provider IDs more than once in spec.providerIDList: foo://one; each instance needs an ID of its own"}}}},
+			of:      "MachinePool p", path: "MachinePool p", cause: "foo://one", since: 7, remedy: "Correct spec.providerID",
+		},
+		"W5 control plane is not stable": {
+			objects: things(thing("MachineSet c-w", bad("Available", "NotAvailable", "0 of 1", 4)), thing("KubeadmControlPlane c", bad("ControlPlaneComponentsHealthy", "NotHealthy", "* Machine c-1:\n  * APIServerPodHealthy: Pod kube-apiserver-c-1: kube-apiserver CrashLoopBackOff", 8)),
+				thing("Machine c-1", owner("KubeadmControlPlane c"), bad("APIServerPodHealthy", "PodFailed", "Pod kube-apiserver-c-1: kube-apiserver CrashLoopBackOff", 8))),
+			plans: map[string]Plan{"MachineSet c-w": {Waits: []Wait{{Reason: "PreflightCheckFailed", Message: "KubeadmControlPlane c is being upgraded from v1.36.3 to v1.36.4 (preflight check ControlPlaneIsStable)"}}}},
+			of:    "MachineSet c-w", path: "MachineSet c-w > KubeadmControlPlane c > Machine c-1", cause: "CrashLoopBackOff", since: 8, remedy: "flags of the kube-apiserver",
+		},
 		"P3 pool with wrong types": {
 			objects: things(thing("MachinePool p", infrastructure("FooMachinePool p"), bad("InfrastructureReady", "InvalidConditionReported", "FooMachinePool p reports what its contract does not allow: field spec.providerIDList: want array, have string", 6))),
 			of:      "MachinePool p", path: "MachinePool p", cause: "want array, have string", since: 6, remedy: "does not follow the contract",
@@ -304,6 +327,30 @@ func planeFaults() map[string]fault {
 		"X1 API hangs": {
 			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "the API server at https://x/ does not respond", 5))),
 			of:      "Cluster c", path: "Cluster c", cause: "does not respond", since: 5, remedy: "Secret c-kubeconfig",
+		},
+		"C5 endpoint does not answer": {
+			objects: things(cluster(bad("ControlPlaneAvailable", "NotAvailable", "x", 5)), thing("HostedControlPlane c", owner("Cluster c"), bad("Available", "NotAvailable", "The API server does not answer: the annotation simulated.controlplane.slipway.dev/api-down makes it unreachable", 5))),
+			of:      "Cluster c", path: "Cluster c > HostedControlPlane c", cause: "makes it unreachable", since: 5, remedy: "kubectl annotate hostedcontrolplane c -n ns simulated.controlplane.slipway.dev/api-down-",
+		},
+		"C6 slow API": {
+			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection probe failed: the API server at https://x/ did not respond within 10s: it is slow or overloaded", 5))),
+			of:      "Cluster c", path: "Cluster c", cause: "slow or overloaded", since: 5, remedy: "enough CPU",
+		},
+		"API server does not run": {
+			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "nothing listens at the address of the API server, https://x: the control plane is starting, or does not run", 5))),
+			of:      "Cluster c", path: "Cluster c", cause: "nothing listens", since: 5, remedy: "API server of Cluster c runs",
+		},
+		"X2 captive portal": {
+			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "the server at https://x is not a Kubernetes API server (unexpected response to /version)", 5))),
+			of:      "Cluster c", path: "Cluster c", cause: "not a Kubernetes API server", since: 5, remedy: "check for a proxy",
+		},
+		"X3 redirect": {
+			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "the API server at https://x redirects to another address: set server in the kubeconfig Secret to that", 5))),
+			of:      "Cluster c", path: "Cluster c", cause: "redirects", since: 5, remedy: "Correct server in Secret c-kubeconfig",
+		},
+		"H2 remediation without a quorum": {
+			objects: things(kcp(cond("Remediating", "True", "RemediationDeferred", "No other Machine has all components of the control plane healthy", 3)), member(cond("Available", "True", "Available", "", 3))),
+			of:      "KubeadmControlPlane c", path: "KubeadmControlPlane c", cause: "No other Machine", since: 3, remedy: "Repair another control plane Machine first",
 		},
 		"C8 hosted control plane crashes": {
 			objects: things(cluster(bad("ControlPlaneAvailable", "NotAvailable", "x", 5)), thing("HostedControlPlane c", owner("Cluster c"), bad("ProcessRunning", "Died", "The control plane died: unknown api groups nosuch", 6))),
@@ -362,6 +409,10 @@ func topologyFaults() map[string]fault {
 		"T6 hook answers HTML": {
 			objects: topology("TopologyReconcileFailed", "handler bcc.ext-t6: the response is not a BeforeClusterCreateResponse in JSON; retrying", 3),
 			of:      "Cluster c", path: "Cluster c", cause: "in JSON", since: 3, remedy: "Correct Runtime Extension ext-t6",
+		},
+		"T9 external patch": {
+			objects: topology("ExtensionAnswerInvalid", "Extension gp.ext-t9 of patch site: LocalClusterTemplate simulated, item 0 of its answer: replace operation does not apply: doc is missing path; correct the extension", 3),
+			of:      "Cluster c", path: "Cluster c", cause: "doc is missing path", since: 3, remedy: "Correct Runtime Extension ext-t9",
 		},
 		"T7 hook is slow": {
 			objects: topology("TopologyReconcileFailed", "handler bcc.ext-t7: 127.0.0.1:21773 did not answer in time; retrying", 3),

@@ -8,7 +8,7 @@ import (
 
 // phrases has the remedies for texts of other programs that messages quote, the most specific first.
 var phrases = []phrase{
-	phrase{[][]string{{"connection not established yet"}}, remedy{text: "The connection is tried again when the control plane is initialized", automatic: true}},
+	phrase{[][]string{{"connection not established yet"}}, remedy{text: "The connection is retried when the control plane is initialized", automatic: true}},
 	instruct("lost its quorum", "Start the machines of the lost etcd members; if they are gone for good, rebuild the control plane from the remaining member", "slipway recover controlplane {cluster} -n {namespace}"),
 	instruct("nospace", "Delete objects that are not needed, compact and defragment etcd, then disarm the alarm", "slipway kubectl get events --all-namespaces"),
 	instruct("alarm corrupt|alarms corrupt", "Replace the Machine of the etcd member with the corrupt database", "kubectl delete machine {machine} -n {namespace}"),
@@ -26,7 +26,7 @@ var phrases = []phrase{
 	instruct("blocked by finalizers", "The owners of the finalizers that the message names have to remove them. If an owner was uninstalled, clean up in its place, then remove its finalizer", describeText),
 	instruct("pre-drain.delete.hook|pre-terminate.delete.hook", "The owner of the annotation that the message names has to finish and remove it", "kubectl get machine {machine} -n {namespace} -o jsonpath='{.metadata.annotations}'"),
 	instruct("public keys *pinned|cacerthashes", "Correct discovery.bootstrapToken.caCertHashes in the KubeadmConfigTemplate of Cluster {cluster}, then delete Machine {machine}", "kubectl delete machine {machine} -n {namespace}"),
-	instruct("runcmd ended with code|prekubeadmcommands|postkubeadmcommands", "Correct the command that the message names in the KubeadmConfigTemplate of Cluster {cluster}; new Machines get the correction. Then delete Machine {machine}", "kubectl delete machine {machine} -n {namespace}"),
+	instruct("runcmd ended with code|bootstrap data ended without *ended with code|prekubeadmcommands|postkubeadmcommands", "Correct the command that the message names in the KubeadmConfigTemplate of Cluster {cluster}; new Machines get the correction. Then delete Machine {machine}", "kubectl delete machine {machine} -n {namespace}"),
 	instruct("ended after *seconds|bootstraptimeoutseconds", "Raise spec.backend.container.bootstrapTimeoutSeconds in the LocalMachineTemplate, or shorten the bootstrap commands", "kubectl get localmachinetemplates -n {namespace}"),
 	instruct("cloud-config*not valid|cloud-config*yaml|cloud-config*line ", "Correct the cloud-config in the Secret with the bootstrap data, then delete Machine {machine}", "kubectl delete machine {machine} -n {namespace}"),
 	instruct("bootstrap-success.complete", "Let the last command of the bootstrap data create /run/cluster-api/bootstrap-success.complete, then delete Machine {machine}", "kubectl delete machine {machine} -n {namespace}"),
@@ -35,7 +35,11 @@ var phrases = []phrase{
 	instruct("crashloopbackoff", "Read the log of the container that crashes, and correct its configuration", "slipway logs node {machine} -n {namespace}"),
 	instruct("imagepullbackoff|errimagepull|invalidimagename", "Correct the image that the message names, or make it available to the nodes", "slipway image load --help"),
 	instruct("oomkilled", "Give the container that the message names more memory", describeText),
-	instruct("certificate *expired", "Replace the certificate that the message names; expired authorities of Secret {secret} have to be replaced with their key", "kubectl get secret {secret} -n {namespace}"),
+	instruct("certificate in secret *expired|certificate of secret *expired|secret *certificate *expired", "Replace the expired certificate in Secret {secret}; an authority has to be replaced with its key", "kubectl get secret {secret} -n {namespace}"),
+	instruct("certificate *expired", "Replace the expired certificate that the message names, and compare the clocks of the machines", describeText),
+	instruct("is not the one that the kubeconfig secret describes|certificate signed by unknown authority", "Correct certificate-authority-data in Secret {cluster}-kubeconfig", "kubectl get secret {cluster}-kubeconfig -n {namespace}"),
+	instruct("is not a kubernetes api server|redirects to another address", "Correct server in Secret {cluster}-kubeconfig, and check for a proxy or portal in between", "kubectl get secret {cluster}-kubeconfig -n {namespace}"),
+	slow(30*time.Second, instruct("nothing listens at the address of the api server|there is no route to the api server|it is slow or overloaded", "Check that the API server of Cluster {cluster} runs and has enough CPU, and that its address in the message is reachable", "slipway describe cluster {cluster} -n {namespace}")),
 	instruct("refuses the credentials|rejects the credentials", "Renew the kubeconfig in Secret {cluster}-kubeconfig", "kubectl get secret {cluster}-kubeconfig -n {namespace}"),
 	instruct("annotation simulated.", "Remove annotation {annotation} from {annotated}: it simulates a fault", "kubectl annotate {annotatedkind} {annotatedname} -n {namespace} {annotation}-"),
 	instruct("docker does not answer|docker does not respond|cannot connect to the docker daemon", "Start Docker, and let the user of Slipway use it; work continues when it responds", "systemctl start docker"),
@@ -53,6 +57,18 @@ var phrases = []phrase{
 	instruct("quorum would|no other machine has all components", "Repair another control plane Machine first: without it a replacement would lose the quorum of etcd", "kubectl get machines -n {namespace} -l cluster.x-k8s.io/control-plane"),
 	slow(30*time.Second, instruct("http status 429|http status 5", "Check the API server or the load balancer at the address in the message: it responds with an error", "slipway get kubeconfig {cluster} -n {namespace} > {cluster}.kubeconfig")),
 	slow(30*time.Second, instruct("did not answer|did not respond|does not answer|does not respond|cannot be reached|connection refused|i/o timeout", "Check that the API server of Cluster {cluster} runs and is reachable at the address in the message, and that server and certificate-authority-data in Secret {cluster}-kubeconfig are right", "kubectl get secret {cluster}-kubeconfig -n {namespace}")),
+}
+
+// warnings has the remedies for messages of conditions that have their expected status.
+var warnings = []phrase{
+	warn("does not apply *of the bootstrap data", "If the node needs these parts, use files and runcmd in the bootstrap configuration, or change the node image"),
+	warn("only a network add-on that wraps packets", "Install a network add-on that wraps packets, or create the cluster with ranges inside of its network"),
+}
+
+func warn(form, text string) phrase {
+	p := instruct(form, text, "")
+	p.automatic = true
+	return p
 }
 
 // instruct returns the remedy for messages with one of the alternatives of a form, separated by "|". The parts of an
