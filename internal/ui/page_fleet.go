@@ -244,7 +244,9 @@ func (s *Server) needsPage(q request) (any, error) {
 		of := request{Request: q.Request, source: source, now: q.now}
 		for _, c := range source.board.Clusters() {
 			if c.NeedsUser {
-				out.Rows = append(out.Rows, needsRow{fleetRow: newFleetRow(of, c), SourceTitle: source.Title, Chain: source.chain(c.Chain(), q.now)})
+				row := needsRow{fleetRow: newFleetRow(of, c), SourceTitle: source.Title, Chain: source.chain(c.Chain(), q.now)}
+				row.ID = rowID(source.id, c.Namespace, c.Name)
+				out.Rows = append(out.Rows, row)
 			}
 		}
 	}

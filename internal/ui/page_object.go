@@ -214,7 +214,7 @@ func (c *objectContent) addEvents(q request) {
 	about := func(of rootcause.Ref) bool { return of.Kind == c.Kind && of.Name == c.Name && of.Group == c.Group }
 	for _, e := range eventsOf(all, about, maxObjectEvents) {
 		c.Events = append(c.Events, timelineRow{
-			entry: entry{At: e.At, What: "event", Title: e.Reason, Message: e.Note, Warning: e.Type == "Warning", Count: e.Count}, Age: newAge(e.At, q.now),
+			entry: entry{At: e.At, What: "event", Title: e.Reason, Message: e.Note, Warning: e.Type == "Warning", Count: e.Count, Manager: e.Manager}, Age: newAge(e.At, q.now),
 		})
 	}
 }

@@ -267,7 +267,7 @@ func TestNeedsPage(t *testing.T) {
 	s := testServer(t, troubled(t), nil)
 	row, _ := s.sources[0].board.Cluster(fleet.Key{Namespace: "team", Name: "bad"})
 	body := page(t, s, "/needs", 200)
-	if row.NeedsUser != strings.Contains(body, `id="r-team_bad"`) || strings.Contains(body, `id="r-team_good"`) {
+	if row.NeedsUser != strings.Contains(body, `_team_bad"`) || strings.Contains(body, `_team_good"`) {
 		t.Errorf("needs a user: %v, page:\n%s", row.NeedsUser, body)
 	}
 	page(t, s, "/m/unknown/", 404)

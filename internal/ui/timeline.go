@@ -28,6 +28,8 @@ type entry struct {
 	// Warning marks a warning, or a condition that is not in its expected status.
 	Warning bool
 	Count   int32
+	// Manager is the component that reported an Event.
+	Manager string
 }
 
 // timeline is the last hour of a cluster.

@@ -173,11 +173,11 @@ func safeText(v any) string {
 	return redact.Escape(redact.Clip(strings.ToValidUTF8(fmt.Sprint(v), "\uFFFD"), maxShown))
 }
 
-// textLines splits a message into its lines.
+// textLines splits a message into its lines, without the bullets of a list.
 func textLines(v any) []string {
 	var out []string
 	for line := range strings.Lines(safeText(v)) {
-		if line = strings.TrimSpace(line); line != "" {
+		if line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "* ")); line != "" {
 			out = append(out, line)
 		}
 	}

@@ -5,6 +5,8 @@
   const quiet = 500;
   const live = document.getElementById("live");
   const position = document.body.dataset.position;
+  // The clock of the server may differ from the clock of the browser.
+  const skew = Date.now() - Date.parse(document.body.dataset.now);
   let busy = false, again = false, timer = 0, ended = false;
 
   function setLive(state, text) {
@@ -125,7 +127,7 @@
   }
 
   function ages() {
-    const now = Date.now();
+    const now = Date.now() - skew;
     for (const t of document.querySelectorAll("time[data-age]")) {
       const text = duration((now - Date.parse(t.dateTime)) / 1000);
       if (t.textContent !== text) t.textContent = text;
