@@ -35,29 +35,44 @@ func ruler(widths []int) string {
 	return strings.Join(out, strings.Repeat(" ", gap))
 }
 
-// columnWidths returns the widths of the columns. Narrow columns have the width of their text; the others share the rest.
-func (s style) columnWidths(grid [][]string, columns int) []int {
-	widths := make([]int, columns)
+// column describes the cells of a column.
+type column struct {
+	// natural is the width of the widest cell, word of the longest word, and text of all cells together.
+	natural, word, text int
+}
+
+func columnsOf(grid [][]string, n int) []column {
+	out := make([]column, n)
 	for _, row := range grid {
-		for n, cell := range row {
-			widths[n] = max(widths[n], widthOf(cell))
-		}
-	}
-	free, open := s.Width-gap*(columns-1), columns
-	narrow := make([]bool, columns)
-	for changed := true; changed && open > 0; {
-		changed = false
-		share := free / open
-		for n, w := range widths {
-			if !narrow[n] && w <= share {
-				narrow[n], changed = true, true
-				free, open = free-w, open-1
+		for i, cell := range row {
+			width := widthOf(cell)
+			out[i].natural, out[i].text = max(out[i].natural, width), out[i].text+width
+			for word := range strings.FieldsSeq(cell) {
+				out[i].word = max(out[i].word, widthOf(word))
 			}
 		}
 	}
-	for n := range widths {
-		if !narrow[n] {
-			widths[n] = max(minWidth, free/open)
+	return out
+}
+
+// columnWidths returns the widths of the columns. If the table is too wide, each column gets the width of its longest
+// word first, and the rest is shared by the amount of text.
+func (s style) columnWidths(grid [][]string, n int) []int {
+	columns, widths := columnsOf(grid, n), make([]int, n)
+	free, text := s.Width-gap*(n-1), 0
+	share := free / max(1, n)
+	for i, c := range columns {
+		widths[i] = min(c.natural, max(minWidth, min(c.word, share)))
+		free, text = free-widths[i], text+c.text
+	}
+	for shared := true; shared && free > 0; {
+		shared = false
+		rest := free
+		for i, c := range columns {
+			more := min(c.natural-widths[i], max(1, rest*c.text/max(1, text)), free)
+			if more > 0 {
+				widths[i], free, shared = widths[i]+more, free-more, true
+			}
 		}
 	}
 	return widths

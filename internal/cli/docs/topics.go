@@ -51,6 +51,9 @@ func readTopic(file string) (Topic, error) {
 	t := Topic{Name: strings.TrimSuffix(file, ".md"), Text: string(text)}
 	first, _, _ := strings.Cut(t.Text, "\n")
 	t.Title = strings.TrimSpace(strings.TrimLeft(first, "# "))
+	if !t.isPage() {
+		t.Title, _, _ = strings.Cut(t.Title, ": ")
+	}
 	return t, nil
 }
 

@@ -109,7 +109,7 @@ func (a *ManagerAccess) Metrics(ctx context.Context) ([]byte, error) {
 	switch response.StatusCode {
 	case http.StatusOK:
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return nil, fault.New(fault.Invalid, reasonNotAllowed, "you may not read /metrics of the manager at %s: docs/metrics.md has the ClusterRole", m.url)
+		return nil, fault.New(fault.Invalid, reasonNotAllowed, "you may not read /metrics of the manager at %s: `slipway docs metrics` has the ClusterRole", m.url)
 	default:
 		return nil, fault.New(fault.Unreachable, "ManagerFailed", "the manager at %s returned status %d", m.url, response.StatusCode)
 	}
