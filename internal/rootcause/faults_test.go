@@ -423,6 +423,10 @@ func topologyFaults() map[string]fault {
 			plans:   map[string]Plan{"ClusterResourceSet logging": {Waits: []Wait{{Reason: "ApplyFailed", Message: "ConfigMap logging cannot be read: key agent.yaml: is neither YAML nor JSON", User: true, Since: now.Add(-4 * minute)}}}},
 			of:      "ClusterResourceSet logging", path: "ClusterResourceSet logging", cause: "agent.yaml", since: 4, remedy: "Correct the resources",
 		},
+		"A2 missing ConfigMap": {
+			objects: things(thing("ClusterResourceSet logging", bad("ResourcesApplied", "NotApplied", "* ConfigMap nowhere does not exist", 3))),
+			of:      "ClusterResourceSet logging", path: "ClusterResourceSet logging", cause: "nowhere", since: 3, remedy: "Create the object",
+		},
 		"A2 wrong type": {
 			objects: things(thing("ClusterResourceSet logging", bad("ResourcesApplied", "WrongSecretType", "Secret wrongtype is not of type addons.cluster.x-k8s.io/resource-set; create it again with that type", 3))),
 			of:      "ClusterResourceSet logging", path: "ClusterResourceSet logging", cause: "wrongtype", since: 3, remedy: "kubectl delete secret wrongtype -n ns",

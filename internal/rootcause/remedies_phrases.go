@@ -13,6 +13,7 @@ var phrases = []phrase{
 	instruct("nospace", "Delete objects that are not needed, compact and defragment etcd, then disarm the alarm", "slipway kubectl get events --all-namespaces"),
 	instruct("alarm corrupt|alarms corrupt", "Replace the Machine of the etcd member with the corrupt database", "kubectl delete machine {machine} -n {namespace}"),
 	instruct("no space left on device|disk of *is full", "Free space on the disk that the message names", "df -h"),
+	slow(30*time.Second, instruct("configmap *does not exist|secret *does not exist", "Create the object that the message names, or correct the reference to it", editText)),
 	instruct("exceeded quota", "Raise the ResourceQuota that the message names, or reduce spec.replicas", "kubectl get resourcequota -n {namespace}"),
 	instruct("has disk pressure|kubelethasdiskpressure", "Free space on the disk of Node {node}, or delete its Machine to have it replaced", "kubectl delete machine {machine} -n {namespace}"),
 	instruct("has memory pressure|has insufficient memory|kubelethasinsufficientmemory", "Reduce the memory that Pods use on Node {node}, or use machines with more memory", "kubectl get machine {machine} -n {namespace} -o wide"),

@@ -33,7 +33,11 @@ func writeExplanation(w io.Writer, s explanation) error {
 
 // writeChain prints the links of the chain and the remedy.
 func (s explanation) writeChain(b *strings.Builder) {
-	fmt.Fprintf(b, "%s is not as it should be\n\n", s.title())
+	state := "is not as it should be"
+	if !s.Chain.NeedsUser {
+		state += ", but no action is needed"
+	}
+	fmt.Fprintf(b, "%s %s\n\n", s.title(), state)
 	for i, l := range s.Chain.Links {
 		lead, below := "  ", "    "
 		if i > 0 {
@@ -174,6 +178,9 @@ func writeList(w io.Writer, list problemList) error {
 			b.WriteString("\nNot as it should be, but no action is needed\n")
 		}
 		fmt.Fprintf(&b, "  %s\n", rootcause.Summary(c.Chain))
+		if !c.Remedy.At.IsZero() {
+			fmt.Fprintf(&b, "    %s\n", indent(c.Remedy.Text, "    "))
+		}
 	}
 	writeRemarks(&b, list.PlansMissing, list.Unreadable, true)
 	_, err := io.WriteString(w, b.String())

@@ -82,7 +82,8 @@ func TestIdleControllerOfABrokenObject(t *testing.T) {
 }
 
 func TestListText(t *testing.T) {
-	list := problemList{Namespace: "ns", now: explainedAt, Problems: []chain{stoppedMachine(), {rootcause.Chain{Links: []rootcause.Link{{Object: refOf("Cluster", "c"), Message: "rolling out", Since: explainedAt.Add(-time.Minute)}}, Time: explainedAt}, false}}}
+	replaced := rootcause.Chain{Links: []rootcause.Link{{Object: refOf("Machine", "n"), Message: "* down"}}, Remedy: rootcause.Remedy{Text: "MachineHealthCheck w replaces it in 4m", Automatic: true, At: explainedAt}}
+	list := problemList{Namespace: "ns", now: explainedAt, Problems: []chain{stoppedMachine(), {replaced, false}, {rootcause.Chain{Links: []rootcause.Link{{Object: refOf("Cluster", "c"), Message: "rolling out", Since: explainedAt.Add(-time.Minute)}}, Time: explainedAt}, false}}}
 	want := `Problems that need action in namespace ns: 1
 
 LocalMachine ns/m, since 5m
@@ -93,6 +94,8 @@ LocalMachine ns/m, since 5m
       $ docker start m
 
 Not as it should be, but no action is needed
+  Machine n: down
+    MachineHealthCheck w replaces it in 4m
   Cluster c: rolling out (since 60s)
 `
 	var out strings.Builder
