@@ -232,7 +232,6 @@ type candidate struct {
 // object itself is the root cause.
 func (s *search) follow(o object, problems []problem, upward bool, depth int) (*Chain, problem) {
 	top := problems[0]
-	through := map[Ref]problem{}
 	accept := func(c candidate, chain *Chain) bool {
 		switch {
 		case top.weight == weightPaused:
@@ -249,19 +248,31 @@ func (s *search) follow(o object, problems []problem, upward bool, depth int) (*
 		return true
 	}
 	candidates := s.candidates(o, problems, upward)
-	for _, c := range candidates {
-		if _, known := through[c.ref]; !known && c.through != nil {
-			through[c.ref] = *c.through
-		}
-	}
 	below := s.best(candidates, depth, accept)
 	if below == nil {
 		return nil, top
 	}
-	if p, named := through[below.Links[0].Object]; named && (top.weight > weightUserTask || p.weight <= top.weight) {
-		return below, p
+	return below, leading(problems, candidates, below.Links[0].Object)
+}
+
+// leading returns the problem of an object that describes the way to the next object best: the one that names it, else the
+// first one that names no other object.
+func leading(problems []problem, candidates []candidate, next Ref) problem {
+	top, names := problems[0], map[*problem]bool{}
+	for _, c := range candidates {
+		if c.through != nil {
+			names[c.through] = true
+		}
+		if c.ref == next && c.through != nil && (top.weight > weightUserTask || c.through.weight <= top.weight) {
+			return *c.through
+		}
 	}
-	return below, top
+	for i := range problems {
+		if top.weight > weightUserTask && !names[&problems[i]] {
+			return problems[i]
+		}
+	}
+	return top
 }
 
 // hasSameRemedy reports whether a problem and the root of a chain have the same remedy, as when a summary repeats the

@@ -102,6 +102,14 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+// A link whose object is only owned has the problem that is not about another object.
+func TestLeadingProblem(t *testing.T) {
+	f := managementFaults()["M6 quota, and another Machine with a problem"]
+	if c := checkExplained(t, memory(f.objects...), f.of); c.Links[0].Type != "ScalingUp" {
+		t.Errorf("%+v", c.Links[0])
+	}
+}
+
 func TestMentions(t *testing.T) {
 	for message, want := range map[string][]mention{
 		"Waiting for KubeadmConfig demo-x2c9f to create the data": {{"Waiting", "ns", "for"}, {"KubeadmConfig", "ns", "demo-x2c9f"}},

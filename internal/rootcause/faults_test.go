@@ -118,6 +118,11 @@ func managementFaults() map[string]fault {
 			plans: map[string]Plan{"MachineSet c-w": {Errors: []string{`machines.cluster.x-k8s.io is forbidden: exceeded quota: q, requested: count/machines=1`}}},
 			of:    "MachineSet c-w", path: "MachineSet c-w", cause: "exceeded quota: q", since: 3, remedy: "Raise the ResourceQuota",
 		},
+		"M6 quota, and another Machine with a problem": {
+			objects: things(thing("MachineDeployment c-workers", owner("Cluster c"), bad("MachinesReady", "NotReady", "* Machine c-w1: x", 9), cond("ScalingUp", "True", "ScalingUp", "Scaling up from 3 to 5 replicas", 3)),
+				thing("MachineSet c-w", owner("MachineDeployment c-workers"), bad("Reconciled", "Forbidden", "Creating objects of kind Machine: exceeded quota: q", 3)), worker(bad("NodeHealthy", "NodeNotHealthy", "x", 1))),
+			of: "MachineDeployment c-workers", path: "MachineDeployment c-workers > MachineSet c-w", cause: "exceeded quota: q", since: 3, remedy: "Raise the ResourceQuota",
+		},
 		"M7 rights of a provider deleted": {
 			reason: "the provider cannot write its condition: the plan has the error",
 			objects: things(
