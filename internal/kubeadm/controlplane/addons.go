@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
@@ -60,14 +61,20 @@ func upgradeAddons(s snapshot, p *reconciler.Plan) bool {
 // addonsInterval returns the maximum age of the state of kubeadm's objects. CoreDNS becomes available soon after the first
 // Node; later, only a user can correct it.
 func (s snapshot) addonsInterval() time.Duration {
-	if !addons.IsPending(s.KubeadmObjects) {
+	isNew := s.isNew()
+	switch {
+	case !addons.IsPending(s.KubeadmObjects, isNew):
 		return addonsInterval
+	case isNew:
+		return soon
 	}
-	have := condition.Set(s.ControlPlane.Status.Conditions).Get(hostedv1.AddonsAvailableCondition)
-	if have != nil && have.Status == metav1.ConditionFalse && s.Now.Sub(have.LastTransitionTime.Time) > addonsInterval {
-		return joinInterval
-	}
-	return unhealthyInterval
+	return joinInterval
+}
+
+// isNew reports whether the control plane was initialized a short time ago.
+func (s snapshot) isNew() bool {
+	initialized := condition.Set(s.ControlPlane.Status.Conditions).Get(controlplanev1.KubeadmControlPlaneInitializedCondition)
+	return initialized != nil && initialized.Status == metav1.ConditionTrue && s.Now.Sub(initialized.LastTransitionTime.Time) < addonsInterval
 }
 
 // readKubeadmObjects reads the objects that kubeadm created in the workload cluster, and caches them.
@@ -95,10 +102,14 @@ func (c *controller) applyAddonChange(ctx context.Context, s snapshot, change ad
 }
 
 func (j conditionInput) addonsAvailable() condition.Result {
-	if j.KubeadmObjects.At.IsZero() || j.KubeadmObjects.Problem != "" {
-		return condition.Mirror(j.ControlPlane.Status.Conditions, hostedv1.AddonsAvailableCondition, condition.Absent())
+	switch state := j.KubeadmObjects; {
+	case !state.At.IsZero() && state.Problem == "":
+		return addons.AvailableCondition(state, j.isNew())
+	case j.isNew():
+		return condition.Mirror(j.ControlPlane.Status.Conditions, hostedv1.AddonsAvailableCondition,
+			condition.Unknown("NotYetKnown", "The add-ons of the workload cluster are not read yet, retrying"))
 	}
-	return addons.AvailableCondition(j.KubeadmObjects)
+	return condition.Mirror(j.ControlPlane.Status.Conditions, hostedv1.AddonsAvailableCondition, condition.Absent())
 }
 
 func (j conditionInput) addons() condition.Result {

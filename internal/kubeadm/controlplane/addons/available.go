@@ -10,23 +10,28 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// IsPending reports whether CoreDNS is known not to be available yet.
-func IsPending(f KubeadmState) bool { return isObserved(f.DNS) && !isAvailable(f.DNS) }
+// IsPending reports whether CoreDNS is not available yet. isNew is true soon after the control plane was initialized. Later,
+// a Deployment that no controller observes is not waited for, as in simulated clusters of earlier builds.
+func IsPending(f KubeadmState, isNew bool) bool {
+	return f.DNS != nil && !isAvailable(f.DNS) && (isNew || isObserved(f.DNS))
+}
 
-// AvailableCondition returns the condition about the availability of CoreDNS. It is absent if CoreDNS does not exist, or if
-// no controller of the workload cluster has observed its Deployment, as in simulated clusters.
-func AvailableCondition(f KubeadmState) condition.Result {
+// AvailableCondition returns the condition about the availability of CoreDNS; isNew as in [IsPending]. It is absent if
+// CoreDNS does not exist, or if no controller of the workload cluster observes its Deployment.
+func AvailableCondition(f KubeadmState, isNew bool) condition.Result {
 	switch {
-	case !isObserved(f.DNS):
-		return condition.Absent()
-	case isAvailable(f.DNS):
+	case f.DNS != nil && isAvailable(f.DNS):
 		return condition.True("Available")
+	case !IsPending(f, isNew):
+		return condition.Absent()
+	case !isObserved(f.DNS):
+		return condition.Unknown("NotYetKnown", "Waiting for the controllers of the workload cluster to observe Deployment coredns")
 	}
 	return condition.False("NotAvailable", fmt.Sprintf("Deployment coredns of the workload cluster has %d of %d available Pods: names of Services are not resolved until one is; "+
 		"they need a network add-on, and a Node that accepts them", f.DNS.Status.AvailableReplicas, ptr.Deref(f.DNS.Spec.Replicas, 1)))
 }
 
-func isObserved(d *appsv1.Deployment) bool { return d != nil && d.Status.ObservedGeneration > 0 }
+func isObserved(d *appsv1.Deployment) bool { return d.Status.ObservedGeneration > 0 }
 
 func isAvailable(d *appsv1.Deployment) bool {
 	for _, c := range d.Status.Conditions {
