@@ -91,10 +91,10 @@ var layers = [][]string{
 	// controllers, providers and control planes
 	{
 		"internal/controllers", "internal/kubeadm", "internal/hosted", "internal/local", "internal/controlplane", "internal/simulated",
-		"internal/nodeimage", "config", "images", "examples",
+		"internal/nodeimage", "config", "images", "examples", "docs",
 	},
 	// programs
-	{"internal/manager", "internal/managementnode", "internal/clusterctl", "internal/operate", "internal/extensiontools", "internal/release"},
+	{"internal/manager", "internal/managementnode", "internal/clusterctl", "internal/operate", "internal/rootcause", "internal/fleet", "internal/ui", "internal/extensiontools", "internal/release"},
 	{"internal/cli"},
 	{"cmd", "test", "hack", "internal/testkit"},
 }

@@ -263,7 +263,9 @@ func (r TopologyRequest) version(v *Response, path *field.Path) {
 		return // the current version is invalid and cannot be compared
 	}
 	switch {
-	case now.Major != before.Major || now.Minor < before.Minor || now.Compare(before) < 0:
+	case now.Major > before.Major:
+		v.refuse(field.Invalid(path, text, "must have the major version of "+before.String()+", the current version"))
+	case now.Compare(before) < 0:
 		v.refuse(field.Invalid(path, text, "must not be older than "+before.String()+", the current version: Kubernetes cannot be downgraded"))
 	case now.Minor > before.Minor+1 && !r.hasUpgradePlans():
 		v.refuse(field.Invalid(path, text, fmt.Sprintf("must be at most one minor version newer than %s; to go further, the ClusterClass needs kubernetesVersions or an extension that plans upgrades",

@@ -10,6 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/cluster"
 	"github.com/slipwayhq/slipway/internal/cli/data"
+	"github.com/slipwayhq/slipway/internal/cli/docs"
 	"github.com/slipwayhq/slipway/internal/cli/extension"
 	"github.com/slipwayhq/slipway/internal/cli/hidden"
 	"github.com/slipwayhq/slipway/internal/cli/image"
@@ -17,6 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/plan"
 	"github.com/slipwayhq/slipway/internal/cli/provider"
 	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/cli/ui"
 	"github.com/slipwayhq/slipway/internal/cli/up"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
@@ -96,6 +98,7 @@ func verbs() []func(term.Env) *cobra.Command {
 		createCommand,
 		deleteCommand,
 		describeCommand,
+		docs.Command,
 		func(e term.Env) *cobra.Command { return up.DownCommand(e, removeInstance) },
 		cluster.EncryptionCommand,
 		data.EtcdDataCommand,
@@ -120,6 +123,7 @@ func verbs() []func(term.Env) *cobra.Command {
 		cluster.RotateCommand,
 		data.SnapshotsCommand,
 		up.StatusCommand,
+		ui.Command,
 		func(e term.Env) *cobra.Command { return up.Command(e, manager.Prepare) },
 		upgradeCommand,
 		versionCommand,

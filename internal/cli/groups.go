@@ -66,9 +66,9 @@ func generateCommand(e term.Env) *cobra.Command {
 func getCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get",
-		Short: "List clusters and ClusterClasses, or get a kubeconfig",
+		Short: "List clusters, Machines, Nodes and ClusterClasses, or get a kubeconfig",
 	}
-	cmd.AddCommand(cluster.GetClassesCommand(e), cluster.GetClustersCommand(e), cluster.GetKubeconfigCommand(e))
+	cmd.AddCommand(cluster.GetClassesCommand(e), cluster.GetClustersCommand(e), cluster.GetKubeconfigCommand(e), cluster.GetMachinesCommand(e), cluster.GetNodesCommand(e))
 	term.MarkGroup(cmd)
 	return cmd
 }

@@ -25,7 +25,7 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
-	"github.com/slipwayhq/slipway/internal/testkit/issuer"
+	"github.com/slipwayhq/slipway/internal/testkit"
 )
 
 // Clients reach a management cluster at the addresses and by the names that its operator has named, and are asked who they are.
@@ -149,7 +149,7 @@ func run(t *testing.T, cfg ManagementConfig, check func(kubernetes.Interface)) {
 
 // People of an issuer that the operator names are users of the management cluster; others are not.
 func TestManagementAuthentication(t *testing.T) {
-	trusted, stranger := issuer.Start(t), issuer.Start(t)
+	trusted, stranger := testkit.StartOIDCIssuer(t), testkit.StartOIDCIssuer(t)
 	dir := datadir.Dir(t.TempDir())
 	cfg := ManagementConfig{Dir: dir, Authentication: &hostedv1.Authentication{JWT: []hostedv1.JWTAuthenticator{trusted.Trusted()}}}
 	run(t, cfg, func(kubernetes.Interface) {
@@ -176,7 +176,7 @@ func TestManagementAuthentication(t *testing.T) {
 			user, err = who(ctx, trusted.Token(t, trusted.URL))
 			return err == nil, nil // the keys of the issuer are read after the start
 		})
-		if err != nil || user != issuer.Prefix+issuer.Subject {
+		if err != nil || user != testkit.OIDCPrefix+testkit.OIDCSubject {
 			t.Errorf("%v, user %q", err, user)
 		}
 		if user, err := who(t.Context(), stranger.Token(t, trusted.URL)); !apierrors.IsUnauthorized(err) {

@@ -136,6 +136,18 @@ func isNetwork(err error) bool {
 	return errors.As(err, &op) || errors.As(err, &dns)
 }
 
+// WithHint returns an error with the hint before its message. In contrast to an error that wraps a fault, users see the
+// hint ([UserMessage]).
+func WithHint(err error, hint string) error {
+	f := As(err)
+	if f == nil {
+		return fmt.Errorf("%s: %w", hint, err)
+	}
+	c := *f
+	c.Message = hint + ": " + f.Message
+	return &c
+}
+
 // UserMessage returns the message of err for users: the message of the outermost fault, or else the text of the error.
 func UserMessage(err error) string {
 	if f := As(err); f != nil {

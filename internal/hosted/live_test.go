@@ -35,8 +35,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/hosted/process"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
-	"github.com/slipwayhq/slipway/internal/testkit/issuer"
 )
 
 // live is the controller with real processes, over a management cluster in memory.
@@ -160,7 +160,7 @@ func TestSecurityOfARealControlPlane(t *testing.T) { // H8, CP-04
 	l.createSecret("early")
 	l.secretIsReadable("early", false)
 
-	trusted, stranger := issuer.Start(t), issuer.Start(t)
+	trusted, stranger := testkit.StartOIDCIssuer(t), testkit.StartOIDCIssuer(t)
 	l.controller.policy.ControlPlanes.Issuers = []string{trusted.URL}
 	l.change("a control plane with all of it", func(p *hostedv1.HostedControlPlane) {
 		p.Spec.Audit, p.Spec.Encryption = &hostedv1.Audit{}, &hostedv1.Encryption{}
@@ -243,7 +243,7 @@ func (l *live) recorded(name string) {
 }
 
 // identified: a token of the issuer stands for a user, one of another issuer for none.
-func (l *live) identified(trusted, stranger *issuer.Server) {
+func (l *live) identified(trusted, stranger *testkit.OIDCIssuer) {
 	l.Helper()
 	admin := l.access()
 	review := func(token string) (string, error) {
@@ -311,7 +311,7 @@ func TestTemporaryDataIsRefused(t *testing.T) {
 }
 
 // strangerIsNotTrusted: an issuer that the operator does not allow changes nothing, and is said.
-func (l *live) strangerIsNotTrusted(stranger *issuer.Server) {
+func (l *live) strangerIsNotTrusted(stranger *testkit.OIDCIssuer) {
 	l.Helper()
 	p := l.until("a control plane", func(*hostedv1.HostedControlPlane) bool { return true })
 	pid, trusted := p.Status.Process.PID, p.Spec.Authentication.JWT

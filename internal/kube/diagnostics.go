@@ -189,5 +189,5 @@ func QuickstartAlternative(kind, group string) string {
 	if group != "infrastructure.cluster.x-k8s.io" || !strings.HasPrefix(strings.ToLower(kind), "docker") {
 		return ""
 	}
-	return ", or use the Local kinds, which create machines as containers on this host (docs/clusterctl.md)"
+	return ", or use the Local kinds, which create machines as containers on this host (`slipway docs clusterctl`)"
 }

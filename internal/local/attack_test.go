@@ -29,7 +29,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/cluster"
 	"github.com/slipwayhq/slipway/internal/local/machine"
 	"github.com/slipwayhq/slipway/internal/local/machinepool"
-	"github.com/slipwayhq/slipway/internal/local/nodecapacity"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
@@ -114,7 +113,7 @@ func (a attack) startControllers(access *rest.Config, scheme *runtime.Scheme) {
 	setup := reconciler.Setup{Manager: mgr, Concurrency: 2}
 	a.must(cluster.Add(setup, cluster.Config{Instance: testhost.Instance, Backends: a.host.Set(), Hub: hub, Policy: operator()}))
 	a.must(machine.Add(setup, machine.Config{Instance: testhost.Instance, Backends: a.host.Set(), Hub: hub, Policy: operator()}))
-	a.must(machinepool.Add(setup, nodecapacity.Nodes{Backends: a.host.Set(), Policy: operator()}))
+	a.must(machinepool.Add(setup, backend.CapacityCalculator{Backends: a.host.Set(), Policy: operator()}))
 	a.must(mgr.Add(hub))
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)

@@ -6,7 +6,7 @@
 //
 // The packages of the provider, where an arrow points to the package that is used:
 //
-//	local ─► cluster, machine ─────────────────────────► backend ◄── container ─► Docker
-//	  │         └─► cloudinit, subnet                      ▲   ▲       └─► loadbalancer, subnet
-//	  └────► machinepool, machinetemplate ─► nodecapacity ─┘   └── simulated ─► internal/simulated
+//	local ─► cluster, machine ────────► backend ◄── container ─► Docker
+//	  │         └─► cloudinit, subnet     ▲   ▲       └─► loadbalancer, subnet
+//	  └────► machinepool, machinetemplate ┘   └── simulated ─► internal/simulated
 package local

@@ -23,7 +23,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/machine"
 	"github.com/slipwayhq/slipway/internal/local/machinepool"
 	"github.com/slipwayhq/slipway/internal/local/machinetemplate"
-	"github.com/slipwayhq/slipway/internal/local/nodecapacity"
 	localsimulated "github.com/slipwayhq/slipway/internal/local/simulated"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -73,7 +72,7 @@ func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("local provider: %w", err)
 	}
-	host, err := nodecapacity.ThisHost()
+	host, err := backend.ThisHost()
 	if err != nil {
 		return fmt.Errorf("local provider: %w", err)
 	}
@@ -85,7 +84,7 @@ func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 	if cfg.Simulated != nil {
 		backends[infrav1.SimulatedBackend] = localsimulated.New(cfg.Simulated, s.Manager.GetClient(), s.Clock())
 	}
-	nodes := nodecapacity.Nodes{Host: host, Backends: backends, Policy: cfg.Policy}
+	nodes := backend.CapacityCalculator{Host: host, Backends: backends, Policy: cfg.Policy}
 	hub := backend.NewBroadcaster(backends)
 	if cfg.Balancers != nil {
 		cfg.Balancers.OnExit = func(name string) {

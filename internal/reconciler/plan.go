@@ -70,6 +70,8 @@ type Wait struct {
 	Field string `json:"field,omitempty"`
 	// Until is the kind of change that ends the wait.
 	Until Until `json:"until"`
+	// Since is the time of the first of the consecutive plans with this wait. The store of plans sets it.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // Subject is an object that a wait depends on. Without a namespace it is in the namespace of the waiting object, or

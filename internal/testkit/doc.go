@@ -3,5 +3,6 @@
 // same final state in every run. [AllConditions] reads the condition tables of all controllers from their source,
 // without importing them, so that tests of all conditions cover conditions that are added later. [CompareGolden]
 // compares test output with a golden file, or writes the file if the test runs with the flag -update, which this
-// package defines. [RunBackground] runs a function until the test ends. Packages below this one need more dependencies.
+// package defines. [RunBackground] runs a function until the test ends. [StartOIDCIssuer] starts an OpenID Connect provider on
+// loopback. Packages below this one need more dependencies.
 package testkit

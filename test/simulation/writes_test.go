@@ -46,7 +46,7 @@ import (
 	localcluster "github.com/slipwayhq/slipway/internal/local/cluster"
 	localmachine "github.com/slipwayhq/slipway/internal/local/machine"
 	localmachinepool "github.com/slipwayhq/slipway/internal/local/machinepool"
-	"github.com/slipwayhq/slipway/internal/local/nodecapacity"
+	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/testkit"
@@ -295,7 +295,7 @@ func (f fleet) add(mgr manager.Manager) {
 			return localmachine.Add(setup, localmachine.Config{Instance: "i", Backends: host.Set(), Hub: hub, Policy: policy.Default()})
 		},
 		func() error {
-			return localmachinepool.Add(setup, nodecapacity.Nodes{Backends: host.Set(), Policy: policy.Default()})
+			return localmachinepool.Add(setup, backend.CapacityCalculator{Backends: host.Set(), Policy: policy.Default()})
 		},
 		func() error { return mgr.Add(hub) },
 	} {

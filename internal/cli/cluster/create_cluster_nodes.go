@@ -18,9 +18,9 @@ import (
 
 // imageVariable and resourceVariables are the variables of Slipway's ClusterClasses (config/classes) that define nodes
 // in containers.
-const imageVariable = "nodeImage"
+const imageVariable, controlPlaneResources = "nodeImage", "controlPlaneResources"
 
-func resourceVariables() []string { return []string{"nodeResources", "controlPlaneResources"} }
+func resourceVariables() []string { return []string{"nodeResources", controlPlaneResources} }
 
 // nodeHost is the known state of the host of the nodes.
 type nodeHost struct {

@@ -142,7 +142,7 @@ func runMove(ctx context.Context, e term.Env, o *moveOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := to.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{}); fault.KindOf(err) == fault.Unreachable {
+	if err := ping(ctx, to); fault.KindOf(err) == fault.Unreachable {
 		return target.Explain(err) // the error identifies the unreachable cluster
 	}
 	if !o.withData {
@@ -151,7 +151,16 @@ func runMove(ctx context.Context, e term.Env, o *moveOptions) error {
 			return source.Explain(err)
 		}
 	}
-	return source.Explain(o.carryOut(ctx, e, move.New(from, to, options)))
+	err = o.carryOut(ctx, e, move.New(from, to, options))
+	if fault.KindOf(err) == fault.Unreachable && fault.KindOf(ping(ctx, to)) == fault.Unreachable {
+		return target.Explain(err)
+	}
+	return source.Explain(err)
+}
+
+// ping reads an object that every management cluster has.
+func ping(ctx context.Context, c client.Client) error {
+	return c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{})
 }
 
 // target connects to the target management cluster. Without a separate kubeconfig, it is another context of the

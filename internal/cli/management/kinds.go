@@ -32,6 +32,9 @@ func NewKinds(cfg *rest.Config) (Kinds, error) {
 	return Kinds{mapper: mapper, short: restmapper.NewShortcutExpander(mapper, api, nil)}, nil
 }
 
+// Mapper returns the discovered kinds, which are also found without their group.
+func (k Kinds) Mapper() meta.RESTMapper { return k.mapper }
+
 // Find finds a kind by its singular, plural or short name, with its group if that is needed.
 func (k Kinds) Find(kind string) (*meta.RESTMapping, error) {
 	name := schema.ParseGroupResource(strings.ToLower(kind))

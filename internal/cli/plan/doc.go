@@ -5,7 +5,8 @@
 // runs the controllers on a copy in memory (package internal/plan), and prints their actions (plan_text.go). It never
 // calls lifecycle hooks, and calls other Runtime Extensions only with --call-extensions.
 //
-// The explain command shows the last plan that the running manager made for an object: its actions, what it waits for,
-// on which object, and what ends each wait. It reads the plan from the diagnostics of the manager, with the credentials
-// of the connection to the API server (explain_manager.go).
+// The explain command shows the root cause chain of an object (package internal/rootcause), and the last plan that the
+// running manager made for it: its actions, the objects that it waits for, and the event that ends each wait. Without an
+// object it lists the problems of a namespace. It reads plans from the diagnostics of the manager, with the credentials of
+// the connection to the API server (explain_manager.go), and does without them if there is no Slipway manager.
 package plan

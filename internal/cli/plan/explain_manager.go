@@ -30,6 +30,9 @@ const (
 	maxResponseBytes = 1 << 20
 )
 
+// reasonNotAllowed is the reason of the error for a user that may not read a plan.
+const reasonNotAllowed = "NotAllowed"
+
 // managerFlags select the manager whose plans "explain" reads.
 type managerFlags struct {
 	// URL is the base URL of the manager's diagnostics; empty: the URL from the data directory.
@@ -178,9 +181,9 @@ func refusal(at string, o objectReference, code int, text string) error {
 		return fault.New(fault.Gone, "NoPlan",
 			"there is no plan of %s: the manager at %s has not reconciled it since it started, or leaves its kind to another manager", o, at)
 	case http.StatusUnauthorized:
-		return fault.New(fault.Invalid, "NotAllowed", "the manager at %s did not authenticate the request (%s): use a kubeconfig with a token, for example from \"kubectl create token\"", at, text)
+		return fault.New(fault.Invalid, reasonNotAllowed, "the manager at %s did not authenticate the request (%s): use a kubeconfig with a token, for example from \"kubectl create token\"", at, text)
 	case http.StatusForbidden:
-		return fault.New(fault.Invalid, "NotAllowed", "the manager at %s rejected the request: %s; use a kubeconfig with permission to get the object", at, text)
+		return fault.New(fault.Invalid, reasonNotAllowed, "the manager at %s rejected the request: %s; use a kubeconfig with permission to get the object", at, text)
 	}
 	return fault.New(fault.Unreachable, "ManagerFailed", "the manager at %s returned status %d: %s", at, code, text)
 }

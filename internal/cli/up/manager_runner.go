@@ -64,6 +64,7 @@ func (k *managerRunner) run(ctx context.Context, e term.Env, m *controlplane.Man
 			return
 		}
 		ready()
+		go k.watchLiveness(ctx, e.Now)
 		go func() { // runManager restarts the manager meanwhile
 			if k.awaitNode(ctx, joined); ctx.Err() == nil {
 				k.reporter.ready()
@@ -160,9 +161,13 @@ func (k *managerRunner) ready(ctx context.Context, m *controlplane.Management, k
 // changed records the status of the manager for other processes. Errors are only logged.
 func (k *managerRunner) changed(s managerproc.Status) {
 	err := k.write(func(r *datadir.Run) {
+		unresponsive := time.Time{}
+		if r.Manager != nil && r.Manager.PID == s.PID {
+			unresponsive = r.Manager.UnresponsiveSince
+		}
 		r.Manager = &datadir.Manager{
 			PID: s.PID, Since: s.Since.UTC(), Restarts: s.Restarts, LastExit: s.LastExit, LastExitAt: s.LastExitAt.UTC(),
-			Diagnostics: s.Diagnostics,
+			Diagnostics: s.Diagnostics, UnresponsiveSince: unresponsive,
 		}
 		if !s.NextStart.IsZero() {
 			r.Manager.NextStart = s.NextStart.UTC()

@@ -160,7 +160,7 @@ func (f dataInput) policy(cluster graph.Item) (found graph.Item, why string) {
 	case len(names) == 0 && f.Policy != "":
 		return found, fmt.Sprintf("needs EtcdSnapshotPolicy %s, which does not exist or is not for Cluster %s", f.Policy, cluster.ID.Name)
 	case len(names) == 0:
-		return found, fmt.Sprintf("needs an EtcdSnapshotPolicy for Cluster %s, whose store both management clusters reach: an S3-compatible one, or a folder that both have; create one, as docs/etcd-snapshots.md says", cluster.ID.Name)
+		return found, fmt.Sprintf("needs an EtcdSnapshotPolicy for Cluster %s, whose store both management clusters reach: an S3-compatible one, or a folder that both have; create one: `slipway docs etcd-snapshots` describes how", cluster.ID.Name)
 	case len(names) > 1:
 		return found, fmt.Sprintf("has several EtcdSnapshotPolicies (%s): name one with --policy", strings.Join(names, ", "))
 	}

@@ -2,7 +2,6 @@ package move
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -124,7 +123,7 @@ func ToDirectory(ctx context.Context, c client.Client, dir string, o Options) (D
 }
 
 func withResumeHint(err error) error {
-	return fmt.Errorf("the objects are paused; run the same command again to complete it and resume them: %w", err)
+	return fault.WithHint(err, "the objects are paused; run the same command again to complete it and resume them")
 }
 
 // beginExport writes the journal of an export to the source, or returns the journal of an interrupted one.
@@ -138,7 +137,7 @@ func (m *Move) beginExport(ctx context.Context, dir string) (*journal, error) {
 		return nil, otherMove(m.source, namespace)
 	case j != nil:
 		m.Report("Continuing what was interrupted")
-		return j, nil
+		return j, createFolder(dir) // it may be another directory than before
 	}
 	if err := prepareFolder(dir); err != nil {
 		return nil, err

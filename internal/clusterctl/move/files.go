@@ -62,14 +62,21 @@ func DecodeFile(name string, data []byte) (*unstructured.Unstructured, error) {
 
 // prepareFolder creates the directory. It returns an error if the directory already contains objects.
 func prepareFolder(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fault.New(fault.Invalid, "Directory", "the directory cannot be created: %v", err).From(err)
+	if err := createFolder(dir); err != nil {
+		return err
 	}
 	existing, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err == nil && len(existing) > 0 {
 		return fault.New(fault.Invalid, "Directory", "%s has files already (%s): name an empty directory", dir, filepath.Base(existing[0]))
 	}
 	return err
+}
+
+func createFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fault.New(fault.Invalid, "Directory", "the directory cannot be created: %v", err).From(err)
+	}
+	return nil
 }
 
 // writeFolder writes each object to a file that only its owner can read, because the objects include Secrets.

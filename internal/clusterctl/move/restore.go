@@ -113,7 +113,7 @@ func Restore(ctx context.Context, c client.Client, objects []*unstructured.Unstr
 }
 
 func withRepeatHint(err error) error {
-	return fmt.Errorf("not everything was created, and what was is paused; run the same command again to complete it: %w", err)
+	return fault.WithHint(err, "not everything was created, and what was is paused; run the same command again to complete it")
 }
 
 func isPaused(o *unstructured.Unstructured) bool {

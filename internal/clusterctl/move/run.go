@@ -205,12 +205,12 @@ func (m *Move) create(ctx context.Context, j *journal) (phase, error) {
 
 // withContinueHint adds the possible next steps to an error during the move.
 func withContinueHint(err error) error {
-	return fmt.Errorf("the move is not complete, everything is paused; run the same command again to continue, or with --rollback to take it back: %w", err)
+	return fault.WithHint(err, "the move is not complete, everything is paused; run the same command again to continue, or with --rollback to take it back")
 }
 
 // withFinishHint adds the next step to an error after the objects have been moved.
 func withFinishHint(err error) error {
-	return fmt.Errorf("everything is at the target, and resumed there; run the same command again to end the move: %w", err)
+	return fault.WithHint(err, "everything is at the target, and resumed there; run the same command again to end the move")
 }
 
 // remove executes the phase deleting: it deletes the objects at the source, after transferring changes that were made

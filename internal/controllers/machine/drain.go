@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,7 +77,7 @@ func drainNode(s Snapshot, p *reconciler.Plan) {
 		if pods := len(s.Drain.Evict); pods > 0 {
 			p.Do(evict{Node: n.Name, Pods: pods, results: &drain.Results{}})
 		}
-		p.WaitFor(reason, "%s", drainMessage(s, nil)).For("Node", n.Name).ForTime()
+		p.WaitFor(reason, "%s", drainWait(s)).For("Node", n.Name).ForTime()
 	}
 	recheck(s, drainStart(s), p)
 	if left, limited := drainLeft(s); limited {
@@ -201,6 +202,42 @@ func drainMessage(s Snapshot, results *drain.Results) string {
 		}
 	}
 	return strings.Join(append([]string{head}, drain.Describe(*s.Drain, *results)...), "\n")
+}
+
+// notEvicted begins the lines of a drain message about Pods whose eviction was rejected, stillToEvict the line about Pods
+// that were not evicted yet.
+const notEvicted, stillToEvict = "* Pods that cannot be evicted, ", "* Pods still to be evicted: "
+
+// drainWait returns the message of a drain before this reconciliation has evicted Pods. The reasons why evictions were
+// rejected are known only from the previous reconciliation; they are repeated while their Pods remain.
+func drainWait(s Snapshot) string {
+	message := drainMessage(s, nil)
+	before := apimeta.FindStatusCondition(s.Machine.Status.Conditions, clusterv1.MachineDeletingCondition)
+	if before == nil || before.Reason != clusterv1.MachineDeletingDrainingNodeReason {
+		return message
+	}
+	isLeft := func(line string) bool {
+		return strings.HasPrefix(line, notEvicted) && slices.ContainsFunc(s.Drain.Evict, func(t drain.Target) bool {
+			return slices.Contains(strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == ',' }), t.Pod.String())
+		})
+	}
+	var refused, lines []string
+	for line := range strings.SplitSeq(before.Message, "\n") {
+		if isLeft(line) {
+			refused = append(refused, line)
+		}
+	}
+	if len(refused) == 0 {
+		return message
+	}
+	for line := range strings.SplitSeq(message, "\n") {
+		if strings.HasPrefix(line, stillToEvict) {
+			lines = append(lines, refused...)
+			continue
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 // answer performs the reads that a deletion or an update requests. Package reconciler calls it for each read in a plan

@@ -24,7 +24,7 @@ const maxLength = 1024
 func FlagProblem(c Component, name, value string) string {
 	form, listed := flagsOf(c)[name]
 	if !listed {
-		return fmt.Sprintf("Flag --%s of %s cannot be set: remove it; docs/hosted-control-plane.md lists the flags that can", name, c)
+		return fmt.Sprintf("Flag --%s of %s cannot be set: remove it; `slipway docs hosted-control-plane` lists the flags that can", name, c)
 	}
 	if len(value) > maxLength || !form.accepts(value) {
 		return fmt.Sprintf("Flag --%s of %s must be %s", name, c, form.description)

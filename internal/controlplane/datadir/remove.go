@@ -44,7 +44,7 @@ func (h *Handle) Remove() (left []string, err error) {
 
 // isLeftover reports whether the file is a temporary file of an interrupted write (see [WriteFile]).
 func isLeftover(name string) bool {
-	for _, of := range []string{"probe", "version", "instance", "run.json", "flags.json", "encrypted-with.json", "node", "written-by.json", "kubeconfig", "manager.kubeconfig"} {
+	for _, of := range []string{"probe", "version", "instance", "run.json", "flags.json", "encrypted-with.json", "node", "written-by.json", "supervision.json", "kubeconfig", "manager.kubeconfig"} {
 		if strings.HasPrefix(name, "."+of+".") {
 			return true
 		}

@@ -60,6 +60,9 @@ type Manager struct {
 	NextStart time.Time `json:"nextStart,omitzero"`
 	// Diagnostics is the https base URL of plans. It is empty while the manager starts.
 	Diagnostics string `json:"diagnostics,omitempty"`
+	// UnresponsiveSince is the time of the last response of a running manager that does not respond. Zero means that it
+	// responds.
+	UnresponsiveSince time.Time `json:"unresponsiveSince,omitzero"`
 	// QuarantinedObjects lists objects that are not reconciled for a while, because the manager crashed during their
 	// reconciliation.
 	QuarantinedObjects []Quarantined `json:"setAside,omitempty"`

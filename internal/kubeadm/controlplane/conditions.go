@@ -34,6 +34,7 @@ var conditions = condition.Table[conditionInput]{
 	{Type: controlplanev1.KubeadmControlPlaneScalingDownCondition, Polarity: condition.Negative, Compute: conditionInput.scalingDown},
 	{Type: controlplanev1.KubeadmControlPlaneRemediatingCondition, Polarity: condition.Negative, Compute: func(j conditionInput) condition.Result { return j.machines.RemediatingOrUnhealthy() }},
 	{Type: addons.ConditionType, Compute: conditionInput.addons},
+	{Type: hostedv1.AddonsAvailableCondition, Compute: conditionInput.addonsAvailable},
 	{Type: hostedv1.RecoveredCondition, Compute: func(j conditionInput) condition.Result { return j.recoveredCondition() }},
 	{Type: controlplanev1.KubeadmControlPlaneDeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deletion},
 }

@@ -4,7 +4,7 @@
 // distinguish backends only by their [Capabilities], so a new backend needs a package that implements the interfaces, a
 // member of spec.backend, and an entry in the provider's [Set], and no change of a controller.
 //
-// The package also contains the code that all backends share: the names, labels and provider IDs of host resources, by
+// The package also contains the code that all backends share: the capacity of nodes that do not exist yet ([CapacityCalculator]); the names, labels and provider IDs of host resources, by
 // which a resource is assigned to its object ([Ref]); the choice of an address range ([ChooseRange]); the
 // [Broadcaster], which distributes the events of a backend to the work queues of the controllers; the
 // [ManagedReconciler], which skips objects that are managed externally or lack their owner, so that they get no

@@ -4,4 +4,5 @@ package backend
 var (
 	BootstrapDataMessage = bootstrapDataMessage
 	ParseProviderID      = parseProviderID
+	TotalMemory          = totalMemory
 )

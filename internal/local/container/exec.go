@@ -3,6 +3,7 @@ package container
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -97,7 +98,7 @@ func (e *Engine) importImages(ctx context.Context, c ownContainer, archive io.Re
 		return "", err
 	case code != 0:
 		return "", fault.New(fault.Invalid, reasonError, "containerd of %s does not accept the archive: %s", c.name, redact.Tail(string(said.buf), logBytes)).
-			From(fmt.Errorf("exit code %d, %w", code, sent))
+			From(errors.Join(fmt.Errorf("exit code %d", code), sent))
 	}
 	return string(said.buf), nil
 }

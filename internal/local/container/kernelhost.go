@@ -90,6 +90,28 @@ func (h KernelHost) Processors() int {
 	return n
 }
 
+// MemoryMiB returns the memory of the host that programs can use without swapping, and all of its memory. 0: unknown.
+func (h KernelHost) MemoryMiB() (available, total int64) {
+	text, err := os.ReadFile(filepath.Join(h.Proc, "meminfo"))
+	if err != nil {
+		return 0, 0
+	}
+	for _, fields := range lines(string(text)) {
+		if len(fields) < 2 {
+			continue
+		}
+		n, err := strconv.ParseInt(fields[1], 10, 64)
+		switch {
+		case err != nil:
+		case fields[0] == "MemTotal:":
+			total = n >> 10
+		case fields[0] == "MemAvailable:":
+			available = n >> 10
+		}
+	}
+	return available, total
+}
+
 // capabilities lists the names of the capabilities in the order of their bits.
 func capabilities() []string {
 	return strings.Fields(`CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE

@@ -168,7 +168,7 @@ func freeAddress(view hostView, n ownNetwork, r network.Summary) (subnet.Layout,
 	address, ok := layout.NodeAddress(used)
 	if !ok {
 		return layout, netip.Addr{}, fault.New(fault.Invalid, reasonNoAddress,
-			"all %d addresses for nodes in %s are in use: delete machines, or use a second cluster", len(used), layout.Nodes)
+			"all addresses for nodes in %s are in use: delete machines, or use a second cluster", layout.Nodes)
 	}
 	return layout, address, nil
 }

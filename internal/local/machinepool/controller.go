@@ -16,7 +16,6 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/local/backend"
-	"github.com/slipwayhq/slipway/internal/local/nodecapacity"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
@@ -33,13 +32,13 @@ type controller struct {
 	writer *kube.Writer
 	events kubeevents.EventRecorder
 	// nodes computes the capacity of a pool's nodes and has the operator's configuration.
-	nodes nodecapacity.Nodes
+	nodes backend.CapacityCalculator
 	now   func() time.Time
 }
 
 // Add adds the LocalMachinePool controller with its watches to the manager. Package local calls it. nodes computes the
 // capacity of a pool's nodes and has the operator's configuration.
-func Add(s reconciler.Setup, nodes nodecapacity.Nodes) error {
+func Add(s reconciler.Setup, nodes backend.CapacityCalculator) error {
 	c := &controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), nodes: nodes, now: s.Clock()}
 	if err := watches.IndexByCluster(s.Manager.GetFieldIndexer(), Name, &infrav1.LocalMachinePool{}); err != nil {
 		return err

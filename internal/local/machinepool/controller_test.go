@@ -23,7 +23,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/local/backend"
-	"github.com/slipwayhq/slipway/internal/local/nodecapacity"
 	"github.com/slipwayhq/slipway/internal/local/simulated"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -350,8 +349,8 @@ func TestOffersFromZero(t *testing.T) { // IM-10, AS-01
 	container := testhost.New().Set()[infrav1.ContainerBackend]
 	for failing := range 4 {
 		w := newWorld(t, failing, localPool(nil), corePool(0, nil), coreCluster())
-		w.nodes = nodecapacity.Nodes{
-			Host:     nodecapacity.Host{Processors: 8, Memory: 24 << 30, Architecture: "arm64"},
+		w.nodes = backend.CapacityCalculator{
+			Host:     backend.HostResources{Processors: 8, Memory: 24 << 30, Architecture: "arm64"},
 			Backends: backend.Set{infrav1.ContainerBackend: container, infrav1.SimulatedBackend: simulated.New(nil, nil, time.Now)},
 			Policy:   policy.Configuration{Nodes: policy.Nodes{CPUs: 4}},
 		}

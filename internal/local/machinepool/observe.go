@@ -17,7 +17,6 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/local/backend"
-	"github.com/slipwayhq/slipway/internal/local/nodecapacity"
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
@@ -39,7 +38,7 @@ type Snapshot struct {
 	// Policy is the operator's configuration.
 	Policy policy.Configuration
 	// NodeCapacity is the capacity of a machine in the pool. Empty if the backend is not available in this process.
-	NodeCapacity nodecapacity.NodeCapacity
+	NodeCapacity backend.NodeCapacity
 	Now          time.Time
 }
 

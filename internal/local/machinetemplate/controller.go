@@ -9,7 +9,7 @@ import (
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/local/nodecapacity"
+	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
@@ -28,13 +28,13 @@ type controller struct {
 	client client.Client
 	writer *kube.Writer
 	scope  watches.Scope
-	nodes  nodecapacity.Nodes
+	nodes  backend.CapacityCalculator
 	now    func() time.Time
 }
 
 // Add adds the LocalMachineTemplate controller to the manager. Package local calls it. nodes computes the capacity of a
 // template's nodes.
-func Add(s reconciler.Setup, nodes nodecapacity.Nodes) error {
+func Add(s reconciler.Setup, nodes backend.CapacityCalculator) error {
 	c := &controller{
 		client: s.Manager.GetClient(), writer: kube.NewWriter(s.Manager.GetClient(), Name),
 		scope: s.Scope(), nodes: nodes, now: s.Clock(),

@@ -16,14 +16,13 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/local/backend"
-	"github.com/slipwayhq/slipway/internal/local/nodecapacity"
 	"github.com/slipwayhq/slipway/internal/local/simulated"
 	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/test/testhost"
 )
 
-func nodesOf(architecture string, backends backend.Set) nodecapacity.Nodes {
-	return nodecapacity.Nodes{Host: nodecapacity.Host{Processors: 2, Memory: 24 << 30, Architecture: architecture}, Backends: backends}
+func nodesOf(architecture string, backends backend.Set) backend.CapacityCalculator {
+	return backend.CapacityCalculator{Host: backend.HostResources{Processors: 2, Memory: 24 << 30, Architecture: architecture}, Backends: backends}
 }
 
 func TestStatus(t *testing.T) { // IM-10

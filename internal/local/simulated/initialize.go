@@ -89,9 +89,10 @@ func kubeProxy(ctx context.Context, c kubernetes.Interface, image string) error 
 	return err
 }
 
+// coreDNS creates a Deployment that reports that it is available, because no controller and no Pod stands behind it.
 func coreDNS(ctx context.Context, c kubernetes.Interface, image string) error {
 	labels, replicas := map[string]string{"k8s-app": "kube-dns"}, int32(2)
-	_, err := c.AppsV1().Deployments(metav1.NamespaceSystem).Create(ctx, &appsv1.Deployment{
+	dns, err := c.AppsV1().Deployments(metav1.NamespaceSystem).Create(ctx, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "coredns", Labels: labels},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -106,5 +107,13 @@ func coreDNS(ctx context.Context, c kubernetes.Interface, image string) error {
 			},
 		},
 	}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	dns.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: dns.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
+		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable", Message: "Simulated"}},
+	}
+	_, err = c.AppsV1().Deployments(metav1.NamespaceSystem).UpdateStatus(ctx, dns, metav1.UpdateOptions{})
 	return err
 }

@@ -262,7 +262,7 @@ func ownKinds() []kind {
 			object:   &hostedv1.HostedControlPlane{},
 			touched: []string{
 				`.?spec.?version`, `.?spec.?apiServer`, `.?spec.?controllerManager`, `.?spec.?scheduler`, `.?spec.?etcd`,
-				`.?spec.?audit`, `.?spec.?encryption`, `.?spec.?authentication`, `.?spec.?podSecurity`,
+				`.?spec.?audit`, `.?spec.?encryption`, `.?spec.?authentication`, `.?spec.?podSecurity`, `.?spec.?hardening`,
 			},
 		},
 		specRules(hostedv1.GroupVersion.WithResource("hostedcontrolplanetemplates"), &hostedv1.HostedControlPlaneTemplate{}),

@@ -2,6 +2,7 @@ package versions
 
 import (
 	"archive/tar"
+	"compress/flate"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
@@ -139,7 +140,7 @@ func (s Store) unpack(archive *tar.Reader, m manifest, verify func() error) erro
 	}
 	defer d.remove()
 	sum, written, err := d.write(io.LimitReader(archive, m.Size+1))
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.As(err, new(flate.CorruptInputError)) {
 		return damagedFault(err)
 	}
 	if err != nil {

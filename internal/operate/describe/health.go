@@ -41,12 +41,21 @@ func (r Remediation) text(now time.Time) string {
 // remediation returns the earliest upcoming remediation of the Machine, while the timeout of a check is running. No API
 // field has this information, so it is computed from the conditions. Node conditions other than Ready are not
 // available.
-func (b builder) remediation(m *clusterv1.Machine) (first *Remediation) {
-	if !m.DeletionTimestamp.IsZero() || !b.appliesHealthChecks(m) {
+func (b builder) remediation(m *clusterv1.Machine) *Remediation {
+	checks := make([]*clusterv1.MachineHealthCheck, len(b.Checks))
+	for i := range b.Checks {
+		checks[i] = &b.Checks[i]
+	}
+	return UpcomingRemediation(b.Cluster, checks, m)
+}
+
+// UpcomingRemediation returns the earliest upcoming remediation of a Machine by the MachineHealthChecks of its Cluster,
+// or nil.
+func UpcomingRemediation(c *clusterv1.Cluster, checks []*clusterv1.MachineHealthCheck, m *clusterv1.Machine) (first *Remediation) {
+	if !m.DeletionTimestamp.IsZero() || !appliesHealthChecks(c, m) {
 		return nil
 	}
-	for i := range b.Checks {
-		check := &b.Checks[i]
+	for _, check := range checks {
 		if !appliesTo(check, m) {
 			continue
 		}
@@ -64,8 +73,7 @@ func (b builder) remediation(m *clusterv1.Machine) (first *Remediation) {
 
 // appliesHealthChecks reports whether MachineHealthChecks apply to the Machine now: to workers once the control plane
 // is initialized, and to no Machine while the Cluster is paused or its infrastructure is not ready.
-func (b builder) appliesHealthChecks(m *clusterv1.Machine) bool {
-	c := b.Cluster
+func appliesHealthChecks(c *clusterv1.Cluster, m *clusterv1.Machine) bool {
 	if c.Spec.Paused != nil && *c.Spec.Paused || condition.Set(c.Status.Conditions).IsFalse(clusterv1.ClusterInfrastructureReadyCondition) {
 		return false
 	}

@@ -31,8 +31,12 @@ func (o *Object) Issues() []Condition {
 }
 
 // hasExpectedStatus reports whether a condition has the status it should have.
-func (o *Object) hasExpectedStatus(c Condition) bool {
-	if slices.Contains(negativeTypes(), c.Type) || slices.Contains(o.negative, c.Type) {
+func (o *Object) hasExpectedStatus(c Condition) bool { return HasExpectedStatus(c, o.negative) }
+
+// HasExpectedStatus reports whether a condition has the status it should have. negative lists the types with negative
+// polarity in addition to those of Cluster API and the common ones of other projects.
+func HasExpectedStatus(c Condition, negative []string) bool {
+	if slices.Contains(negativeTypes(), c.Type) || slices.Contains(negative, c.Type) {
 		return c.Status == metav1.ConditionFalse
 	}
 	return c.Status == metav1.ConditionTrue

@@ -42,7 +42,7 @@ const (
 // noController is the reason in the condition of a Cluster whose control plane no controller reconciles.
 const noController = "NoController"
 
-// creation returns the steps to a cluster whose nodes are all Ready and up to date. The error is an Invalid fault if
+// creation returns the steps to a cluster whose nodes are all Ready and up to date, and whose add-ons are available. The error is an Invalid fault if
 // waiting cannot succeed. The details are the messages displayed by `describe cluster`.
 func creation(s describe.Snapshot) ([]Step, error) {
 	if err := checkWaitable(s); err != nil {
@@ -55,7 +55,11 @@ func creation(s describe.Snapshot) ([]Step, error) {
 	}
 	steps = append(steps, b.infrastructure(), b.controlPlane())
 	steps = append(steps, b.workers()...)
-	return append(steps, b.available(done(steps))), nil
+	available := b.available(done(steps))
+	if addons, has := b.addons(); has {
+		steps = append(steps, addons)
+	}
+	return append(steps, available), nil
 }
 
 // builder derives steps from a snapshot and its tree.

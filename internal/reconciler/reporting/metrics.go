@@ -39,7 +39,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		misses: counter("capi_ssa_cache_misses_total", "Server-side applies that were sent.", "kind", "controller"),
 		held: counter("slipway_status_writes_held_total",
 			"Changes of a status that were deferred to be written together with others.", "controller"),
-		dropped: counter("slipway_events_dropped_total", "Events of type Normal left out because there were too many.", "controller"),
+		dropped: counter("slipway_events_dropped_total", "Events left out because there were too many.", "controller"),
 	}
 	for _, c := range []prometheus.Collector{m.total, m.seconds, m.stale, m.hits, m.misses, m.held, m.dropped} {
 		if err := r.Register(c); err != nil {

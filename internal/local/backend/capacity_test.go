@@ -1,4 +1,4 @@
-package nodecapacity
+package backend_test
 
 import (
 	"strings"
@@ -33,7 +33,7 @@ func TestOffered(t *testing.T) { // IM-10
 		"simulated":          {"what its backend says", infrav1.ContainerResources{}, true, policy.Nodes{CPUs: 1}, "8", "16Gi", "110", "100Gi"},
 	}
 	for name, tc := range cases {
-		nodes := Nodes{Host: Host{Processors: 8, Memory: 24 << 30, Disk: 100 << 30, Architecture: "arm64"}, Backends: backends, Policy: policy.Configuration{Nodes: tc.allowed}}
+		nodes := backend.CapacityCalculator{Host: backend.HostResources{Processors: 8, Memory: 24 << 30, Disk: 100 << 30, Architecture: "arm64"}, Backends: backends, Policy: policy.Configuration{Nodes: tc.allowed}}
 		spec := infrav1.LocalMachineSpec{}
 		spec.Backend.Container = &infrav1.ContainerMachine{Resources: tc.asked}
 		if tc.simulated {
@@ -53,25 +53,25 @@ func TestOffered(t *testing.T) { // IM-10
 }
 
 func TestBackendNotOffered(t *testing.T) {
-	got, err := Nodes{Backends: backend.Set{}}.CapacityOf(infrav1.LocalMachineSpec{})
+	got, err := backend.CapacityCalculator{Backends: backend.Set{}}.CapacityOf(infrav1.LocalMachineSpec{})
 	if why := fault.As(err); why == nil || why.Reason != "BackendNotOffered" || got.Capacity != nil {
 		t.Errorf("got %+v, %v", got, err)
 	}
 }
 
 func TestThisHost(t *testing.T) {
-	h, err := ThisHost()
+	h, err := backend.ThisHost()
 	if err != nil || h.Processors < 1 || h.Memory < 1<<20 || h.Disk < 1<<20 || h.Architecture == "" {
 		t.Errorf("got %+v, %v", h, err)
 	}
 }
 
 func TestTotalMemory(t *testing.T) {
-	if n, err := totalMemory(strings.NewReader("MemFree: 1 kB\nMemTotal:       24688412 kB\n")); err != nil || n != 24688412<<10 {
+	if n, err := backend.TotalMemory(strings.NewReader("MemFree: 1 kB\nMemTotal:       24688412 kB\n")); err != nil || n != 24688412<<10 {
 		t.Errorf("got %d, %v", n, err)
 	}
 	for _, bad := range []string{"", "MemTotal: x kB\n"} {
-		if _, err := totalMemory(strings.NewReader(bad)); err == nil {
+		if _, err := backend.TotalMemory(strings.NewReader(bad)); err == nil {
 			t.Errorf("%q must be an error", bad)
 		}
 	}

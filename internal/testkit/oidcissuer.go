@@ -1,4 +1,4 @@
-package issuer
+package testkit
 
 import (
 	"crypto"
@@ -19,25 +19,25 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 )
 
-// audience and Subject are claims of the tokens. Prefix precedes the subject in the user name.
-const audience, Subject, Prefix = "demo", "jane", "oidc:"
+// oidcAudience and OIDCSubject are claims of the tokens. OIDCPrefix precedes the subject in the user name.
+const oidcAudience, OIDCSubject, OIDCPrefix = "demo", "jane", "oidc:"
 
-// Server is an OpenID Connect provider on loopback.
-type Server struct {
+// OIDCIssuer is an OpenID Connect provider on loopback. It serves its metadata and signing key over TLS, and signs tokens.
+type OIDCIssuer struct {
 	*httptest.Server
 	// Requests is the number of requests.
 	Requests atomic.Int32
 	key      *rsa.PrivateKey
 }
 
-// Start starts a provider that stops when the test ends.
-func Start(t testing.TB) *Server {
+// StartOIDCIssuer starts a provider that stops when the test ends.
+func StartOIDCIssuer(t testing.TB) *OIDCIssuer {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Server{key: key}
+	s := &OIDCIssuer{key: key}
 	respond := func(w http.ResponseWriter, body any) {
 		s.Requests.Add(1)
 		w.Header().Set("Content-Type", "application/json")
@@ -59,11 +59,11 @@ func Start(t testing.TB) *Server {
 }
 
 // Trusted returns a JWTAuthenticator that trusts this provider.
-func (s *Server) Trusted() hostedv1.JWTAuthenticator {
-	prefix := Prefix
+func (s *OIDCIssuer) Trusted() hostedv1.JWTAuthenticator {
+	prefix := OIDCPrefix
 	return hostedv1.JWTAuthenticator{
 		Issuer: hostedv1.JWTIssuer{
-			URL: s.URL, Audiences: []string{audience},
+			URL: s.URL, Audiences: []string{oidcAudience},
 			CertificateAuthority: string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})),
 		},
 		ClaimValidationRules: []hostedv1.ClaimValidationRule{{Expression: "claims.sub.size() < 100", Message: "too long"}},
@@ -72,11 +72,11 @@ func (s *Server) Trusted() hostedv1.JWTAuthenticator {
 }
 
 // Token returns an ID token with the given issuer in its claims, signed with the key of this provider.
-func (s *Server) Token(t testing.TB, issuer string) string {
+func (s *OIDCIssuer) Token(t testing.TB, issuer string) string {
 	t.Helper()
 	encode := base64.RawURLEncoding.EncodeToString
 	now := time.Now()
-	claims := fmt.Sprintf(`{"iss":%q,"aud":%q,"sub":%q,"iat":%d,"exp":%d}`, issuer, audience, Subject, now.Unix(), now.Add(time.Hour).Unix())
+	claims := fmt.Sprintf(`{"iss":%q,"aud":%q,"sub":%q,"iat":%d,"exp":%d}`, issuer, oidcAudience, OIDCSubject, now.Unix(), now.Add(time.Hour).Unix())
 	text := encode([]byte(`{"alg":"RS256","kid":"k","typ":"JWT"}`)) + "." + encode([]byte(claims))
 	sum := sha256.Sum256([]byte(text))
 	signature, err := rsa.SignPKCS1v15(rand.Reader, s.key, crypto.SHA256, sum[:])

@@ -1,4 +1,4 @@
-package nodecapacity
+package backend
 
 import (
 	"bufio"
@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
-	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
@@ -37,8 +36,8 @@ type NodeCapacity struct {
 	Scripted bool
 }
 
-// Host describes the resources of the host that nodes run on.
-type Host struct {
+// HostResources are the resources of the host that nodes run on.
+type HostResources struct {
 	Processors int
 	// Memory, and the size of the Disk with the nodes' data, in bytes. A Disk of 0 is unknown.
 	Memory, Disk int64
@@ -47,14 +46,14 @@ type Host struct {
 }
 
 // ThisHost returns the host of this process. It returns an error if the amount of memory cannot be read.
-func ThisHost() (Host, error) {
+func ThisHost() (HostResources, error) {
 	meminfo, err := os.Open("/proc/meminfo")
 	if err != nil {
-		return Host{}, fmt.Errorf("reading the memory of the host: %w", err)
+		return HostResources{}, fmt.Errorf("reading the memory of the host: %w", err)
 	}
 	defer meminfo.Close()
 	memory, err := totalMemory(meminfo)
-	return Host{Processors: runtime.NumCPU(), Memory: memory, Disk: diskSize("/var/lib/docker", "/var/lib", "/"), Architecture: runtime.GOARCH}, err
+	return HostResources{Processors: runtime.NumCPU(), Memory: memory, Disk: diskSize("/var/lib/docker", "/var/lib", "/"), Architecture: runtime.GOARCH}, err
 }
 
 // diskSize returns the size of the disk with the first existing directory. Nodes store their data in Docker volumes.
@@ -68,22 +67,24 @@ func diskSize(folders ...string) int64 {
 	return 0
 }
 
-// Nodes computes the capacity of nodes on a host, for the controllers of LocalMachinePools and LocalMachineTemplates.
-type Nodes struct {
-	Host     Host
-	Backends backend.Set
+// CapacityCalculator computes the capacity of nodes on a host before they exist, from the backend, the requested
+// resources, the operator's limits and the resources of the host. The cluster autoscaler reads the result in the status of
+// a LocalMachineTemplate or a LocalMachinePool to scale a group up from zero.
+type CapacityCalculator struct {
+	Host     HostResources
+	Backends Set
 	// Policy is the operator's configuration.
 	Policy policy.Configuration
 }
 
 // CapacityOf returns the capacity of a node with this spec. The error is a fault if the backend of the spec is not
 // available in this process.
-func (n Nodes) CapacityOf(spec infrav1.LocalMachineSpec) (NodeCapacity, error) {
+func (n CapacityCalculator) CapacityOf(spec infrav1.LocalMachineSpec) (NodeCapacity, error) {
 	b, err := n.Backends.Choose(spec.Backend.Name(), nil)
 	if err != nil {
 		return NodeCapacity{}, err
 	}
-	terms := b.Machines.Capabilities(backend.MachineRequest{Object: &infrav1.LocalMachine{Spec: spec}, Policy: n.Policy})
+	terms := b.Machines.Capabilities(MachineRequest{Object: &infrav1.LocalMachine{Spec: spec}, Policy: n.Policy})
 	out := NodeCapacity{
 		Capacity: terms.Capacity,
 		Scripted: terms.Scripted,
@@ -99,7 +100,7 @@ func (n Nodes) CapacityOf(spec infrav1.LocalMachineSpec) (NodeCapacity, error) {
 }
 
 // capacity returns the capacity of a node that may use all of the host.
-func (h Host) capacity() corev1.ResourceList {
+func (h HostResources) capacity() corev1.ResourceList {
 	list := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(int64(h.Processors), resource.DecimalSI),
 		corev1.ResourceMemory: *resource.NewQuantity(h.Memory, resource.BinarySI),

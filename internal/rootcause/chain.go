@@ -1,0 +1,105 @@
+package rootcause
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/slipwayhq/slipway/internal/redact"
+)
+
+// Limits of texts, in bytes.
+const (
+	maxMessage = 4096
+	maxSummary = 240
+)
+
+// Ref identifies an object.
+type Ref struct {
+	Group     string `json:"group,omitempty"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+}
+
+// String returns "Kind name", the form of an object in messages.
+func (r Ref) String() string { return r.Kind + " " + r.Name }
+
+// Qualified returns "Kind namespace/name".
+func (r Ref) Qualified() string {
+	if r.Namespace == "" {
+		return r.String()
+	}
+	return r.Kind + " " + r.Namespace + "/" + r.Name
+}
+
+// GroupKind returns the group and the kind.
+func (r Ref) GroupKind() schema.GroupKind { return schema.GroupKind{Group: r.Group, Kind: r.Kind} }
+
+func (r Ref) compare(o Ref) int {
+	return cmp.Or(
+		strings.Compare(r.Namespace, o.Namespace), strings.Compare(r.Kind, o.Kind),
+		strings.Compare(r.Name, o.Name), strings.Compare(r.Group, o.Group),
+	)
+}
+
+// Link is one object of a chain with the problem that leads to the next one.
+type Link struct {
+	Object Ref `json:"object"`
+	// Type is the type of the condition that reports the problem. It is empty if no condition does.
+	Type    string `json:"type,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+	// Since is the time when the problem began. It is zero if that is unknown.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// Remedy is what ends a problem.
+type Remedy struct {
+	// Text is an instruction, or a description of what happens without a user if Automatic is true.
+	Text string `json:"text"`
+	// Command is the shell command of the instruction. It may be empty.
+	Command   string `json:"command,omitempty"`
+	Automatic bool   `json:"automatic,omitempty"`
+	// At is the time of an automatic remedy. It is zero if that is unknown.
+	At time.Time `json:"at,omitzero"`
+}
+
+// Chain is the way from an object to the root cause of its problem.
+type Chain struct {
+	Links  []Link `json:"links"`
+	Remedy Remedy `json:"remedy"`
+	// Plans reports whether plans of a manager were used. Otherwise the chain relies on conditions, owners and references
+	// alone.
+	Plans bool `json:"plans"`
+	// Time is the time for which the chain was computed.
+	Time time.Time `json:"time"`
+
+	weight weight
+}
+
+// Root returns the last link, the root cause. It is zero for an empty chain.
+func (c Chain) Root() Link {
+	if len(c.Links) == 0 {
+		return Link{}
+	}
+	return c.Links[len(c.Links)-1]
+}
+
+// NeedsUser reports whether the problem lasts until a user acts.
+func (c Chain) NeedsUser() bool { return c.Remedy.Text != "" && !c.Remedy.Automatic }
+
+// Summary returns the root cause in one line, such as "Machine demo-x: the machine does not run (since 5m)".
+func Summary(c Chain) string {
+	root := c.Root()
+	text := strings.TrimPrefix(strings.Join(strings.Fields(root.Message), " "), "* ")
+	text = redact.Escape(fmt.Sprintf("%s: %s", root.Object, redact.Clip(cmp.Or(text, root.Reason, root.Type), maxSummary)))
+	if root.Since.IsZero() || c.Time.Before(root.Since) {
+		return text
+	}
+	return fmt.Sprintf("%s (since %s)", text, duration.HumanDuration(c.Time.Sub(root.Since)))
+}

@@ -1,0 +1,378 @@
+package rootcause
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// Limits of a search.
+const (
+	maxDepth    = 16
+	maxNodes    = 2000
+	maxChildren = 500
+)
+
+// Explain returns the root cause chain of an object, or false if everything is as it should be. An object that cannot be
+// read has no chain. An object without a problem has the chain of the objects that it owns or refers to.
+func Explain(g Graph, of Ref, now time.Time) (Chain, bool) {
+	s := newSearch(g, now)
+	return s.explain(of)
+}
+
+// Problems returns the chains of objects, one for each root cause: first those that need a user, with causes that make a
+// Cluster unavailable before others, then those that end without one. Older causes come first.
+func Problems(g Graph, of []Ref, now time.Time) []Chain {
+	s := newSearch(g, now)
+	best := map[Ref]Chain{}
+	for _, ref := range of {
+		c, found := s.explain(ref)
+		if !found {
+			continue
+		}
+		root := c.Root().Object
+		if known, seen := best[root]; !seen || len(c.Links) > len(known.Links) {
+			best[root] = c
+		}
+	}
+	var out []Chain
+	for _, c := range best {
+		if !s.isRepeated(c, best) {
+			out = append(out, c)
+		}
+	}
+	slices.SortFunc(out, func(a, b Chain) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), compareSince(a.Root().Since, b.Root().Since), a.Root().Object.compare(b.Root().Object))
+	})
+	return out
+}
+
+// isRepeated reports whether an owner of the root of a chain is the root of another chain with the same remedy, as when a
+// MachineSet and its MachineDeployment wait for the same template.
+func (s *search) isRepeated(c Chain, others map[Ref]Chain) bool {
+	u, found := s.graph.Get(c.Root().Object)
+	if !found {
+		return false
+	}
+	for _, owner := range ownersOf(u) {
+		if other, known := others[owner]; known && other.Remedy.Text == c.Remedy.Text {
+			return true
+		}
+	}
+	return false
+}
+
+// rank sorts chains by their effect: unavailable Clusters first, objects that are paused on purpose last.
+func rank(c Chain) int {
+	switch first := c.Links[0]; {
+	case !c.NeedsUser():
+		return 3
+	case c.weight == weightPaused:
+		return 2
+	case first.Object.Kind == clusterv1.ClusterKind && classes()[first.Type] != classProgress:
+		return 0
+	}
+	return 1
+}
+
+// visit is a node of the search: an object, and the direction from which it was reached. Of an object that was reached
+// upwards, from one of its dependents, only its own state matters, because its other dependents have nothing to do with
+// the one that waits.
+type visit struct {
+	ref    Ref
+	upward bool
+}
+
+// result is the chain of a node; nil if it has no problem.
+type result struct{ chain *Chain }
+
+type search struct {
+	graph Graph
+	now   time.Time
+	done  map[visit]result
+	// path has the objects of the current path.
+	path map[Ref]bool
+	left int
+}
+
+func newSearch(g Graph, now time.Time) *search {
+	return &search{graph: g, now: now, done: map[visit]result{}, path: map[Ref]bool{}}
+}
+
+func (s *search) explain(of Ref) (Chain, bool) {
+	s.left = maxNodes
+	c := s.visit(visit{ref: of}, 0)
+	if c == nil {
+		return Chain{}, false
+	}
+	out := *c
+	out.Time = s.now
+	return out, true
+}
+
+// visit returns the chain of a node, or nil if there is none or the limits are reached.
+func (s *search) visit(v visit, depth int) *Chain {
+	if known, seen := s.done[v]; seen && !s.path[v.ref] {
+		return known.chain
+	}
+	if s.path[v.ref] || depth >= maxDepth || s.left <= 0 {
+		return nil
+	}
+	s.left--
+	u, found := s.graph.Get(v.ref)
+	if !found {
+		s.done[v] = result{}
+		return nil
+	}
+	s.path[v.ref] = true
+	defer delete(s.path, v.ref)
+	c := s.chain(newObject(v.ref, u), v.upward, depth)
+	s.done[v] = result{c}
+	return c
+}
+
+// chain computes the chain of an object.
+func (s *search) chain(o object, upward bool, depth int) *Chain {
+	problems, plans := s.problems(o, depth)
+	if upward {
+		problems = slices.DeleteFunc(problems, isOfDependents)
+	}
+	if len(problems) == 0 {
+		if upward {
+			return nil
+		}
+		return s.best(s.candidates(o, nil, false), depth, nil)
+	}
+	top := problems[0]
+	if top.isFinal() {
+		return s.end(o, top, plans)
+	}
+	below, through := s.follow(o, problems, upward, depth)
+	if below == nil {
+		return s.remediate(o, s.end(o, top, plans))
+	}
+	c := &Chain{Links: append([]Link{through.Link}, below.Links...), Remedy: below.Remedy, Plans: below.Plans || plans, weight: below.weight}
+	return s.remediate(o, c)
+}
+
+// isOfDependents reports whether a problem describes dependents of its object.
+func isOfDependents(p problem) bool {
+	workers := strings.Contains(p.Type, "Worker") || strings.Contains(p.Type, "Machines")
+	return workers || p.weight == weightSummary || p.weight == weightProgress
+}
+
+// end returns the chain that ends with a problem.
+func (s *search) end(o object, p problem, plans bool) *Chain {
+	return &Chain{Links: []Link{p.Link}, Remedy: remedyOf(o, p, s.now), Plans: plans, weight: p.weight}
+}
+
+// problems returns the problems of an object from its fields and from plans. Plans are requested for the explained object
+// and for objects with a problem only.
+func (s *search) problems(o object, depth int) ([]problem, bool) {
+	out := o.problems(s.now)
+	if depth > 0 && len(out) == 0 || len(out) > 0 && out[0].isFinal() {
+		return out, false
+	}
+	plans := s.graph.Plans(o.ref)
+	for _, plan := range plans {
+		out = append(out, o.planProblems(plan, s.now)...)
+	}
+	sortProblems(out)
+	return out, len(plans) > 0
+}
+
+// planProblems returns the waits and errors of a plan.
+func (o object) planProblems(plan Plan, now time.Time) (out []problem) {
+	for _, text := range plan.Errors {
+		out = append(out, problem{weight: weightError, Link: Link{Object: o.ref, Reason: reasonPlanFailed, Message: clip(text), Since: o.since(plan.ErrorsSince, "", text)}})
+	}
+	for _, w := range plan.Waits {
+		p := problem{weight: weightWait, on: w.On, isTimed: w.Timed, Link: Link{Object: o.ref, Reason: w.Reason, Message: clip(w.Message), Since: o.since(w.Since, w.Reason, w.Message)}}
+		switch r, known := findRemedy(p.Link, now); {
+		case w.User:
+			p.weight, p.fixed = weightUser, waitRemedy(p.Link, now)
+		case known && !r.automatic:
+			p.weight = weightUser
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// reasonPlanFailed is the reason of a link whose last reconciliation failed.
+const reasonPlanFailed = "ReconcileError"
+
+// since returns the time when a wait or an error began: the recorded time, else the transition of the condition with the
+// same reason or message, else the transition of the first condition that is not as it should be.
+func (o object) since(recorded time.Time, reason, message string) time.Time {
+	if !recorded.IsZero() {
+		return recorded
+	}
+	message, _, _ = strings.Cut(message, "; ")
+	for _, c := range o.conditions {
+		if !o.isExpected(c) && (reason != "" && c.Reason == reason || message != "" && strings.Contains(c.Message, message)) {
+			return c.LastTransitionTime.Time
+		}
+	}
+	return o.troubleSince()
+}
+
+// candidate is an object that may be the next link of a chain.
+type candidate struct {
+	visit
+	// through is the problem that names the object; nil for an object that is only owned or referred to.
+	through *problem
+}
+
+// follow returns the best chain below an object, and the problem of the object that leads there. It returns nil if the
+// object itself is the root cause.
+func (s *search) follow(o object, problems []problem, upward bool, depth int) (*Chain, problem) {
+	top := problems[0]
+	accept := func(c candidate, chain *Chain) bool {
+		switch {
+		case top.weight == weightPaused:
+			return c.through != nil
+		case top.weight == weightUser:
+			return c.through != nil && c.through.weight <= weightUser && chain.NeedsUser()
+		case top.weight == weightUserTask && c.through == nil:
+			return top.isMirror && s.hasSameRemedy(top.Link, chain)
+		case top.weight == weightUserTask:
+			return chain.NeedsUser()
+		case c.through == nil && top.weight <= weightWait && !top.isMirror:
+			return chain.NeedsUser() || chain.weight < weightSummary
+		}
+		return true
+	}
+	candidates := s.candidates(o, problems, upward)
+	below := s.best(candidates, depth, accept)
+	if below == nil {
+		return nil, top
+	}
+	return below, leading(problems, candidates, below.Links[0].Object)
+}
+
+// leading returns the problem of an object that describes the way to the next object best: the one that names it, else the
+// first one that names no other object.
+func leading(problems []problem, candidates []candidate, next Ref) problem {
+	top, names := problems[0], map[*problem]bool{}
+	for _, c := range candidates {
+		if c.through != nil {
+			names[c.through] = true
+		}
+		if c.ref == next && c.through != nil && (top.weight > weightUserTask || c.through.weight <= top.weight) {
+			return *c.through
+		}
+	}
+	for i := range problems {
+		if top.weight > weightUserTask && !names[&problems[i]] {
+			return problems[i]
+		}
+	}
+	return top
+}
+
+// hasSameRemedy reports whether a problem and the root of a chain have the same remedy, as when a summary repeats the
+// message of a dependent.
+func (s *search) hasSameRemedy(l Link, c *Chain) bool {
+	a, known := findRemedy(l, s.now)
+	b, _ := findRemedy(c.Root(), s.now)
+	return known && c.NeedsUser() && a.text == b.text
+}
+
+// candidates returns the objects that may explain the problems of an object: those that its waits and messages name, those
+// that its spec refers to, and those that it owns.
+func (s *search) candidates(o object, problems []problem, upward bool) (out []candidate) {
+	seen := map[Ref]bool{o.ref: true}
+	add := func(ref Ref, through *problem) {
+		if !seen[ref] && len(out) < maxChildren {
+			seen[ref] = true
+			out = append(out, candidate{visit{ref, o.isBelow(ref)}, through})
+		}
+	}
+	for i := range problems {
+		p := &problems[i]
+		for _, on := range p.on {
+			if ref, found := s.resolve(on, o.ref.Namespace); found {
+				add(ref, p)
+			}
+		}
+		for _, m := range mentions(p.Message, o.ref.Namespace) {
+			if ref, found := s.graph.Resolve(m.kind, m.namespace, m.name); found {
+				add(ref, p)
+			}
+		}
+	}
+	for _, ref := range o.references() {
+		add(ref, nil)
+	}
+	if !upward {
+		for _, ref := range s.graph.Owned(o.ref) {
+			add(ref, nil)
+		}
+	}
+	return out
+}
+
+// resolve completes a reference whose group may be unknown.
+func (s *search) resolve(ref Ref, namespace string) (Ref, bool) {
+	if ref.Group != "" {
+		return ref, true
+	}
+	return s.graph.Resolve(ref.Kind, cmp.Or(ref.Namespace, namespace), ref.Name)
+}
+
+// isBelow reports whether the object is a dependent of another one: of its Cluster or of an owner.
+func (o object) isBelow(of Ref) bool {
+	if of.Group == clusterv1.GroupVersion.Group && of.Kind == clusterv1.ClusterKind {
+		return o.ref.Kind != clusterv1.ClusterKind
+	}
+	for _, owner := range o.content.GetOwnerReferences() {
+		group, _, _ := strings.Cut(owner.APIVersion, "/")
+		if owner.Kind == of.Kind && owner.Name == of.Name && group == of.Group {
+			return true
+		}
+	}
+	return false
+}
+
+// best returns the best chain of the candidates that are accepted; nil accepts all.
+func (s *search) best(candidates []candidate, depth int, accept func(candidate, *Chain) bool) (best *Chain) {
+	for _, c := range candidates {
+		chain := s.visit(c.visit, depth+1)
+		if chain == nil || accept != nil && !accept(c, chain) {
+			continue
+		}
+		if best == nil || compareChains(chain, best) < 0 {
+			best = chain
+		}
+	}
+	return best
+}
+
+// compareChains sorts chains: those that end with a user's action first, mere progress last, then by the time when the
+// cause began, then by length.
+func compareChains(a, b *Chain) int {
+	group := func(c *Chain) int {
+		switch {
+		case c.NeedsUser():
+			return 0
+		case c.weight >= weightSummary:
+			return 2
+		}
+		return 1
+	}
+	return cmp.Or(
+		cmp.Compare(group(a), group(b)),
+		compareSince(a.Root().Since, b.Root().Since),
+		cmp.Compare(len(b.Links), len(a.Links)),
+	)
+}
+
+// fieldsOf converts an object to a type of the API.
+func fieldsOf(u *unstructured.Unstructured, into any) bool {
+	return converter.FromUnstructured(u.Object, into) == nil
+}

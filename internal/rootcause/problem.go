@@ -1,0 +1,195 @@
+package rootcause
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/operate/describe"
+	"github.com/slipwayhq/slipway/internal/redact"
+)
+
+// weight orders the problems of one object: the smallest weight explains the state of the object best.
+type weight int
+
+const (
+	weightPaused   weight = iota
+	weightUser            // a wait or a failure that lasts until a user acts
+	weightUserTask        // a condition whose reason or message has a remedy for users
+	weightFinalizer
+	weightAbandoned // no controller has ever acted on the object
+	weightDeletion
+	weightError
+	weightCondition
+	weightWait
+	weightUnknown
+	weightSummary
+	weightProgress
+)
+
+// problem is one thing that is not as it should be with an object.
+type problem struct {
+	Link
+	weight weight
+	// on lists the objects that the problem depends on.
+	on []Ref
+	// fixed is a remedy that the problem itself determines. If it is empty, the remedy follows from reason and message.
+	fixed Remedy
+	// isMirror is true for conditions that repeat conditions of other objects.
+	isMirror bool
+	// isTimed is true for a wait that ends with time.
+	isTimed bool
+}
+
+// isFinal reports whether the cause of the problem is known without looking at other objects.
+func (p problem) isFinal() bool {
+	return p.weight == weightPaused && len(p.on) == 0 || p.weight == weightFinalizer || p.weight == weightAbandoned
+}
+
+// object is an object with its parsed conditions.
+type object struct {
+	ref        Ref
+	content    *unstructured.Unstructured
+	conditions []describe.Condition
+}
+
+// maxConditions is the number of conditions of an object that are considered.
+const maxConditions = 100
+
+func newObject(ref Ref, u *unstructured.Unstructured) object {
+	conditions := describe.ConditionsOf(u)
+	return object{ref, u, conditions[:min(len(conditions), maxConditions)]}
+}
+
+// isDeleting reports whether the object is being deleted.
+func (o object) isDeleting() bool { return o.content.GetDeletionTimestamp() != nil }
+
+func (o object) condition(conditionType string) *describe.Condition {
+	i := slices.IndexFunc(o.conditions, func(c describe.Condition) bool { return c.Type == conditionType })
+	if i < 0 {
+		return nil
+	}
+	return &o.conditions[i]
+}
+
+// cluster returns the name of the Cluster that the object belongs to, or an empty string.
+func (o object) cluster() string {
+	if o.ref.Kind == clusterv1.ClusterKind && o.ref.Group == clusterv1.GroupVersion.Group {
+		return o.ref.Name
+	}
+	name, _, _ := unstructured.NestedString(o.content.Object, "spec", "clusterName")
+	return cmp.Or(o.content.GetLabels()[clusterv1.ClusterNameLabel], name)
+}
+
+// problems returns the problems of an object that its own fields report, the most important first.
+func (o object) problems(now time.Time) []problem {
+	if p, paused := o.pauseProblem(); paused {
+		return []problem{p}
+	}
+	var out []problem
+	if o.isDeleting() {
+		out = append(out, o.deletionProblem(now))
+	}
+	if p, abandoned := o.abandonedProblem(now); abandoned {
+		out = append(out, p)
+	}
+	if p, failed := o.failureProblem(); failed {
+		out = append(out, p)
+	}
+	out = append(out, o.conditionProblems(now)...)
+	if p, missing := o.contractProblem(now); missing && len(out) == 0 {
+		out = append(out, p)
+	}
+	sortProblems(out)
+	return out
+}
+
+func sortProblems(problems []problem) {
+	slices.SortStableFunc(problems, func(a, b problem) int {
+		return cmp.Or(cmp.Compare(a.weight, b.weight), compareSince(a.Since, b.Since))
+	})
+}
+
+// compareSince sorts by time; unknown times come last.
+func compareSince(a, b time.Time) int {
+	switch {
+	case a.IsZero() || b.IsZero():
+		return cmp.Compare(isUnknown(a), isUnknown(b))
+	default:
+		return a.Compare(b)
+	}
+}
+
+func isUnknown(t time.Time) int {
+	if t.IsZero() {
+		return 1
+	}
+	return 0
+}
+
+// pauseProblem reports an object that is not reconciled because it or its Cluster is paused.
+func (o object) pauseProblem() (problem, bool) {
+	_, annotated := o.content.GetAnnotations()[clusterv1.PausedAnnotation]
+	set, _, _ := unstructured.NestedBool(o.content.Object, "spec", "paused")
+	isCluster := o.ref.Kind == clusterv1.ClusterKind && o.ref.Group == clusterv1.GroupVersion.Group
+	reported := o.condition(clusterv1.PausedCondition)
+	isReported := reported != nil && reported.Status == metav1.ConditionTrue
+	p := problem{weight: weightPaused, Link: Link{Object: o.ref, Reason: clusterv1.PausedReason}}
+	if reported != nil && isReported {
+		p.Type, p.Since = reported.Type, reported.LastTransitionTime.Time
+	}
+	switch {
+	case isCluster && set:
+		p.Message = "Reconciliation is paused by spec.paused"
+		p.fixed = Remedy{Text: "Resume the Cluster: set spec.paused to false", Command: "kubectl patch cluster {name} -n {namespace} --type merge -p '{\"spec\":{\"paused\":false}}'"}
+	case annotated:
+		p.Message = "Reconciliation is paused by annotation " + clusterv1.PausedAnnotation
+		p.fixed = Remedy{Text: "Resume the {kind}: remove annotation " + clusterv1.PausedAnnotation, Command: "kubectl annotate {resource} {name} -n {namespace} " + clusterv1.PausedAnnotation + "-"}
+	case isReported:
+		p.Message = cmp.Or(reported.Message, "Reconciliation is paused")
+		if name := o.cluster(); name != "" && !isCluster {
+			p.on = []Ref{{clusterv1.GroupVersion.Group, clusterv1.ClusterKind, o.ref.Namespace, name}}
+		}
+		p.fixed = Remedy{Text: "Resume Cluster {cluster}: set spec.paused to false", Command: "kubectl patch cluster {cluster} -n {namespace} --type merge -p '{\"spec\":{\"paused\":false}}'"}
+	default:
+		return problem{}, false
+	}
+	return p, true
+}
+
+// failureProblem reports the failure fields of the v1beta1 contract, which a provider sets when it gives up.
+func (o object) failureProblem() (problem, bool) {
+	for _, path := range [][]string{{"status"}, {"status", "deprecated", "v1beta1"}} {
+		message, _, _ := unstructured.NestedString(o.content.Object, append(slices.Clone(path), "failureMessage")...)
+		reason, _, _ := unstructured.NestedString(o.content.Object, append(slices.Clone(path), "failureReason")...)
+		if message == "" && reason == "" {
+			continue
+		}
+		p := problem{weight: weightUser, Link: Link{Object: o.ref, Reason: reason, Message: clip(cmp.Or(message, reason)), Since: o.troubleSince()}}
+		p.fixed = Remedy{
+			Text:    "The provider of {kind} gave up: correct the cause in the message, then delete {kind} {name} or its Machine to have it replaced",
+			Command: "kubectl describe {resource} {name} -n {namespace}",
+		}
+		return p, true
+	}
+	return problem{}, false
+}
+
+// troubleSince returns the time when the first condition of the object left its expected status, or zero.
+func (o object) troubleSince() (first time.Time) {
+	for _, c := range o.conditions {
+		at := c.LastTransitionTime.Time
+		if !o.isExpected(c) && !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+// clip bounds a text of an object.
+func clip(text string) string { return redact.Clip(strings.TrimSpace(text), maxMessage) }

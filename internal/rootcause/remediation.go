@@ -1,0 +1,85 @@
+package rootcause
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/duration"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/operate/describe"
+)
+
+// remediate replaces the remedy of a chain that begins with a Machine, and ends with it or with one of its provider
+// objects, by the remediation of a MachineHealthCheck that is due.
+func (s *search) remediate(o object, c *Chain) *Chain {
+	if o.ref.Group != clusterv1.GroupVersion.Group || o.ref.Kind != "Machine" || len(c.Links) > 2 || c.weight == weightPaused {
+		return c
+	}
+	if root := c.Root().Object; len(c.Links) == 2 && !o.refersTo(root) {
+		return c
+	}
+	due := s.remediationOf(o)
+	if due == nil {
+		return c
+	}
+	out := *c
+	if due.BlockedReason != "" {
+		out.Remedy.Text = fmt.Sprintf("%s (MachineHealthCheck %s does not replace it: %s)", c.Remedy.Text, due.HealthCheck, clip(due.BlockedReason))
+		return &out
+	}
+	out.Remedy = s.remediationRemedy(due)
+	return &out
+}
+
+func (s *search) remediationRemedy(due *describe.Remediation) Remedy {
+	if due.BlockedReason != "" {
+		return Remedy{Text: fmt.Sprintf("MachineHealthCheck %s does not replace it: %s", due.HealthCheck, clip(due.BlockedReason))}
+	}
+	return Remedy{Automatic: true, At: due.At.Time, Text: fmt.Sprintf("MachineHealthCheck %s replaces it %s: %s", due.HealthCheck, in(due.At.Time, s.now), due.Condition)}
+}
+
+// in formats the time until t.
+func in(t, now time.Time) string {
+	if left := t.Sub(now); left > 0 {
+		return "in " + duration.HumanDuration(left)
+	}
+	return "now"
+}
+
+func (o object) refersTo(ref Ref) bool {
+	for _, r := range o.references() {
+		if r == ref {
+			return true
+		}
+	}
+	return false
+}
+
+var converter = runtime.DefaultUnstructuredConverter
+
+// remediationOf returns the upcoming remediation of a Machine.
+func (s *search) remediationOf(o object) *describe.Remediation {
+	checks := s.graph.HealthChecks(o.ref.Namespace, o.cluster())
+	if len(checks) == 0 {
+		return nil
+	}
+	cluster, found := s.graph.Get(Ref{clusterv1.GroupVersion.Group, clusterv1.ClusterKind, o.ref.Namespace, o.cluster()})
+	var c clusterv1.Cluster
+	var m clusterv1.Machine
+	if !found || !fieldsOf(cluster, &c) || !fieldsOf(o.content, &m) {
+		return nil
+	}
+	return describe.UpcomingRemediation(&c, checks, &m)
+}
+
+// healthCheckOf converts a MachineHealthCheck; nil if it is one of another Cluster or cannot be converted.
+func healthCheckOf(u *unstructured.Unstructured, cluster string) *clusterv1.MachineHealthCheck {
+	check := &clusterv1.MachineHealthCheck{}
+	if !fieldsOf(u, check) || check.Spec.ClusterName != cluster {
+		return nil
+	}
+	return check
+}
