@@ -30,7 +30,8 @@ type Server struct {
 	key      *rsa.PrivateKey
 }
 
-// Start starts a provider that stops when the test ends.
+// Start starts a provider that stops when the test ends. Tests of API servers that trust token issuers (field
+// authentication of a HostedControlPlane and of the configuration file) use it.
 func Start(t testing.TB) *Server {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
