@@ -23,7 +23,7 @@ const (
 	Network = "LOCAL_NETWORK"
 )
 
-// Flavor is a template.
+// Flavor is a cluster template that is derived from an example.
 type Flavor struct {
 	// Name of the flavor. Empty: the default flavor.
 	Name string
@@ -34,7 +34,8 @@ type Flavor struct {
 	class string
 }
 
-// Flavors returns the flavors of a release.
+// Flavors returns the cluster templates of a release. `slipway generate cluster` offers the same ones without a
+// release. The examples are in the folder examples; users select a flavor by its name (`--flavor`).
 func Flavors() []Flavor {
 	return []Flavor{
 		{Name: "", example: "machinedeployment.yaml", cluster: "workers", network: "172.31"},

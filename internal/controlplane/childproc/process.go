@@ -25,7 +25,8 @@ const firstExtraFile = 3
 type Lifetime int
 
 const (
-	// Bound processes are killed by the kernel when this process exits for any reason, because nothing would restart them.
+	// Bound processes are killed by the kernel when this process exits for any reason, because nothing would restart
+	// them.
 	Bound Lifetime = iota
 	// Detached processes outlive this process, in a session of their own.
 	Detached

@@ -22,8 +22,8 @@ type hook struct {
 	run  genericapiserver.PostStartHookFunc
 }
 
-// extractTimedHooks removes post-start hooks from the configuration of an API server that is being built that give up
-// after half a minute or a few minutes and then end the process: the default roles, the priority classes, and the
+// extractTimedHooks removes from the configuration of an API server that is being built the post-start hooks that give
+// up after half a minute or a few minutes and then end the process: the default roles, the priority classes, and the
 // configuration of priority and fairness. On a slow host, a restart would take just as long.
 func extractTimedHooks(config *app.Config) ([]hook, error) {
 	own := config.KubeAPIs.ControlPlane

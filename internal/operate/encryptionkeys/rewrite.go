@@ -39,9 +39,9 @@ const (
 )
 
 // RewriteAll makes the API server rewrite every object that is not stored with the current key, and returns the number
-// of objects that it checked. It sends empty patches: an object that is already stored with the current key is not
-// written, and watches receive no events. It includes every resource, not only those that are encrypted now, because
-// others may have been encrypted before.
+// of objects that it checked. `slipway rotate encryption` passes it to the [Rotator]. It sends empty patches: an object
+// that is already stored with the current key is not written, and watches receive no events. It includes every
+// resource, not only those that are encrypted now, because others may have been encrypted before.
 func RewriteAll(ctx context.Context, config *rest.Config) (n int, err error) {
 	defer func() {
 		switch refused := (apierrors.APIStatus)(nil); {

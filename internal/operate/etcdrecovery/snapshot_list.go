@@ -45,7 +45,8 @@ type Snapshot struct {
 	Encrypted bool      `json:"encrypted,omitempty"`
 }
 
-// SnapshotList has the snapshots in the status of the policies of a namespace.
+// SnapshotList has the snapshots in the status of the policies of a namespace, which `slipway snapshots list` shows,
+// also as JSON.
 type SnapshotList struct {
 	Snapshots []Snapshot `json:"snapshots"`
 	// More is the number of further snapshots in the stores.
