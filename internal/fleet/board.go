@@ -66,7 +66,7 @@ func (b *Board) takeDirty(now time.Time) []Key {
 	if now.Sub(b.touched) >= timeDependent {
 		b.touched = now
 		for key, row := range b.rows {
-			if row.Health == Changing || len(row.chain.Links) > 0 {
+			if row.Health == changing || len(row.chain.Links) > 0 {
 				b.dirty[key] = true
 			}
 		}
@@ -89,7 +89,7 @@ func (b *Board) compute(key Key, now time.Time) (Cluster, bool) {
 		return Cluster{Namespace: key.Namespace, Name: key.Name, Health: Problem, Available: "Unknown",
 			Cause: Cause{Reason: "The Cluster has a field of an unknown type; update Slipway"}}, true
 	}
-	return NewCluster(b.graph, c, now), true
+	return newCluster(b.graph, c, now), true
 }
 
 // set stores a row and reports whether it differs from the previous one.

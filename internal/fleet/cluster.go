@@ -64,8 +64,8 @@ func clusterRef(namespace, name string) rootcause.Ref {
 	return rootcause.Ref{Group: clusterv1.GroupVersion.Group, Kind: "Cluster", Namespace: namespace, Name: name}
 }
 
-// NewCluster computes the row of a Cluster.
-func NewCluster(g rootcause.Graph, c *clusterv1.Cluster, now time.Time) Cluster {
+// newCluster computes the row of a Cluster.
+func newCluster(g rootcause.Graph, c *clusterv1.Cluster, now time.Time) Cluster {
 	row := Cluster{
 		Namespace: c.Namespace, Name: c.Name, Class: c.Spec.Topology.ClassRef.Name, Infrastructure: c.Spec.InfrastructureRef.Kind,
 		Phase: c.Status.Phase, Available: "Unknown", Paused: isPaused(c.Spec.Paused, c.Annotations), Created: c.CreationTimestamp.Time, Labels: c.Labels,
@@ -85,7 +85,7 @@ func NewCluster(g rootcause.Graph, c *clusterv1.Cluster, now time.Time) Cluster 
 	row.Cause, facts = explain(g, row.Ref(), now)
 	facts.paused, facts.deleting, facts.progressing = row.Paused, !c.DeletionTimestamp.IsZero(), row.isProgressing(c)
 	row.Health = healthOf(facts)
-	if row.Reason == "" && row.Health == Changing {
+	if row.Reason == "" && row.Health == changing {
 		row.Reason = progressText(c, row)
 	}
 	return row

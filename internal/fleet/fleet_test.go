@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipwayhq/slipway/internal/fleet"
-	"github.com/slipwayhq/slipway/internal/fleet/mirror"
 	"github.com/slipwayhq/slipway/internal/fleet/mirror/mirrortest"
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
@@ -30,19 +29,35 @@ func change(t *testing.T, text string, pairs ...string) string {
 	return text
 }
 
-func storeOf(texts ...string) *mirror.Store {
-	s := mirror.NewStore(nil)
+func graphOf(texts ...string) *rootcause.Memory {
+	g := &rootcause.Memory{}
 	for _, text := range texts {
 		for _, u := range mirrortest.Objects(text) {
-			s.Put(u)
+			g.Add(u)
 		}
 	}
-	return s
+	return g
 }
 
-func rowOf(t *testing.T, s *mirror.Store, name string) fleet.Cluster {
+// machinesOf returns the Machines of a text.
+func machinesOf(t *testing.T, text string) (out []*clusterv1.Machine) {
 	t.Helper()
-	b := fleet.NewBoard(s)
+	for _, u := range mirrortest.Objects(text) {
+		if u.GetKind() != "Machine" {
+			continue
+		}
+		m, ok := fleet.DecodeMachine(u)
+		if !ok {
+			t.Fatalf("%s is not a Machine", u.GetName())
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+func rowOf(t *testing.T, g *rootcause.Memory, name string) fleet.Cluster {
+	t.Helper()
+	b := fleet.NewBoard(g)
 	b.Touch(fleet.Key{Namespace: "team", Name: name})
 	b.Refresh(mirrortest.Now())
 	row, ok := b.Cluster(fleet.Key{Namespace: "team", Name: name})
@@ -67,7 +82,7 @@ func TestClusters(t *testing.T) {
 		"broken": {"the object at the end of the chain is named",
 			[]string{healthy, mirrortest.Broken("team", "a", "Container x belongs to another object\nmore")}, "Problem|v1.36.0|LocalMachine a-md-a-1: Container x belongs to another object|true"},
 	} {
-		row := rowOf(t, storeOf(tc.objects...), "a")
+		row := rowOf(t, graphOf(tc.objects...), "a")
 		got := fmt.Sprintf("%s|%s|%s|%v", row.Health, row.VersionText(), row.Reason, row.NeedsUser)
 		if got != tc.want {
 			t.Errorf("%s (%s): got %s, want %s", name, tc.reason, got, tc.want)
@@ -78,21 +93,21 @@ func TestClusters(t *testing.T) {
 func TestPausedAndDeleting(t *testing.T) {
 	healthy := mirrortest.Cluster("team", "a")
 	paused := change(t, healthy, "spec:\n  infra", "spec:\n  paused: true\n  infra")
-	if row := rowOf(t, storeOf(paused), "a"); row.Health != fleet.Paused || !row.Paused {
+	if row := rowOf(t, graphOf(paused), "a"); row.Health != "Paused" || !row.Paused {
 		t.Errorf("paused: %+v", row)
 	}
 	deleting := change(t, paused, `generation: 1`, `generation: 1, deletionTimestamp: "2026-05-04T11:59:00Z"`)
-	if row := rowOf(t, storeOf(deleting), "a"); row.Health != fleet.Problem {
+	if row := rowOf(t, graphOf(deleting), "a"); row.Health != fleet.Problem {
 		t.Errorf("paused and deleting: %s", row.Health)
 	}
 	deleting = change(t, healthy, `generation: 1`, `generation: 1, deletionTimestamp: "2026-05-04T11:59:00Z"`)
-	if row := rowOf(t, storeOf(deleting), "a"); row.Health != fleet.Changing {
+	if row := rowOf(t, graphOf(deleting), "a"); row.Health != "Changing" {
 		t.Errorf("deleting: %s, %s", row.Health, row.Reason)
 	}
 }
 
 func TestBoard(t *testing.T) {
-	s := storeOf(mirrortest.Cluster("team", "a"), mirrortest.Cluster("team", "b"))
+	s := graphOf(mirrortest.Cluster("team", "a"), mirrortest.Cluster("team", "b"))
 	b := fleet.NewBoard(s)
 	a := fleet.Key{Namespace: "team", Name: "a"}
 	b.Touch(a)
@@ -105,7 +120,7 @@ func TestBoard(t *testing.T) {
 		t.Errorf("nothing has changed, but %v", got)
 	}
 	for _, u := range mirrortest.Objects(mirrortest.Broken("team", "a", "it ended")) {
-		s.Put(u)
+		s.Add(u)
 	}
 	if got := b.Refresh(mirrortest.Now()); got != nil {
 		t.Errorf("a row was computed without a touch: %v", got)
@@ -114,7 +129,7 @@ func TestBoard(t *testing.T) {
 	if diff := cmp.Diff([]fleet.Key{a}, b.Refresh(mirrortest.Now())); diff != "" {
 		t.Errorf("after a change:\n%s", diff)
 	}
-	s.Drop(rootcause.Ref{Group: clusterv1.GroupVersion.Group, Kind: "Cluster", Namespace: "team", Name: "a"})
+	s.Remove(rootcause.Ref{Group: clusterv1.GroupVersion.Group, Kind: "Cluster", Namespace: "team", Name: "a"})
 	b.Touch(a)
 	if diff := cmp.Diff([]fleet.Key{a}, b.Refresh(mirrortest.Now())); diff != "" || len(b.Clusters()) != 0 {
 		t.Errorf("after the deletion: %v\n%s", b.Clusters(), diff)
@@ -156,33 +171,24 @@ func machineOf(t *testing.T, text string) *clusterv1.Machine {
 }
 
 func TestMachines(t *testing.T) {
-	s := storeOf(mirrortest.Cluster("team", "a"))
-	objects := s.Objects(rootcause.Ref{Group: clusterv1.GroupVersion.Group, Kind: "Machine"}.GroupKind(), "")
-	m, ok := fleet.DecodeMachine(objects[1])
-	if !ok {
-		t.Fatal("not a Machine")
-	}
-	row := fleet.NewMachine(s, m, mirrortest.Now())
+	healthy := mirrortest.Cluster("team", "a")
+	row := fleet.NewMachine(graphOf(healthy), machinesOf(t, healthy)[1], mirrortest.Now())
 	got := []string{row.Cluster, row.Name, row.Role, row.Node, row.Version, row.Running, row.Ready, row.UpToDate, row.Phase, string(row.Health)}
 	if diff := cmp.Diff([]string{"a", "a-md-a-1", "worker", "a-md-a-1-node", "v1.36.0", "v1.36.0", "True", "True", "Running", "Healthy"}, got); diff != "" {
 		t.Error(diff)
 	}
-	s = storeOf(mirrortest.Cluster("team", "a"), mirrortest.Broken("team", "a", "it ended"))
-	u, _ := s.Get(rootcause.RefOf(objects[1]))
-	broken, _ := fleet.DecodeMachine(u)
-	if row := fleet.NewMachine(s, broken, mirrortest.Now()); row.Health != fleet.Problem || row.Reason != "LocalMachine a-md-a-1: it ended" || row.Since == nil {
+	broken := mirrortest.Broken("team", "a", "it ended")
+	if row := fleet.NewMachine(graphOf(healthy, broken), machinesOf(t, broken)[0], mirrortest.Now()); row.Health != fleet.Problem || row.Reason != "LocalMachine a-md-a-1: it ended" || row.Since == nil {
 		t.Errorf("broken: %+v", row)
 	}
 	starting := machineOf(t, `{metadata: {namespace: team, name: new, creationTimestamp: "2026-05-04T11:59:50Z"}, spec: {clusterName: a}, status: {phase: Provisioning}}`)
-	if row := fleet.NewMachine(storeOf(), starting, mirrortest.Now()); row.Health != fleet.Changing || row.Reason != "Provisioning" {
+	if row := fleet.NewMachine(graphOf(), starting, mirrortest.Now()); row.Health != "Changing" || row.Reason != "Provisioning" {
 		t.Errorf("starting: %s, %s", row.Health, row.Reason)
 	}
 }
 
 func TestNodes(t *testing.T) {
-	s := storeOf(mirrortest.Cluster("team", "a"))
-	objects := s.Objects(rootcause.Ref{Group: clusterv1.GroupVersion.Group, Kind: "Machine"}.GroupKind(), "")
-	m, _ := fleet.DecodeMachine(objects[0])
+	m := machinesOf(t, mirrortest.Cluster("team", "a"))[0]
 	row, ok := fleet.NewNode(m)
 	got := []string{row.Name, row.Machine, row.Role, row.Version, row.StatusText(), row.Address, row.Image, row.Runtime, string(row.Health), row.Reason}
 	if diff := cmp.Diff([]string{"a-cp-node", "a-cp", "control-plane", "v1.36.0", "Ready", "172.30.0.5", "Debian 12", "containerd://2.1", "Healthy", ""}, got); diff != "" || !ok {
@@ -208,14 +214,14 @@ func TestOrderByTrouble(t *testing.T) {
 		return &at
 	}
 	rows := []fleet.Cluster{
-		{Name: "healthy", Health: fleet.Healthy},
-		{Name: "changing", Health: fleet.Changing},
-		{Name: "paused", Health: fleet.Paused},
+		{Name: "healthy", Health: "Healthy"},
+		{Name: "changing", Health: "Changing"},
+		{Name: "paused", Health: "Paused"},
 		{Name: "automatic", Health: fleet.Problem, Cause: fleet.Cause{Since: since(60)}},
 		{Name: "user-new", Health: fleet.Problem, Cause: fleet.Cause{NeedsUser: true, Since: since(1)}},
 		{Name: "user-unknown", Health: fleet.Problem, Cause: fleet.Cause{NeedsUser: true}},
 		{Name: "user-old", Health: fleet.Problem, Cause: fleet.Cause{NeedsUser: true, Since: since(9)}},
-		{Name: "also-healthy", Health: fleet.Healthy},
+		{Name: "also-healthy", Health: "Healthy"},
 	}
 	slices.SortFunc(rows, fleet.CompareClustersByTrouble)
 	var got []string

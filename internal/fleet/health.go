@@ -19,13 +19,13 @@ type Health string
 // The values of Health, the worst first.
 const (
 	Problem  Health = "Problem"
-	Changing Health = "Changing"
-	Paused   Health = "Paused"
-	Healthy  Health = "Healthy"
+	changing Health = "Changing"
+	paused   Health = "Paused"
+	healthy  Health = "Healthy"
 )
 
 // AllHealth returns the values of Health, the worst first.
-func AllHealth() []Health { return []Health{Problem, Changing, Paused, Healthy} }
+func AllHealth() []Health { return []Health{Problem, changing, paused, healthy} }
 
 // Bounds of the reason of a row, in bytes.
 const maxReason = 160
@@ -54,13 +54,13 @@ func healthOf(f healthFacts) Health {
 	case f.paused && f.deleting:
 		return Problem
 	case f.paused:
-		return Paused
+		return paused
 	case f.needsUser, f.troubled && (f.stalled || !f.progressing && !f.deleting):
 		return Problem
 	case f.deleting || f.progressing:
-		return Changing
+		return changing
 	}
-	return Healthy
+	return healthy
 }
 
 // Cause is the root cause of a row: where the chain ends, and what ends it.

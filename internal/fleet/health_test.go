@@ -14,16 +14,16 @@ func TestHealth(t *testing.T) {
 		facts  healthFacts
 		want   Health
 	}{
-		"nothing":              {"no facts", healthFacts{}, Healthy},
-		"paused":               {"paused on purpose", healthFacts{paused: true, troubled: true, needsUser: true}, Paused},
+		"nothing":              {"no facts", healthFacts{}, healthy},
+		"paused":               {"paused on purpose", healthFacts{paused: true, troubled: true, needsUser: true}, paused},
 		"paused, deleting":     {"the deletion waits for ever", healthFacts{paused: true, deleting: true}, Problem},
 		"user":                 {"a user has to act, also during a change", healthFacts{troubled: true, needsUser: true, progressing: true}, Problem},
 		"trouble":              {"something is wrong and nothing changes", healthFacts{troubled: true}, Problem},
-		"trouble in a change":  {"not yet ready is normal in a rollout", healthFacts{troubled: true, progressing: true}, Changing},
+		"trouble in a change":  {"not yet ready is normal in a rollout", healthFacts{troubled: true, progressing: true}, changing},
 		"stalled rollout":      {"the cause does not go away", healthFacts{troubled: true, progressing: true, stalled: true}, Problem},
-		"deleting":             {"a deletion proceeds", healthFacts{deleting: true, troubled: true}, Changing},
+		"deleting":             {"a deletion proceeds", healthFacts{deleting: true, troubled: true}, changing},
 		"stalled deletion":     {"a deletion does not proceed", healthFacts{deleting: true, troubled: true, stalled: true}, Problem},
-		"progress, no trouble": {"a rollout", healthFacts{progressing: true}, Changing},
+		"progress, no trouble": {"a rollout", healthFacts{progressing: true}, changing},
 	} {
 		if got := healthOf(tc.facts); got != tc.want {
 			t.Errorf("%s (%s): got %s, want %s", name, tc.reason, got, tc.want)

@@ -51,7 +51,7 @@ func NewMachine(g rootcause.Graph, m *clusterv1.Machine, now time.Time) Machine 
 	facts.progressing = isStarting(m) || have.IsFalse(clusterv1.MachineUpToDateCondition) || have.IsTrue(clusterv1.MachineUpdatingCondition)
 	facts.paused = isPaused(nil, m.Annotations) || have.IsTrue(clusterv1.PausedCondition)
 	row.Health = healthOf(facts)
-	if row.Reason == "" && row.Health == Changing {
+	if row.Reason == "" && row.Health == changing {
 		row.Reason = machineProgressText(m)
 	}
 	return row

@@ -47,7 +47,7 @@ func NewNode(m *clusterv1.Machine) (Node, bool) {
 	row := Node{
 		Namespace: m.Namespace, Cluster: m.Spec.ClusterName, Name: m.Status.NodeRef.Name, Machine: m.Name, Role: roleOf(m),
 		Ready: statusOf(have, clusterv1.MachineNodeReadyCondition), Healthy: statusOf(have, clusterv1.MachineNodeHealthyCondition),
-		Address: addressOf(m.Status.Addresses), Created: m.CreationTimestamp.Time, Labels: m.Labels, Health: Healthy,
+		Address: addressOf(m.Status.Addresses), Created: m.CreationTimestamp.Time, Labels: m.Labels, Health: healthy,
 	}
 	if info := m.Status.NodeInfo; info != nil {
 		row.Version, row.Image, row.Kernel, row.Runtime = info.KubeletVersion, info.OSImage, info.KernelVersion, info.ContainerRuntimeVersion
@@ -60,7 +60,7 @@ func NewNode(m *clusterv1.Machine) (Node, bool) {
 		}
 	}
 	if !m.DeletionTimestamp.IsZero() {
-		row.Health, row.Since = Changing, zeroTime(*m.DeletionTimestamp)
+		row.Health, row.Since = changing, zeroTime(*m.DeletionTimestamp)
 		row.Reason = "Machine " + m.Name + " is being deleted"
 	}
 	return row, true

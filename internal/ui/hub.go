@@ -120,7 +120,8 @@ func (h *hub) serve(w http.ResponseWriter, r *http.Request, topics ...string) {
 	defer h.unsubscribe(s)
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
-	_ = out.SetWriteDeadline(time.Time{}) // not every writer has deadlines
+	// A stream has no end: the timeouts of the server would close it. Writers of tests have no deadlines.
+	_, _ = out.SetReadDeadline(time.Time{}), out.SetWriteDeadline(time.Time{})
 	h.resume(s, cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
 	if !write(w, out, ": connected\nretry: 2000\n\n") {
 		return

@@ -47,7 +47,9 @@ func TestHubLimitsStreams(t *testing.T) {
 // stream opens an event stream and returns its lines.
 func openStream(t *testing.T, h *hub, last string) *bufio.Scanner {
 	t.Helper()
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, "fleet") }))
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, "fleet") }))
+	server.Config.ReadTimeout, server.Config.WriteTimeout = quietPeriod/2, quietPeriod/2
+	server.Start()
 	ctx, cancel := context.WithCancel(t.Context())
 	t.Cleanup(func() { cancel(); h.close(); server.Close() })
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL, nil)
@@ -86,6 +88,18 @@ func TestHubSendsEvents(t *testing.T) {
 	h.publish("fleet")
 	if got := readEvent(lines); got != "id: 2|event: change|data: 2" {
 		t.Errorf("the event is %q", got)
+	}
+}
+
+// The second event comes after the timeouts of the server.
+func TestHubOutlivesTimeouts(t *testing.T) {
+	h := newHub()
+	lines := openStream(t, h, "")
+	for _, want := range []string{"id: 1|event: change|data: 1", "id: 2|event: change|data: 2", "id: 3|event: change|data: 3"} {
+		h.publish("fleet")
+		if got := readEvent(lines); got != want {
+			t.Errorf("the event is %q, want %q", got, want)
+		}
 	}
 }
 

@@ -240,6 +240,35 @@ func TestObjectPage(t *testing.T) {
 	}
 }
 
+// The cause of a row is taken from plans, and a plan that is not read again does not remain.
+func TestPlansOfRows(t *testing.T) {
+	api := troubled(t)
+	now := mirrortest.Now()
+	waits := []PlanWait{{Wait: rootcause.Wait{Reason: "WaitingForQuota", Message: "Waiting for quota", Since: now.Add(-time.Minute), User: true}}}
+	s := testServer(t, api, func(o *SourceOptions) {
+		o.Now = func() time.Time { return now }
+		o.Plans = func(_ context.Context, of rootcause.Ref) ([]Plan, bool, error) {
+			return []Plan{{Controller: "localmachine", Waits: waits}}, of.Kind == "LocalMachine" && waits != nil, nil
+		}
+	})
+	source, key := s.sources[0], fleet.Key{Namespace: "team", Name: "bad"}
+	reason := func() string {
+		source.refresh()
+		row, _ := source.board.Cluster(key)
+		return row.Reason
+	}
+	before := reason()
+	source.readPlansOfProblems(t.Context())
+	if got := reason(); got != "LocalMachine bad-md-a-1: Waiting for quota" {
+		t.Errorf("with plans the reason is %q", got)
+	}
+	waits, now = nil, now.Add(planLife)
+	source.dropStalePlans()
+	if got := reason(); got != before {
+		t.Errorf("without plans the reason is %q, before it was %q", got, before)
+	}
+}
+
 func TestManagedFieldsAreFolded(t *testing.T) {
 	api := mirrortest.Start(t, mirrortest.Cluster("team", "good"))
 	api.Put(t, `{apiVersion: infrastructure.slipway.dev/v1alpha1, kind: LocalMachine, metadata: {namespace: team, name: m, creationTimestamp: "2026-05-04T11:00:00Z", managedFields: [{manager: "`+hostile+`", operation: Apply, fieldsV1: {"f:spec": {}}}]}, spec: {}}`)

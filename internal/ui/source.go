@@ -57,8 +57,10 @@ type Source struct {
 	store  *mirror.Store
 	board  *fleet.Board
 	events eventCache
-	rows   rowCache
-	hub    *hub
+	// planned records the plans that are in the store.
+	planned planTimes
+	rows    rowCache
+	hub     *hub
 
 	changed chan struct{}
 	started time.Time
@@ -122,6 +124,9 @@ func (s *Source) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { s.mirror.Run(ctx) })
+	if s.Plans != nil {
+		all.Go(func() { s.watchPlans(ctx) })
+	}
 	for {
 		s.refresh()
 		wait := idleRefresh

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -145,6 +147,30 @@ func TestListWithoutPermission(t *testing.T) {
 	api.Forbid("clusters")
 	if _, _, err := newListUser(t, api).run(GetClustersCommand); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("forbidden: %v", err)
+	}
+}
+
+// A cluster without Cluster API, and one that does not respond, are reported with a remedy.
+func TestListsOfOtherClusters(t *testing.T) {
+	empty := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/api":
+			_, _ = w.Write([]byte(`{"kind": "APIVersions", "versions": ["v1"]}`))
+		case "/apis":
+			_, _ = w.Write([]byte(`{"kind": "APIGroupList", "apiVersion": "v1", "groups": []}`))
+		case "/api/v1":
+			_, _ = w.Write([]byte(`{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1", "resources": []}`))
+		default:
+			_, _ = w.Write([]byte(`{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "items": []}`))
+		}
+	}))
+	defer empty.Close()
+	for server, want := range map[string]string{empty.URL: "is not a management cluster: it does not have the kind Cluster", "http://127.0.0.1:1": "does not respond"} {
+		api := &mirrortest.API{URL: server}
+		if _, _, err := newListUser(t, api).run(GetClustersCommand); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", server, err, want)
+		}
 	}
 }
 

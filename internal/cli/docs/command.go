@@ -62,7 +62,7 @@ topics. TOPIC#SECTION prints one section of a page.`,
 }
 
 func completions(args []string) []string {
-	all, err := Topics()
+	all, err := topics()
 	if err != nil || len(args) > 0 {
 		return nil
 	}
@@ -75,7 +75,7 @@ func completions(args []string) []string {
 
 // list prints the topics.
 func list(e term.Env, format *term.Format) error {
-	all, err := Topics()
+	all, err := topics()
 	if err != nil {
 		return err
 	}

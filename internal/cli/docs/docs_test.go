@@ -49,7 +49,7 @@ func TestRender(t *testing.T) {
 
 // Every page of the repository is rendered without loss: its words are there, and no line but code is too wide.
 func TestPagesAreRendered(t *testing.T) {
-	all, err := Topics()
+	all, err := topics()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Topic is a page of the documentation, or a manifest that a page refers to.
-type Topic struct {
+// topic is a page of the documentation, or a manifest that a page refers to.
+type topic struct {
 	// Name is the argument of the command: the file name without the extension .md.
 	Name  string `json:"name"`
 	Title string `json:"title"`
@@ -22,15 +22,15 @@ type Topic struct {
 }
 
 // isPage reports whether the topic is a Markdown page.
-func (t Topic) isPage() bool { return path.Ext(t.Name) == "" }
+func (t topic) isPage() bool { return path.Ext(t.Name) == "" }
 
-// Topics returns all topics without their texts, sorted by name.
-func Topics() ([]Topic, error) {
+// topics returns all topics without their texts, sorted by name.
+func topics() ([]topic, error) {
 	files, err := fs.Glob(pages.Files, "*.*")
 	if err != nil {
 		return nil, fmt.Errorf("listing the embedded pages: %w", err)
 	}
-	var out []Topic
+	var out []topic
 	for _, file := range files {
 		t, err := readTopic(file)
 		if err != nil {
@@ -39,16 +39,16 @@ func Topics() ([]Topic, error) {
 		t.Text = ""
 		out = append(out, t)
 	}
-	slices.SortFunc(out, func(a, b Topic) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b topic) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
 
-func readTopic(file string) (Topic, error) {
+func readTopic(file string) (topic, error) {
 	text, err := fs.ReadFile(pages.Files, file)
 	if err != nil {
-		return Topic{}, fmt.Errorf("reading an embedded page: %w", err)
+		return topic{}, fmt.Errorf("reading an embedded page: %w", err)
 	}
-	t := Topic{Name: strings.TrimSuffix(file, ".md"), Text: string(text)}
+	t := topic{Name: strings.TrimSuffix(file, ".md"), Text: string(text)}
 	first, _, _ := strings.Cut(t.Text, "\n")
 	t.Title = strings.TrimSpace(strings.TrimLeft(first, "# "))
 	if !t.isPage() {
@@ -59,16 +59,16 @@ func readTopic(file string) (Topic, error) {
 
 // find returns the topic, or the section of a topic, that an argument selects. It accepts the path of a page in the
 // repository as well.
-func find(argument string) (Topic, error) {
+func find(argument string) (topic, error) {
 	name, section, _ := strings.Cut(argument, "#")
 	name = strings.TrimSuffix(strings.TrimPrefix(strings.ToLower(name), "docs/"), ".md")
-	all, err := Topics()
+	all, err := topics()
 	if err != nil {
-		return Topic{}, err
+		return topic{}, err
 	}
-	n := slices.IndexFunc(all, func(t Topic) bool { return t.Name == name })
+	n := slices.IndexFunc(all, func(t topic) bool { return t.Name == name })
 	if n < 0 {
-		return Topic{}, fault.New(fault.Gone, "NoTopic", "there is no topic %q%s; `slipway docs` lists all topics", name, suggestion(name, all))
+		return topic{}, fault.New(fault.Gone, "NoTopic", "there is no topic %q%s; `slipway docs` lists all topics", name, suggestion(name, all))
 	}
 	file := all[n].Name
 	if all[n].isPage() {
@@ -80,14 +80,14 @@ func find(argument string) (Topic, error) {
 	}
 	text, known := sectionOf(t.Text, section)
 	if text == "" {
-		return Topic{}, fault.New(fault.Gone, "NoSection", "topic %s has no section %q; it has: %s", name, section, strings.Join(known, ", "))
+		return topic{}, fault.New(fault.Gone, "NoSection", "topic %s has no section %q; it has: %s", name, section, strings.Join(known, ", "))
 	}
 	t.Text = text
 	return t, nil
 }
 
 // suggestion names the topics whose names share a word with the given name.
-func suggestion(name string, all []Topic) string {
+func suggestion(name string, all []topic) string {
 	var near []string
 	for _, t := range all {
 		for _, word := range strings.FieldsFunc(name, func(r rune) bool { return r == '-' || r == ' ' || r == '/' }) {

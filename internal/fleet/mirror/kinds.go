@@ -17,8 +17,6 @@ import (
 	"k8s.io/client-go/restmapper"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // maxKinds bounds the kinds that are copied, because every tenant who may create CRDs could add more.
@@ -65,7 +63,7 @@ func discover(ctx context.Context, api discovery.DiscoveryInterface, crds metada
 	}
 	kinds := selectKinds(lists, preferred, labelled)
 	if !slices.ContainsFunc(kinds, func(k Kind) bool { return k.GroupKind() == clusterKind() }) {
-		return discovered{}, fault.New(fault.Invalid, "ClusterAPINotInstalled", "the cluster has no kind Cluster of Cluster API: it is not a management cluster")
+		return discovered{}, fmt.Errorf("the cluster is not a management cluster of Cluster API: %w", &meta.NoKindMatchError{GroupKind: clusterKind()})
 	}
 	return discovered{kinds: kinds, mapper: restmapper.NewDiscoveryRESTMapper(groups)}, nil
 }

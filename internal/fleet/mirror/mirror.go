@@ -81,8 +81,8 @@ type Options struct {
 
 // New returns the mirror of the management cluster of the configuration. It sends no request.
 func New(cfg *rest.Config, o Options) (*Mirror, error) {
-	cfg = ReadOnly(cfg)
-	m := &Mirror{Store: NewStore(o.OnChange), namespace: o.Namespace, scheme: runtime.NewScheme(), states: map[schema.GroupKind]*kindState{}}
+	cfg = readOnly(cfg)
+	m := &Mirror{Store: newStore(o.OnChange), namespace: o.Namespace, scheme: runtime.NewScheme(), states: map[schema.GroupKind]*kindState{}}
 	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, addonsv1.AddToScheme, runtimev1.AddToScheme, eventsv1.AddToScheme} {
 		if err := add(m.scheme); err != nil {
 			return nil, err

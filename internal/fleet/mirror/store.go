@@ -36,8 +36,8 @@ type Store struct {
 	objects map[schema.GroupKind]map[fleet.Key]*unstructured.Unstructured
 }
 
-// NewStore returns an empty Store. The function, which may be nil, is called after each change.
-func NewStore(onChange func(Change)) *Store {
+// newStore returns an empty Store. The function, which may be nil, is called after each change.
+func newStore(onChange func(Change)) *Store {
 	if onChange == nil {
 		onChange = func(Change) {}
 	}

@@ -17,9 +17,9 @@ import (
 // ReasonRefused is the reason of the fault for a request that is not allowed; Invalid.
 const reasonRefused = "RequestRefused"
 
-// ReadOnly returns a copy of the configuration whose requests can only read, and never Secrets or ConfigMaps. The rule is
+// readOnly returns a copy of the configuration whose requests can only read, and never Secrets or ConfigMaps. The rule is
 // in the transport, so that no code above it can violate it.
-func ReadOnly(cfg *rest.Config) *rest.Config {
+func readOnly(cfg *rest.Config) *rest.Config {
 	out := rest.CopyConfig(cfg)
 	out.UserAgent = "slipway-ui"
 	out.QPS = -1

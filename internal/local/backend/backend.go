@@ -55,6 +55,11 @@ type Scripts interface {
 	Progress(ctx context.Context, ref Ref) (Progress, error)
 }
 
+// Kubelets reads the state of kubelets in running machines.
+type Kubelets interface {
+	Kubelet(ctx context.Context, ref Ref) (KubeletState, error)
+}
+
 // Watcher reports changes on the host.
 type Watcher interface {
 	// Watch calls handle for every change until the context ends. After every gap (at startup, and when the engine

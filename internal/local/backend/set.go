@@ -15,7 +15,9 @@ type Backend struct {
 	Machines Machines
 	// Scripts is nil if machines are not scripted.
 	Scripts Scripts
-	Watcher Watcher
+	// Kubelets is nil if machines have no kubelets whose state could be read.
+	Kubelets Kubelets
+	Watcher  Watcher
 	// Balancers is nil if the backend has no load balancers for control planes on machines.
 	Balancers Balancers
 	// EtcdRecovery is nil if etcd members cannot be reached through their machines.

@@ -17,7 +17,7 @@ const defaultTimeout = 300 * time.Second
 // Backend returns the engine as a backend, with the load balancers if this host can run them. The provider (package
 // local) calls it.
 func (e *Engine) Backend(b backend.Balancers) backend.Backend {
-	return backend.Backend{Networks: e, Machines: e, Scripts: e, Watcher: e, Sweeper: e, Balancers: b, EtcdRecovery: backend.EtcdMembers{EtcdShell: e}}
+	return backend.Backend{Networks: e, Machines: e, Scripts: e, Kubelets: e, Watcher: e, Sweeper: e, Balancers: b, EtcdRecovery: backend.EtcdMembers{EtcdShell: e}}
 }
 
 // Capabilities implements backend.Machines for the LocalMachine controller, with the limits of this host.

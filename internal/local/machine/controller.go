@@ -71,7 +71,7 @@ func Add(s reconciler.Setup, cfg Config) error {
 	c.writer, c.events = r.Writer, r.Events
 	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // changes of their status are irrelevant
 	b := s.Builder(Name, &infrav1.LocalMachine{}).
-		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), spec).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, nodeReadyChanged()))).
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(c.ofPool), spec).
 		Watches(&clusterv1.Cluster{}, watches.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(watches.ClusterChanged())).
 		WatchesRawSource(cfg.Hub.Source(c.ofEvent))

@@ -143,6 +143,7 @@ func decideProvisioned(s Snapshot, p *reconciler.Plan) {
 	switch {
 	case s.HostMachine.State == backend.Running:
 		decideChanges(s, p)
+		decideKubelet(s, p)
 		decideEtcd(s, p)
 	case !s.Capabilities.Volatile:
 		decideEtcd(s, p)

@@ -47,6 +47,8 @@ type Snapshot struct {
 	Fault *fault.Fault
 	// Progress of the bootstrap. Nil until it has been read.
 	Progress *backend.Progress
+	// Kubelet is the state of the kubelet. Nil unless it has been read.
+	Kubelet *backend.KubeletState
 	// Etcd is the result of an order for the etcd member. Nil until it has been read.
 	Etcd *EtcdResult
 	// Quota is the number of existing machines and the resolved mounts for a new machine. Nil until it has been read.
@@ -139,6 +141,9 @@ func (c *controller) readRequested(ctx context.Context, s Snapshot, q reconciler
 	}
 	if _, ok := q.(checkQuota); ok {
 		return readQuota(ctx, b.Machines, s)
+	}
+	if _, ok := q.(readKubelet); ok {
+		return readKubeletState(ctx, b.Kubelets, s), nil
 	}
 	if q, ok := q.(readEtcd); ok {
 		return c.readEtcdResult(ctx, b.EtcdRecovery, s, q.Order)

@@ -48,6 +48,7 @@ var conditions = condition.Table[conditionInput]{
 	{Type: infrav1.MachineProvisionedCondition, Compute: conditionInput.machineProvisioned},
 	{Type: infrav1.BootstrapExecSucceededCondition, Compute: conditionInput.bootstrapSucceeded},
 	{Type: infrav1.VersionMatchesCondition, Compute: conditionInput.versionMatches},
+	{Type: infrav1.KubeletRunningCondition, Compute: conditionInput.kubeletRunning},
 	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
 	{Type: clusterv1.ReadyCondition, Summarize: conditionInput.ready},
 }
@@ -354,7 +355,7 @@ func eventsOf(s Snapshot, status infrav1.LocalMachineStatus, out reconciler.Outc
 		reasonBootstrapping: true, reasonNotBootstrapped: true, reasonAbsent: true, reasonDeleting: true,
 	}
 	before := condition.Set(s.Object.Status.Conditions)
-	for _, t := range []string{infrav1.MachineProvisionedCondition, infrav1.BootstrapExecSucceededCondition} {
+	for _, t := range []string{infrav1.MachineProvisionedCondition, infrav1.BootstrapExecSucceededCondition, infrav1.KubeletRunningCondition} {
 		now, then := condition.Set(status.Conditions).Get(t), before.Get(t)
 		if now != nil && now.Status != "True" && !quiet[now.Reason] && (then == nil || then.Reason != now.Reason) {
 			list = append(list, reconciler.Warning(now.Reason, "%s", singleLine(now.Message)))

@@ -20,7 +20,7 @@ func (b builder) addons() (Step, bool) {
 	if has == nil || has.Reason == addonsNotNeeded {
 		return Step{}, false
 	}
-	step := Step{Name: "add-ons", DoneWhen: ref.Kind + " " + ref.Name + " reports that CoreDNS and kube-proxy are available"}
+	step := Step{Name: "add-ons", DoneWhen: ref.Kind + " " + ref.Name + " reports that the add-ons are available"}
 	switch {
 	case has.Status == metav1.ConditionTrue:
 		step.Done = true

@@ -155,7 +155,7 @@ func TestCreation(t *testing.T) {
 			provider(s, planeRef, "AddonsAvailable", "False", "Deployment coredns is not available in the workload cluster: 2 Pods have no Node")
 		}), map[string]string{
 			"cluster": "cluster: done",
-			"add-ons": "add-ons: waits until ExamplePlane demo reports that CoreDNS and kube-proxy are available (Deployment coredns is not available in the workload cluster: 2 Pods have no Node)",
+			"add-ons": "add-ons: waits until ExamplePlane demo reports that the add-ons are available (Deployment coredns is not available in the workload cluster: 2 Pods have no Node)",
 		}},
 		"add-ons available": {"nothing more is waited for", created(func(s *describe.Snapshot) {
 			ready(s)
@@ -169,7 +169,7 @@ func TestCreation(t *testing.T) {
 		"add-ons before Nodes": {"Nodes are to come", created(func(s *describe.Snapshot) {
 			initialized(s)
 			because(s, planeRef, "AddonsAvailable", "Unknown", "NoNodes")
-		}), map[string]string{"add-ons": "add-ons: waits until ExamplePlane demo reports that CoreDNS and kube-proxy are available"}},
+		}), map[string]string{"add-ons": "add-ons: waits until ExamplePlane demo reports that the add-ons are available"}},
 		"no add-ons": {"a simulated cluster has none", created(func(s *describe.Snapshot) {
 			ready(s)
 			because(s, planeRef, "AddonsAvailable", "True", "NotNeeded")

@@ -77,16 +77,13 @@
         return;
       }
       const next = new DOMParser().parseFromString(await response.text(), "text/html");
-      const focused = document.activeElement && document.activeElement.id;
+      const focused = document.activeElement;
       for (const id of ["tabs", "views", "main"]) {
         const from = next.getElementById(id);
         if (from) morph(document.getElementById(id), from);
       }
       document.title = next.title;
-      if (focused && document.activeElement === document.body) {
-        const back = document.getElementById(focused);
-        if (back) back.focus({ preventScroll: true });
-      }
+      if (document.activeElement !== focused && focused.isConnected) focused.focus({ preventScroll: true }); // it was moved
       prepare();
     } catch {
       again = true;
