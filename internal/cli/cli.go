@@ -18,7 +18,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/plan"
 	"github.com/slipwayhq/slipway/internal/cli/provider"
 	"github.com/slipwayhq/slipway/internal/cli/term"
-	"github.com/slipwayhq/slipway/internal/cli/ui"
 	"github.com/slipwayhq/slipway/internal/cli/up"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
@@ -123,7 +122,7 @@ func verbs() []func(term.Env) *cobra.Command {
 		cluster.RotateCommand,
 		data.SnapshotsCommand,
 		up.StatusCommand,
-		ui.Command,
+		plan.UICommand,
 		func(e term.Env) *cobra.Command { return up.Command(e, manager.Prepare) },
 		upgradeCommand,
 		versionCommand,

@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
-	"github.com/slipwayhq/slipway/internal/testkit/providerrelease"
+	"github.com/slipwayhq/slipway/test/providerrelease"
 )
 
 // operator installs providers from a folder into an API server without nodes.

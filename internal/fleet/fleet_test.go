@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipwayhq/slipway/internal/fleet"
-	"github.com/slipwayhq/slipway/internal/fleet/mirror/mirrortest"
 	"github.com/slipwayhq/slipway/internal/rootcause"
+	"github.com/slipwayhq/slipway/test/mirrortest"
 )
 
 // change replaces text in the YAML of a healthy cluster. Each text must be there.

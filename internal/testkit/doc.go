@@ -4,5 +4,6 @@
 // without importing them, so that tests of all conditions cover conditions that are added later. [CompareGolden]
 // compares test output with a golden file, or writes the file if the test runs with the flag -update, which this
 // package defines. [RunBackground] runs a function until the test ends. [StartOIDCIssuer] starts an OpenID Connect provider on
-// loopback. Packages below this one need more dependencies.
+// loopback. Helpers with more dependencies are in package
+// apiserver and in the folder test.
 package testkit

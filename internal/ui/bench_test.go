@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/slipwayhq/slipway/internal/fleet"
-	"github.com/slipwayhq/slipway/internal/fleet/mirror/mirrortest"
+	"github.com/slipwayhq/slipway/test/mirrortest"
 )
 
 func newReplicas(ready, upToDate, desired, current int32) *fleet.Replicas {

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/slipwayhq/slipway/internal/fleet"
-	"github.com/slipwayhq/slipway/internal/fleet/mirror/mirrortest"
 	"github.com/slipwayhq/slipway/internal/rootcause"
+	"github.com/slipwayhq/slipway/test/mirrortest"
 )
 
 const hostile = `<script>alert(1)</script>`

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/slipwayhq/slipway/internal/fleet/mirror/mirrortest"
+	"github.com/slipwayhq/slipway/test/mirrortest"
 )
 
 func ago(d time.Duration) time.Time { return mirrortest.Now().Add(-d) }

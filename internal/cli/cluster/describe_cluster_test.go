@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/slipwayhq/slipway/internal/fleet/mirror/mirrortest"
+	"github.com/slipwayhq/slipway/test/mirrortest"
 )
 
 func TestDescribeBeginsWithTheCause(t *testing.T) {

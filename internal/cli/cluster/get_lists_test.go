@@ -21,7 +21,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/fleet/mirror/mirrortest"
+	"github.com/slipwayhq/slipway/test/mirrortest"
 )
 
 // listUser runs the lists against an API with objects.

@@ -25,9 +25,9 @@ const (
 	maxMetricsBytes = 16 << 20
 )
 
-// ManagerAccess reads plans and metrics of the manager of a management cluster for a process that runs for a long time. It
+// managerAccess reads plans and metrics of the manager of a management cluster for a process that runs for a long time. It
 // finds the manager again after it was restarted. It is safe for concurrent use.
-type ManagerAccess struct {
+type managerAccess struct {
 	find func() (*managerClient, error)
 	now  func() time.Time
 
@@ -37,12 +37,12 @@ type ManagerAccess struct {
 	until  time.Time
 }
 
-// AddAccessFlags adds the flags that select a manager. The returned function creates the access for a connection; the flags
+// addAccessFlags adds the flags that select a manager. The returned function creates the access for a connection; the flags
 // apply to it unless direct is false, because one URL cannot be the manager of several management clusters.
-func AddAccessFlags(set *pflag.FlagSet) func(e term.Env, connection *management.Flags, c *management.Connection, direct bool) *ManagerAccess {
+func addAccessFlags(set *pflag.FlagSet) func(e term.Env, connection *management.Flags, c *management.Connection, direct bool) *managerAccess {
 	chosen := addFlags(set, nil)
-	return func(e term.Env, connection *management.Flags, c *management.Connection, direct bool) *ManagerAccess {
-		return &ManagerAccess{now: e.Now, find: func() (*managerClient, error) {
+	return func(e term.Env, connection *management.Flags, c *management.Connection, direct bool) *managerAccess {
+		return &managerAccess{now: e.Now, find: func() (*managerClient, error) {
 			f := managerFlags{connection: connection}
 			if direct {
 				f = *chosen
@@ -54,7 +54,7 @@ func AddAccessFlags(set *pflag.FlagSet) func(e term.Env, connection *management.
 }
 
 // get returns the client, or the last error for some time after a failure.
-func (a *ManagerAccess) get() (*managerClient, error) {
+func (a *managerAccess) get() (*managerClient, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.client != nil || a.now().Before(a.until) {
@@ -66,7 +66,7 @@ func (a *ManagerAccess) get() (*managerClient, error) {
 }
 
 // fail records a failed request, so that the manager is found again after some time.
-func (a *ManagerAccess) fail(err error) error {
+func (a *managerAccess) fail(err error) error {
 	if fault.KindOf(err) == fault.Unreachable {
 		a.mu.Lock()
 		a.client, a.failed, a.until = nil, err, a.now().Add(accessRetry)
@@ -76,7 +76,7 @@ func (a *ManagerAccess) fail(err error) error {
 }
 
 // Plans returns the last plans of an object, also in the form of package rootcause, and false if the manager has none.
-func (a *ManagerAccess) Plans(ctx context.Context, of rootcause.Ref) (records []manager.PlanRecord, plans []rootcause.Plan, found bool, err error) {
+func (a *managerAccess) Plans(ctx context.Context, of rootcause.Ref) (records []manager.PlanRecord, plans []rootcause.Plan, found bool, err error) {
 	m, err := a.get()
 	if err != nil {
 		return nil, nil, false, err
@@ -92,7 +92,7 @@ func (a *ManagerAccess) Plans(ctx context.Context, of rootcause.Ref) (records []
 }
 
 // Metrics returns the metrics of the manager in the text format of Prometheus.
-func (a *ManagerAccess) Metrics(ctx context.Context) ([]byte, error) {
+func (a *managerAccess) Metrics(ctx context.Context) ([]byte, error) {
 	m, err := a.get()
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
-	"github.com/slipwayhq/slipway/internal/testkit/providerrelease"
+	"github.com/slipwayhq/slipway/test/providerrelease"
 )
 
 var server *apiserver.Server // set once, by TestMain

@@ -16,9 +16,9 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fleet"
 	"github.com/slipwayhq/slipway/internal/fleet/mirror"
-	"github.com/slipwayhq/slipway/internal/fleet/mirror/mirrortest"
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 	"github.com/slipwayhq/slipway/internal/rootcause"
+	"github.com/slipwayhq/slipway/test/mirrortest"
 )
 
 func clusterKind() schema.GroupKind {

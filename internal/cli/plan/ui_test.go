@@ -1,4 +1,4 @@
-package ui
+package plan
 
 import (
 	"bufio"
@@ -20,8 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/fleet/mirror/mirrortest"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/test/mirrortest"
 )
 
 func writeKubeconfig(t *testing.T, name, server string) string {
@@ -50,7 +50,7 @@ func TestSelections(t *testing.T) {
 		"unequal":     {[]string{"a", "b"}, []string{"x"}, nil},
 		"too many":    {make([]string, 17), nil, nil},
 	} {
-		found, err := (&flags{kubeconfigs: tc.kubeconfigs, contexts: tc.contexts}).selections()
+		found, err := (&uiFlags{kubeconfigs: tc.kubeconfigs, contexts: tc.contexts}).selections()
 		var got []management.Flags
 		for _, f := range found {
 			got = append(got, *f)
@@ -75,7 +75,7 @@ func TestUntil(t *testing.T) {
 }
 
 func TestRefusedAddress(t *testing.T) {
-	cmd := Command(term.Env{Out: io.Discard, Err: io.Discard, Getenv: os.Getenv, Now: time.Now})
+	cmd := UICommand(term.Env{Out: io.Discard, Err: io.Discard, Getenv: os.Getenv, Now: time.Now})
 	cmd.SetArgs([]string{"--listen", "0.0.0.0:7180"})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	if err := cmd.ExecuteContext(t.Context()); fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "not a loopback address") {
@@ -89,7 +89,7 @@ func TestCommand(t *testing.T) {
 	good, gone := writeKubeconfig(t, "prod.kubeconfig", api.URL), writeKubeconfig(t, "dev.yaml", "http://127.0.0.1:1")
 	read, write := io.Pipe()
 	var stderr bytes.Buffer
-	cmd := Command(term.Env{Out: write, Err: &stderr, Getenv: os.Getenv, Now: time.Now})
+	cmd := UICommand(term.Env{Out: write, Err: &stderr, Getenv: os.Getenv, Now: time.Now})
 	cmd.SetArgs([]string{"--kubeconfig", good, "--kubeconfig", gone})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	ctx, cancel := context.WithCancel(t.Context())

@@ -1,4 +1,4 @@
-package ui
+package plan
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/slipwayhq/slipway/internal/cli/management"
-	"github.com/slipwayhq/slipway/internal/cli/plan"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/manager"
@@ -20,22 +19,22 @@ import (
 	"github.com/slipwayhq/slipway/internal/ui"
 )
 
-// maxSources is the maximum number of management clusters of one page.
-const maxSources = 16
+// maxUISources is the maximum number of management clusters of one page.
+const maxUISources = 16
 
-// flags are the flags of the command.
-type flags struct {
+// uiFlags are the flags of the ui command.
+type uiFlags struct {
 	listen      string
 	kubeconfigs []string
 	contexts    []string
 	dataDir     string
 	namespace   string
-	access      func(term.Env, *management.Flags, *management.Connection, bool) *plan.ManagerAccess
+	access      func(term.Env, *management.Flags, *management.Connection, bool) *managerAccess
 }
 
-// Command returns the ui command.
-func Command(e term.Env) *cobra.Command {
-	f := &flags{}
+// UICommand returns the ui command.
+func UICommand(e term.Env) *cobra.Command {
+	f := &uiFlags{}
 	cmd := &cobra.Command{
 		Use:   "ui",
 		Short: "Show clusters and the causes of problems in the browser",
@@ -56,23 +55,23 @@ works, also without a Slipway manager.`,
 	return cmd
 }
 
-func (f *flags) add(set *pflag.FlagSet) {
+func (f *uiFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.listen, "listen", "127.0.0.1:0", "loopback address and port of the page; port 0 selects a free one")
 	set.StringArrayVar(&f.kubeconfigs, management.KubeconfigFlag, nil, management.KubeconfigUsage+"; may be repeated")
 	set.StringArrayVar(&f.contexts, "kubeconfig-context", nil, "context to use in the kubeconfig (default: its current context); may be repeated")
 	set.StringVarP(&f.namespace, "namespace", "n", "", "show only this namespace (default: all namespaces)")
 	term.AddDataDirFlag(set, &f.dataDir)
-	f.access = plan.AddAccessFlags(set)
+	f.access = addAccessFlags(set)
 }
 
 // selections returns the flags that select each management cluster.
-func (f *flags) selections() ([]*management.Flags, error) {
+func (f *uiFlags) selections() ([]*management.Flags, error) {
 	n := max(len(f.kubeconfigs), len(f.contexts), 1)
 	switch {
 	case len(f.kubeconfigs) > 1 && len(f.contexts) > 0 && len(f.contexts) != len(f.kubeconfigs):
 		return nil, fault.New(fault.Invalid, "Usage", "%d times --kubeconfig and %d times --kubeconfig-context: give each kubeconfig one context, or none", len(f.kubeconfigs), len(f.contexts))
-	case n > maxSources:
-		return nil, fault.New(fault.Invalid, "Usage", "%d management clusters: at most %d are shown on one page", n, maxSources)
+	case n > maxUISources:
+		return nil, fault.New(fault.Invalid, "Usage", "%d management clusters: at most %d are shown on one page", n, maxUISources)
 	}
 	out := make([]*management.Flags, n)
 	for i := range out {
@@ -90,7 +89,7 @@ func (f *flags) selections() ([]*management.Flags, error) {
 	return out, nil
 }
 
-func (f *flags) run(ctx context.Context, e term.Env) error {
+func (f *uiFlags) run(ctx context.Context, e term.Env) error {
 	if err := ui.CheckListenAddress(f.listen); err != nil {
 		return err
 	}
@@ -121,7 +120,7 @@ func (f *flags) run(ctx context.Context, e term.Env) error {
 
 // sources connects to the management clusters. No request is sent before the server runs, so that an unreachable
 // management cluster is reported on the page and does not hide the others.
-func (f *flags) sources(e term.Env) ([]*ui.Source, error) {
+func (f *uiFlags) sources(e term.Env) ([]*ui.Source, error) {
 	selections, err := f.selections()
 	if err != nil {
 		return nil, err
@@ -134,8 +133,8 @@ func (f *flags) sources(e term.Env) ([]*ui.Source, error) {
 		}
 		access := f.access(e, selection, c, len(selections) == 1)
 		source, err := ui.NewSource(ui.SourceOptions{
-			Title: title(selection, c), Config: c.Config, Namespace: f.namespace, Flags: c.RepeatFlags, Now: e.Now,
-			Plans: planReader(access), Metrics: access.Metrics,
+			Title: sourceTitle(selection, c), Config: c.Config, Namespace: f.namespace, Flags: c.RepeatFlags, Now: e.Now,
+			Plans: uiPlans(access), Metrics: access.Metrics,
 		})
 		if err != nil {
 			return nil, err
@@ -145,8 +144,8 @@ func (f *flags) sources(e term.Env) ([]*ui.Source, error) {
 	return out, nil
 }
 
-// planReader returns the plans of a manager for the page.
-func planReader(access *plan.ManagerAccess) ui.PlanReader {
+// uiPlans returns the plans of a manager for the page.
+func uiPlans(access *managerAccess) ui.PlanReader {
 	return func(ctx context.Context, of rootcause.Ref) ([]ui.Plan, bool, error) {
 		records, causes, found, err := access.Plans(ctx, of)
 		if err != nil || !found {
@@ -186,9 +185,9 @@ func untilText(w reconciler.Wait) string {
 	return text + "."
 }
 
-// title returns the name of a management cluster for its tab: the context, the name of the kubeconfig, or the host of the
+// sourceTitle returns the name of a management cluster for its tab: the context, the name of the kubeconfig, or the host of the
 // API server.
-func title(f *management.Flags, c *management.Connection) string {
+func sourceTitle(f *management.Flags, c *management.Connection) string {
 	switch {
 	case f.Context != "":
 		return f.Context
