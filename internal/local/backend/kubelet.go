@@ -16,6 +16,6 @@ const (
 	ServiceRunning ServiceState = "running"
 	// ServiceStopped: it does not run and is not restarted.
 	ServiceStopped ServiceState = "stopped"
-	// ServiceFailing: it exits again and again.
+	// ServiceFailing: it exits repeatedly.
 	ServiceFailing ServiceState = "failing"
 )

@@ -83,7 +83,7 @@ func (j conditionInput) kubeletRunning() condition.Result {
 		return condition.False(reasonKubeletStopped, fmt.Sprintf("The kubelet in machine %s is stopped: start it with `%s`, or delete the Machine to have it replaced; %s",
 			j.Name, j.Kubelet.Start, log))
 	case backend.ServiceFailing:
-		return condition.False(reasonKubeletFails, fmt.Sprintf("The kubelet in machine %s exits again and again; %s. Correct its configuration, or delete the Machine to have it replaced",
+		return condition.False(reasonKubeletFails, fmt.Sprintf("The kubelet in machine %s exits repeatedly; %s. Correct its configuration, or delete the Machine to have it replaced",
 			j.Name, log))
 	}
 	return condition.Absent()
