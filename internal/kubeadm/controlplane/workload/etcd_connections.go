@@ -67,16 +67,16 @@ func (c *EtcdConnections) Etcd(ctx context.Context, cluster client.ObjectKey, no
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for other, have := range c.open { // the cluster does not exist, or was not read for a long time
+		if c.Now().Sub(have.since) >= 2*maxConnectionAge {
+			c.close(other)
+		}
+	}
 	if have := c.open[cluster]; have != nil {
 		if slices.Equal(have.nodes, nodes) && bytes.Equal(have.ca, secret.Data[corev1.TLSCertKey]) && c.Now().Sub(have.since) < maxConnectionAge {
 			return have, nil
 		}
 		c.close(cluster)
-	}
-	for other, have := range c.open { // the cluster does not exist, or was not read for a long time
-		if c.Now().Sub(have.since) >= 2*maxConnectionAge {
-			c.close(other)
-		}
 	}
 	made, err := c.connect(cluster, nodes, secret)
 	if err != nil {
