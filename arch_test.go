@@ -91,10 +91,10 @@ var layers = [][]string{
 	// controllers, providers and control planes
 	{
 		"internal/controllers", "internal/kubeadm", "internal/hosted", "internal/local", "internal/ssh", "internal/bundle", "internal/controlplane", "internal/simulated",
-		"internal/nodeimage", "config", "images", "examples",
+		"internal/nodeimage", "config", "images", "examples", "docs",
 	},
 	// programs
-	{"internal/manager", "internal/managementnode", "internal/clusterctl", "internal/operate", "internal/extensiontools", "internal/release"},
+	{"internal/manager", "internal/managementnode", "internal/clusterctl", "internal/operate", "internal/rootcause", "internal/fleet", "internal/ui", "internal/extensiontools", "internal/release"},
 	{"internal/cli"},
 	{"cmd", "test", "hack", "internal/testkit"},
 }
@@ -160,6 +160,16 @@ func TestNoForeignCore(t *testing.T) {
 			if strings.HasPrefix(s.dir, "sdk") && strings.HasPrefix(p, "k8s.io/kubernetes") {
 				t.Errorf("%s imports server code, %s: the SDK must not depend on it", s.path, p)
 			}
+		}
+	}
+}
+
+// TestGroupsRecoverPanics: goroutines of a reconciliation are started with fault.Group, because a panic on another goroutine
+// than the reconciliation's own ends the manager.
+func TestGroupsRecoverPanics(t *testing.T) {
+	for _, s := range sources(t) {
+		if !s.isTest() && strings.HasPrefix(s.dir, "internal/") && s.dir != "internal/fault" && slices.Contains(imports(s), "golang.org/x/sync/errgroup") {
+			t.Errorf("%s imports errgroup: use fault.Group", s.path)
 		}
 	}
 }

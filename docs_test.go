@@ -1,11 +1,14 @@
 package slipway
 
 import (
+	"go/ast"
+	"go/token"
 	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -46,7 +49,9 @@ func TestLinks(t *testing.T) {
 func checkLink(t *testing.T, page string, target *url.URL) {
 	t.Helper()
 	file := page
-	if target.Path != "" {
+	if root, ok := strings.CutPrefix(target.Path, "/"); ok {
+		file = root
+	} else if target.Path != "" {
 		file = filepath.Join(filepath.Dir(page), target.Path)
 	}
 	if _, err := os.Stat(file); err != nil {
@@ -92,4 +97,59 @@ func documents(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	return out
+}
+
+var (
+	topicForm = regexp.MustCompile("slipway docs ([a-z][a-z0-9-]*(?:\\.yaml)?)(?:#([a-z0-9-]+))?")
+	pageForm  = regexp.MustCompile(`docs/[\w/-]+\.md`)
+)
+
+// TestTopics checks that messages name no page of the repository, which the user of a binary does not have, but
+// `slipway docs TOPIC`, and that each such topic and section exists.
+func TestTopics(t *testing.T) {
+	named := 0
+	for _, s := range sources(t) {
+		if s.isTest() || strings.HasPrefix(s.dir, "hack") || strings.HasPrefix(s.dir, "test") || s.dir == "internal/cli/docs" {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			lit, ok := n.(*ast.BasicLit)
+			if !ok || lit.Kind != token.STRING {
+				return true
+			}
+			text, err := strconv.Unquote(lit.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if page := pageForm.FindString(text); page != "" {
+				t.Errorf("%s names %s: name the command `slipway docs %s`", s.path, page, strings.TrimSuffix(filepath.Base(page), ".md"))
+			}
+			named += checkTopics(t, s.path, text)
+			return true
+		})
+	}
+	if named < 5 {
+		t.Errorf("only %d topics are named", named)
+	}
+	for _, page := range documents(t) {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkTopics(t, page, string(text))
+	}
+}
+
+// checkTopics checks the topics that a text names and returns their number.
+func checkTopics(t *testing.T, where, text string) int {
+	t.Helper()
+	found := topicForm.FindAllStringSubmatch(text, -1)
+	for _, m := range found {
+		target := m[1]
+		if filepath.Ext(target) == "" {
+			target += ".md"
+		}
+		checkLink(t, where, &url.URL{Path: "/docs/" + target, Fragment: m[2]})
+	}
+	return len(found)
 }

@@ -1,4 +1,4 @@
-// Command slipway runs Kubernetes clusters from one binary.
+// Command slipway runs Kubernetes clusters from one binary. Package internal/cli contains all commands.
 package main
 
 import (

@@ -24,7 +24,8 @@ var manifests embed.FS
 func Names() []string { return []string{Kubeadm, Local, simulated, SSH} }
 
 // Objects returns a class and its templates. The class is last, so that its templates exist when it is applied. An
-// empty namespace is not set. It returns false if there is no built-in class of that name.
+// empty namespace is not set. It returns false if there is no built-in class of that name. `slipway create cluster` and
+// `slipway generate cluster` apply or print the objects, and a release contains them.
 func Objects(name, namespace string) ([]*unstructured.Unstructured, bool, error) {
 	data, err := manifests.ReadFile(name + ".yaml")
 	if err != nil {

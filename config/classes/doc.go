@@ -1,6 +1,6 @@
 // Package classes contains the manifests that are built into Slipway: the ClusterClasses with their templates
-// ([Objects]), and the network add-on of local clusters ([FlannelManifest]). A class that has been applied to a cluster
-// belongs to its users and is not updated.
+// ([Objects]), and the network add-on of local clusters ([FlannelManifest]). A class that was applied to a management
+// cluster belongs to its users; `slipway create cluster` does not update it.
 //
 // The classes:
 //
@@ -9,7 +9,7 @@
 //	simulated  a simulated control plane and simulated nodes, for trying out many clusters
 //
 // The objects of the network add-on give the Pods of a cluster addresses and routes: flanneld with its host-gw backend
-// (a route to each other node without encapsulation, because all nodes are on one Docker network), and a program that
+// (a route to every other node without encapsulation, because all nodes are on one Docker network), and a program that
 // writes a node's CNI configuration once the node's Pod CIDR is known (images/node/cniconf). The add-on reads the
 // properties of a cluster, the Pod CIDR and the address of the API server, from the ConfigMap of kube-proxy. A
 // ClusterResourceSet applies it; package nodeimage builds and preloads the images.

@@ -5,14 +5,16 @@ import (
 	"strings"
 )
 
-// FlannelVersion is the version of flannel and the tag of its image.
+// FlannelVersion is the version of flannel and the tag of its image, which package nodeimage builds into node images.
+// The images in flannel.yaml must have the same tag; a test checks it.
 const FlannelVersion = "v0.28.4"
 
 //go:embed flannel.yaml
 var flannelManifest string
 
 // FlannelManifest returns the objects of the network add-on as YAML documents, in the order in which they have to be
-// applied. They are the same for every cluster.
+// applied. They are the same for every cluster. `slipway create cluster` and `slipway generate cluster` put them into a
+// ConfigMap, from which a ClusterResourceSet applies them in the workload cluster.
 func FlannelManifest() string { return flannelManifest }
 
 // FlannelVXLANManifest returns the objects of the network add-on for nodes that may be in different subnets: packets between

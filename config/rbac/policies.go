@@ -17,7 +17,7 @@ import (
 // identityPolicies returns the policies that limit the use of permissions that RBAC grants for all objects of a kind.
 // RBAC cannot distinguish Secrets by type, and Kubernetes fills a new Secret of type
 // kubernetes.io/service-account-token with the token of the ServiceAccount that it names. Without the policies, create
-// and get on Secrets would amount to the permissions of every controller.
+// and get on Secrets would amount to the permissions of every controller. The policies are part of [Objects].
 func (r Rights) identityPolicies() ([]*unstructured.Unstructured, error) {
 	policies := []*admissionregistrationv1.ValidatingAdmissionPolicy{r.secretsPolicy(), r.configMapsPolicy()}
 	if r.runsPlanes() {

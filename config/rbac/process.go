@@ -99,8 +99,8 @@ func (r Rights) homeRole() *rbacv1.Role {
 	}
 }
 
-// podControlPlanesRole returns the role of the provider control-plane-hosted in the namespace of its own Pods: it runs control planes
-// there, as Pods without any permissions. No other provider can run workloads in the management cluster.
+// podControlPlanesRole returns the role of the provider control-plane-hosted in the namespace of its own Pods: it runs
+// control planes there, as Pods without any permissions. No other provider can run workloads in the management cluster.
 func (r Rights) podControlPlanesRole() *rbacv1.Role {
 	all := []string{"get", "list", "watch", "create", "patch", "delete"}
 	return &rbacv1.Role{

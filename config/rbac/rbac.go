@@ -90,7 +90,10 @@ func (r Rights) ServiceAccount() string {
 	return ServiceAccount
 }
 
-// Objects returns all objects, the namespace first. They can be applied in this order.
+// Objects returns all objects, the namespace first. They can be applied in this order. `slipway up` applies them at
+// each start and `slipway status` compares them with the cluster; package release writes them into manifests, and
+// `slipway manager --print-roles` prints them. The permissions are in the YAML files of this folder; tests compare them
+// with the lists in testdata.
 func Objects(r Rights) ([]*unstructured.Unstructured, error) {
 	out, err := unstructuredOf(&corev1.Namespace{TypeMeta: typeMeta(corev1.SchemeGroupVersion.String(), "Namespace"), ObjectMeta: metav1.ObjectMeta{Name: r.namespace()}})
 	if err != nil {

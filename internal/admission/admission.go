@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Gates holds the feature gates that admission depends on.
+// Gates holds the feature gates that admission depends on. The manager sets it.
 type Gates struct {
 	ClusterTopology                bool
 	KubeadmBootstrapFormatIgnition bool
@@ -28,7 +28,7 @@ type Gates struct {
 	RuntimeSDK                     bool
 }
 
-// Request is a write request for an object.
+// Request is a write request for an object. Package manager/webhook creates it from an admission review.
 type Request struct {
 	New     runtime.Object // the object to be written; a pointer to a type of the storage version
 	Old     runtime.Object // the existing object; nil on create
@@ -41,14 +41,15 @@ type Request struct {
 	KubernetesVersions func() []string
 }
 
-// RelatedObjects holds the state of other objects that rules read: for managed topologies, the scale subresource and
-// IPAddresses.
+// RelatedObjects holds the state of other objects on which rules depend: for managed topologies, the scale subresource
+// and IPAddresses. Package manager/webhook reads them.
 type RelatedObjects struct {
 	// Scaled is the control plane whose scale subresource is written.
 	Scaled *controlplanev1.KubeadmControlPlane
 	// Claim is the claim that a new IPAddress references; nil if it does not exist.
 	Claim *ipamv1.IPAddressClaim
-	// ReplicasOwner is the topology that will overwrite the replicas set through the scale subresource; nil if there is none.
+	// ReplicasOwner is the topology that will overwrite the replicas set through the scale subresource; nil if there is
+	// none.
 	ReplicasOwner *ReplicasOwner
 	// RunsOnHost is set if the control plane of a topology runs on the host of the manager.
 	RunsOnHost bool
@@ -77,7 +78,8 @@ type Response struct {
 
 func (v *Response) refuse(errs ...*field.Error) { v.Errors = append(v.Errors, errs...) }
 
-// Default returns the new object with defaults, and whether they changed it. The object in the request is not modified.
+// Default returns the new object with defaults, and whether they changed it. The mutating webhook and `slipway plan`
+// call it. The defaults are those of Cluster API and must stay. The object in the request is not modified.
 func Default(r Request) (runtime.Object, bool) {
 	out := r.New.DeepCopyObject()
 	switch object := out.(type) {
@@ -115,7 +117,9 @@ func Default(r Request) (runtime.Object, bool) {
 	return out, true
 }
 
-// Validate validates the new object; Default must be called first. Unknown kinds are admitted.
+// Validate validates the new object; Default must be called first. Unknown kinds are admitted. The validating webhook
+// and `slipway plan` call it. The webhook is only called for updates of the fields that package manager/webhook lists
+// for the kind (kinds.go); a rule on a further field needs an entry there.
 func Validate(r Request) Response {
 	switch object := r.New.(type) {
 	case *clusterv1.Cluster:

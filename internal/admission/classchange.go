@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
-// checkCompatible validates a change from one class to another, or a change of the class itself: templates must have
-// the same kind, because existing objects of Clusters cannot change their kind.
+// checkCompatible validates a change of a Cluster from one ClusterClass to another, or a change of a ClusterClass
+// itself: templates must have the same kind, because existing objects of Clusters cannot change their kind.
 func checkCompatible(old, now *clusterv1.ClusterClass) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateSameKind(old.Spec.Infrastructure.TemplateRef, now.Spec.Infrastructure.TemplateRef, spec.Child("infrastructure", "templateRef"))
@@ -39,7 +39,7 @@ func validateSameKind(old, now clusterv1.ClusterClassTemplateReference, path *fi
 	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("cannot be changed from %s to %s, because existing objects of Clusters cannot change their kind", before, after))}
 }
 
-// validateUse checks that no part of a class that a Cluster uses is removed.
+// validateUse checks, on update of a ClusterClass, that no part that a Cluster uses is removed.
 func validateUse(r classRequest, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	users := slices.Clone(r.Users)

@@ -17,7 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// patchRules validates the patches of one class.
+// patchRules validates the patches of one ClusterClass, as part of its validation.
 type patchRules struct {
 	class      *clusterv1.ClusterClass
 	names      map[string]bool // variables that the class defines
@@ -227,7 +227,7 @@ func (r patchRules) change(c clusterv1.JSONPatch, path *field.Path) field.ErrorL
 	return append(errs, validatePointer(c, path.Child("path"))...)
 }
 
-// validatePointer validates the path of a change.
+// validatePointer validates the path of a change, by the rules of Cluster API for inline patches.
 func validatePointer(c clusterv1.JSONPatch, path *field.Path) field.ErrorList {
 	if !strings.HasPrefix(c.Path, "/spec/") {
 		return field.ErrorList{field.Invalid(path, c.Path, "must begin with /spec/: patches change the spec of a template")}

@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// classRequest is a write request for a class.
+// classRequest is a write request for a ClusterClass.
 type classRequest struct {
 	New *clusterv1.ClusterClass
 	// Old is nil on create.
@@ -27,7 +27,8 @@ type classRequest struct {
 	RuntimeSDK bool
 }
 
-// validateClass validates a class.
+// validateClass validates the spec of a ClusterClass on create and update. Patches are in classpatches.go, changes of a
+// class that Clusters use in classchange.go.
 func validateClass(r classRequest) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateParts(r.New, spec)
@@ -68,7 +69,7 @@ func namesOf(clusters []clusterv1.Cluster) string {
 	return fmt.Sprintf("Clusters %s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// part holds the common fields of the parts of a class.
+// part holds the common fields of the parts of a ClusterClass: infrastructure, control plane and classes of workers.
 type part struct {
 	path      *field.Path
 	templates map[string]clusterv1.ClusterClassTemplateReference // by field name
@@ -141,7 +142,8 @@ func validateMetadata(m clusterv1.ObjectMeta, path *field.Path) field.ErrorList 
 		apivalidation.ValidateAnnotations(m.Annotations, path.Child("annotations"))...)
 }
 
-// validateKubernetesVersions checks that the versions ascend without skipping a minor version.
+// validateKubernetesVersions checks that the versions that upgrades pass through ascend without skipping a minor
+// version.
 func validateKubernetesVersions(versions []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	var before version.Version

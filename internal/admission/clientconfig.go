@@ -9,7 +9,8 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 )
 
-// clientConfigProblems validates the address of a Runtime Extension: the URL or the Service in an ExtensionConfig.
+// clientConfigProblems validates the address of a Runtime Extension: the URL or the Service in an ExtensionConfig that
+// is created or updated.
 func clientConfigProblems(c *runtimev1.ClientConfig, path *field.Path) field.ErrorList {
 	switch defined := c.Service.IsDefined(); {
 	case c.URL == "" && !defined:

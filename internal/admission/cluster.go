@@ -27,6 +27,7 @@ func topologyRequest(r Request, cluster *clusterv1.Cluster) TopologyRequest {
 	}
 }
 
+// validateCluster validates a Cluster for [Validate], on create and update. Rules for its topology are in topology.go.
 func validateCluster(r Request, cluster *clusterv1.Cluster) Response {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList

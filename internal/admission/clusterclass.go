@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
-// validateClusterClass validates a class, and on update also the Clusters that use it.
+// validateClusterClass validates a ClusterClass for [Validate], and on update also against the Clusters that use it.
 func validateClusterClass(r Request, class *clusterv1.ClusterClass) Response {
 	if !r.Gates.ClusterTopology {
 		return warnOnCreation(r, warnTopology+"ClusterClass")
@@ -55,10 +55,11 @@ func validateTopologyTaints(t clusterv1.Topology, gates Gates, path *field.Path)
 }
 
 // deleteForMove is the annotation on objects that have been moved to another management cluster, together with their
-// users.
+// users. `clusterctl move` and `slipway move` set it, so it must not change.
 const deleteForMove = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
-// RefuseDeletion returns the reason why an object may not be deleted, or an empty string.
+// RefuseDeletion returns the reason why an object may not be deleted, or an empty string. The validating webhook and
+// `slipway plan` call it for deletions.
 func RefuseDeletion(object runtime.Object, facts RelatedObjects) string {
 	if class, ok := object.(*clusterv1.ClusterClass); ok {
 		if _, moved := class.Annotations[deleteForMove]; moved {

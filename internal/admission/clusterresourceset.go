@@ -6,8 +6,8 @@ import (
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 )
 
-// validateClusterResourceSet rejects an empty selector, and changes of the selector and strategy, which determine where
-// and how resources have already been applied.
+// validateClusterResourceSet rejects, for [Validate], an empty selector, and changes of the selector and strategy,
+// which determine where and how resources have already been applied.
 func validateClusterResourceSet(r Request, set *addonsv1.ClusterResourceSet) Response {
 	spec := field.NewPath("spec")
 	errs := validateSelector(set.Spec.ClusterSelector, spec.Child("clusterSelector"))

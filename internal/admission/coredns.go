@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateCoreDNSUpgrade rejects a CoreDNS version to which the Corefile of the cluster cannot be migrated. An empty tag means
-// kubeadm's default and is not checked; invalid tags are rejected elsewhere.
+// validateCoreDNSUpgrade rejects, on update of a KubeadmControlPlane, a CoreDNS version to which the Corefile of the
+// cluster cannot be migrated. An empty tag means kubeadm's default and is not checked; invalid tags are rejected
+// elsewhere.
 func validateCoreDNSUpgrade(before, now string, path *field.Path) field.ErrorList {
 	from, err := parseTag(before)
 	if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots"
 )
 
-// validateEtcdSnapshotPolicy checks that schedule, selector and recipients are valid, and that the operator's policy
-// allows the destination; the CRD cannot check these. An unchanged spec is accepted, so that finalizers and labels can
-// be changed; the controller does not use a destination that is not allowed.
+// validateEtcdSnapshotPolicy checks, for [Validate], that schedule, selector and recipients are valid, and that the
+// operator's policy allows the destination; the CRD cannot check these. An unchanged spec is accepted, so that
+// finalizers and labels can be changed; the controller does not use a destination that is not allowed.
 func validateEtcdSnapshotPolicy(r Request, policy *hostedv1.EtcdSnapshotPolicy) Response {
 	if old, ok := r.Old.(*hostedv1.EtcdSnapshotPolicy); ok && equality.Semantic.DeepEqual(old.Spec, policy.Spec) {
 		return Response{}

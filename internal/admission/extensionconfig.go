@@ -16,7 +16,8 @@ import (
 // extensionPort is the default port of a Service.
 const extensionPort = int32(443)
 
-// defaultExtensionConfig sets an empty namespaceSelector, which selects all namespaces, and the port of the Service.
+// defaultExtensionConfig sets, for [Default], an empty namespaceSelector, which selects all namespaces, and the port of
+// the Service.
 func defaultExtensionConfig(c *runtimev1.ExtensionConfig) {
 	if c.Spec.NamespaceSelector == nil {
 		c.Spec.NamespaceSelector = &metav1.LabelSelector{}
@@ -26,8 +27,8 @@ func defaultExtensionConfig(c *runtimev1.ExtensionConfig) {
 	}
 }
 
-// validateExtensionConfig validates the feature gate, the name and the address of the extension. It warns about
-// deprecated hooks for which the extension had handlers at the last discovery.
+// validateExtensionConfig validates the feature gate, the name and the address of the extension for [Validate]. It
+// warns about deprecated hooks for which the extension had handlers at the last discovery.
 func validateExtensionConfig(r Request, c *runtimev1.ExtensionConfig, catalog *hooks.Catalog) Response {
 	if !r.Gates.RuntimeSDK {
 		return Response{Errors: field.ErrorList{field.Forbidden(field.NewPath("spec"),

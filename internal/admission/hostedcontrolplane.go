@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// validateHostedControlPlane validates the settings of the components.
+// validateHostedControlPlane validates a HostedControlPlane for [Validate]: the settings of its components.
 func validateHostedControlPlane(r Request, plane *hostedv1.HostedControlPlane) Response {
 	var before *hostedv1.HostedControlPlaneSettings
 	if old, ok := r.Old.(*hostedv1.HostedControlPlane); ok {

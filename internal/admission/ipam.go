@@ -9,7 +9,7 @@ import (
 	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 )
 
-// validateIPAddress validates a new address, and checks that it is immutable.
+// validateIPAddress validates a new IPAddress for [Validate], and checks on update that it is not changed.
 func validateIPAddress(r Request, address *ipamv1.IPAddress) Response {
 	spec := field.NewPath("spec")
 	if old, isUpdate := r.Old.(*ipamv1.IPAddress); isUpdate {

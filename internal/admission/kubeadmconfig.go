@@ -16,7 +16,8 @@ func validateKubeadmConfigTemplate(r Request, template *bootstrapv1.KubeadmConfi
 	return Response{Errors: errs}
 }
 
-// validateKubeadmConfig validates a bootstrap configuration.
+// validateKubeadmConfig validates the bootstrap configuration in a KubeadmConfig, a KubeadmControlPlane or one of their
+// templates, on create and update.
 func validateKubeadmConfig(r Request, spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, validateFiles(spec, path.Child("files"))...)

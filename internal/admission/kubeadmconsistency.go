@@ -23,8 +23,8 @@ type kubeadmSettings struct {
 	expiryDays int32
 }
 
-// validateConsistency validates settings that must be consistent with each other. Unchanged settings are accepted, so
-// that objects stored before a rule existed can still be updated.
+// validateConsistency validates settings of a KubeadmControlPlane or its template that must be consistent with each
+// other. Unchanged settings are accepted, so that objects stored before a rule existed can still be updated.
 func validateConsistency(s, old *kubeadmSettings, spec *field.Path) field.ErrorList {
 	config := spec.Child("kubeadmConfigSpec")
 	var errs field.ErrorList
@@ -101,7 +101,8 @@ func (s *kubeadmSettings) validateEtcdTag(config *field.Path) field.ErrorList {
 }
 
 // alignDefaults copies fields from another configuration if one of the two values is unset and the other is the
-// default. Older versions of Cluster API stored these defaults in every object, so their absence is no difference.
+// default. It is for templates that the topology controller compares in a dry run. Older versions of Cluster API stored
+// these defaults in every object, so their absence is no difference.
 func alignDefaults(spec, with *bootstrapv1.KubeadmConfigSpec) {
 	align(&spec.Format, with.Format, bootstrapv1.CloudConfig)
 	initial, join := &spec.InitConfiguration.NodeRegistration, &spec.JoinConfiguration.NodeRegistration

@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/naming"
 )
 
-// defaultKubeadmControlPlane sets replicas, the leading v of the version, and the rollout strategy.
+// defaultKubeadmControlPlane sets replicas, the leading v of the version, and the rollout strategy, for [Default].
 func defaultKubeadmControlPlane(plane *controlplanev1.KubeadmControlPlane) {
 	defaultControlPlaneStrategy(&plane.Spec.Rollout.Strategy)
 	if plane.Spec.Replicas == nil {
@@ -40,7 +40,7 @@ func defaultControlPlaneStrategy(s *controlplanev1.KubeadmControlPlaneRolloutStr
 	}
 }
 
-// validateKubeadmControlPlane validates a control plane and changes of it.
+// validateKubeadmControlPlane validates a KubeadmControlPlane and changes of it for [Validate].
 func validateKubeadmControlPlane(r Request, plane *controlplanev1.KubeadmControlPlane) Response {
 	spec := field.NewPath("spec")
 	s := plane.Spec

@@ -8,7 +8,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// defaultNodeDeletionTimeoutSeconds is how long a deleted Machine waits for its Node to be deleted.
+// defaultNodeDeletionTimeoutSeconds is how long a deleted Machine waits for its Node to be deleted. It is Cluster API's
+// default.
 const defaultNodeDeletionTimeoutSeconds = 10
 
 // defaultClusterLabel sets the cluster name label.
@@ -21,7 +22,8 @@ func defaultClusterLabel(o metav1.Object, cluster string) {
 	o.SetLabels(labels)
 }
 
-// defaultMachineSpec sets the leading v of the version and the node deletion timeout of a Machine or a Machine template.
+// defaultMachineSpec sets the leading v of the version and the node deletion timeout of a Machine or a Machine
+// template.
 func defaultMachineSpec(spec *clusterv1.MachineSpec) {
 	spec.Version = withV(spec.Version)
 	if spec.Deletion.NodeDeletionTimeoutSeconds == nil {
@@ -29,6 +31,7 @@ func defaultMachineSpec(spec *clusterv1.MachineSpec) {
 	}
 }
 
+// validateMachine validates a Machine for [Validate], on create and update.
 func validateMachine(r Request, machine *clusterv1.Machine) Response {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList

@@ -16,7 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/naming"
 )
 
-// defaultMachineDeployment sets replicas, selector, rollout strategy, and defaults in the Machine template.
+// defaultMachineDeployment sets replicas, selector, rollout strategy, and defaults in the Machine template, for
+// [Default]. They are Cluster API's defaults.
 func defaultMachineDeployment(r Request, d *clusterv1.MachineDeployment) {
 	defaultClusterLabel(d, d.Spec.ClusterName)
 	setReplicas(&d.Spec.Replicas, d.Annotations, r.Old)
@@ -60,6 +61,7 @@ func defaultStrategy(s *clusterv1.MachineDeploymentRolloutStrategy) {
 	}
 }
 
+// validateMachineDeployment validates a MachineDeployment for [Validate], on create and update.
 func validateMachineDeployment(r Request, d *clusterv1.MachineDeployment) Response {
 	spec := field.NewPath("spec")
 	template := spec.Child("template")

@@ -6,9 +6,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// validateMachineDrainRule validates rules that are not in the CRD: only drained Pods may have an order, and every
-// selector must be valid, because a drain stops at an invalid rule. Behaviors, and the number and uniqueness of
-// entries, are validated by the CRD.
+// validateMachineDrainRule validates, for [Validate], rules for a MachineDrainRule that are not in the CRD: only
+// drained Pods may have an order, and every selector must be valid, because a drain stops at an invalid rule.
+// Behaviors, and the number and uniqueness of entries, are validated by the CRD.
 func validateMachineDrainRule(rule *clusterv1.MachineDrainRule) Response {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList

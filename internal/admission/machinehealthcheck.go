@@ -13,7 +13,8 @@ import (
 // a lower value would remediate every Machine forever.
 const minNodeStartupTimeoutSeconds = 30
 
-// defaultMachineHealthCheck sets the cluster label and the Node startup timeout.
+// defaultMachineHealthCheck sets the cluster label and Cluster API's default for the Node startup timeout, for
+// [Default].
 func defaultMachineHealthCheck(check *clusterv1.MachineHealthCheck) {
 	defaultClusterLabel(check, check.Spec.ClusterName)
 	if check.Spec.Checks.NodeStartupTimeoutSeconds == nil {
@@ -21,6 +22,8 @@ func defaultMachineHealthCheck(check *clusterv1.MachineHealthCheck) {
 	}
 }
 
+// validateMachineHealthCheck validates a MachineHealthCheck for [Validate]. The rules for checks and limits also hold
+// for ClusterClasses.
 func validateMachineHealthCheck(r Request, check *clusterv1.MachineHealthCheck) Response {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList

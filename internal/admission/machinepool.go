@@ -6,7 +6,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// defaultMachinePool sets replicas, minReadySeconds, and defaults in the Machine template.
+// defaultMachinePool sets replicas, minReadySeconds, and defaults in the Machine template, for [Default]. They are
+// Cluster API's defaults.
 func defaultMachinePool(r Request, pool *clusterv1.MachinePool) {
 	defaultClusterLabel(pool, pool.Spec.ClusterName)
 	setReplicas(&pool.Spec.Replicas, pool.Annotations, r.Old)
@@ -16,6 +17,7 @@ func defaultMachinePool(r Request, pool *clusterv1.MachinePool) {
 	defaultMachineSpec(&pool.Spec.Template.Spec)
 }
 
+// validateMachinePool validates a MachinePool for [Validate], on create and update.
 func validateMachinePool(r Request, pool *clusterv1.MachinePool) Response {
 	spec := field.NewPath("spec")
 	template := spec.Child("template")

@@ -13,7 +13,7 @@ import (
 )
 
 // defaultMachineSet sets the cluster label, replicas, the deletion order, a selector if it is empty, and defaults in
-// the Machine template.
+// the Machine template, for [Default]. They are Cluster API's defaults.
 func defaultMachineSet(r Request, set *clusterv1.MachineSet) {
 	defaultClusterLabel(set, set.Spec.ClusterName)
 	setReplicas(&set.Spec.Replicas, set.Annotations, r.Old)
@@ -26,6 +26,7 @@ func defaultMachineSet(r Request, set *clusterv1.MachineSet) {
 	defaultMachineSpec(&set.Spec.Template.Spec)
 }
 
+// validateMachineSet validates a MachineSet for [Validate], on create and update.
 func validateMachineSet(r Request, set *clusterv1.MachineSet) Response {
 	spec := field.NewPath("spec")
 	var errs field.ErrorList
@@ -78,7 +79,7 @@ func validateSkippedChecks(annotations map[string]string) field.ErrorList {
 	return errs
 }
 
-// preflightChecks returns the names of the checks that may be skipped.
+// preflightChecks returns the names of the checks that may be skipped, which Cluster API defines.
 func preflightChecks() []string {
 	return []string{
 		string(clusterv1.MachineSetPreflightCheckAll), string(clusterv1.MachineSetPreflightCheckControlPlaneIsStable),

@@ -11,9 +11,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// defaultReplicas returns the default number of replicas: 1, or, if both limits of the autoscaler are set to whole
-// numbers, the lower limit on create, and the previous number within the limits on update. old is nil on create, and if
-// there was no previous number.
+// defaultReplicas returns the default number of replicas of a MachineDeployment, MachineSet or MachinePool, which is
+// Cluster API's default: 1, or, if both limits of the autoscaler are set to whole numbers, the lower limit on create,
+// and the previous number within the limits on update. old is nil on create, and if there was no previous number.
 func defaultReplicas(annotations map[string]string, old *int32) int32 {
 	lowest, err := autoscalerLimit(annotations, clusterv1.AutoscalerMinSizeAnnotation)
 	if err != nil || lowest == nil {
@@ -90,7 +90,8 @@ func replicasOf(object runtime.Object) *int32 {
 	return nil
 }
 
-// validateScale validates a write to the scale subresource. The API server itself rejects negative numbers there.
+// validateScale validates a write to the scale subresource, as by `kubectl scale` or an autoscaler, for [Validate]. The
+// API server itself rejects negative numbers there.
 func validateScale(r Request, scale *autoscalingv1.Scale) Response {
 	var before *int32
 	if old, isUpdate := r.Old.(*autoscalingv1.Scale); isUpdate {

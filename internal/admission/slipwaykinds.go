@@ -11,9 +11,9 @@ import (
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 )
 
-// validateOwnTemplate validates a template of Slipway's own kinds: its labels and annotations, and that its spec is
-// immutable, because objects may reference it. Dry runs of the topology controller, which have an annotation, may
-// change the spec.
+// validateOwnTemplate validates a template of Slipway's own kinds for [Validate]: its labels and annotations, and that
+// its spec is immutable, because objects may reference it. Dry runs of the topology controller, which have an
+// annotation, may change the spec.
 func validateOwnTemplate(r Request) Response {
 	path := field.NewPath("spec", "template")
 	meta, spec := templateOf(r.New)

@@ -7,13 +7,15 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// taintRules holds the parameters for the validation of taints.
+// taintRules holds the parameters for the validation of taints. controlPlane means that the taints are for Machines of
+// a control plane.
 type taintRules struct {
 	controlPlane bool
 	gates        Gates
 }
 
-// validateTaints rejects taints if the feature gate is off, and reserved taints.
+// validateTaints rejects taints in the spec of a Machine, or in the template of Machines of another kind, if the
+// feature gate is disabled, and reserved taints.
 func validateTaints(taints []clusterv1.MachineTaint, rules taintRules, path *field.Path) field.ErrorList {
 	if len(taints) == 0 {
 		return nil
@@ -30,7 +32,8 @@ func validateTaints(taints []clusterv1.MachineTaint, rules taintRules, path *fie
 	return errs
 }
 
-// taintOwner returns the component that owns taints with this key, or an empty string if users may set them.
+// taintOwner returns for which component or use taints with this key are reserved, or an empty string if users may set
+// them. The reserved keys are those of Cluster API.
 func taintOwner(key string, controlPlane bool) string {
 	switch {
 	case key == clusterv1.NodeUninitializedTaint.Key, key == clusterv1.NodeOutdatedRevisionTaint.Key:

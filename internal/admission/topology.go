@@ -17,8 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// TopologyRequest is a write request for a Cluster with a topology, with the state of other objects that its rules
-// read.
+// TopologyRequest is a write request for a Cluster with a topology (spec.topology), with the state of other objects
+// that its rules read.
 type TopologyRequest struct {
 	New *clusterv1.Cluster
 	// Old is nil on create.
@@ -32,7 +32,8 @@ type TopologyRequest struct {
 	Upgrading []string
 }
 
-// IsReconciled reports whether the variables in the status of a class are up to date with its generation.
+// IsReconciled reports whether the variables in the status of a class are up to date with its generation. Otherwise
+// variables of Clusters cannot be validated yet.
 func IsReconciled(class *clusterv1.ClusterClass) bool {
 	if class.Status.ObservedGeneration != class.Generation {
 		return false
@@ -52,7 +53,8 @@ func (r TopologyRequest) ChangesClass() bool {
 	return r.Old != nil && r.Old.Spec.Topology.IsDefined() && topology.ClassKey(r.Old) != topology.ClassKey(r.New)
 }
 
-// validateManagedTopology validates a topology.
+// validateManagedTopology validates the topology of a Cluster, as part of the Cluster's validation on create and
+// update.
 func validateManagedTopology(r TopologyRequest) Response {
 	var v Response
 	path := field.NewPath("spec", "topology")
@@ -261,7 +263,9 @@ func (r TopologyRequest) version(v *Response, path *field.Path) {
 		return // the current version is invalid and cannot be compared
 	}
 	switch {
-	case now.Major != before.Major || now.Minor < before.Minor || now.Compare(before) < 0:
+	case now.Major > before.Major:
+		v.refuse(field.Invalid(path, text, "must have the major version of "+before.String()+", the current version"))
+	case now.Compare(before) < 0:
 		v.refuse(field.Invalid(path, text, "must not be older than "+before.String()+", the current version: Kubernetes cannot be downgraded"))
 	case now.Minor > before.Minor+1 && !r.hasUpgradePlans():
 		v.refuse(field.Invalid(path, text, fmt.Sprintf("must be at most one minor version newer than %s; to go further, the ClusterClass needs kubernetesVersions or an extension that plans upgrades",

@@ -82,7 +82,7 @@ func TestTopology(t *testing.T) { // CL-33, CL-34, CL-35, CL-36, CL-37, CL-38, T
 		"another build": {update: true, change: version("v1.36.1+build.2")},
 		"downgrade":     {update: true, change: version("v1.35.4"), want: []string{`spec.topology.version: Invalid value: "v1.35.4": must not be older than v1.36.1+build.1, the current version: Kubernetes cannot be downgraded`}},
 		"older patch":   {update: true, change: both(noVersions, version("v1.36.0")), want: []string{`spec.topology.version: Invalid value: "v1.36.0": must not be older than v1.36.1+build.1, the current version: Kubernetes cannot be downgraded`}},
-		"another major": {update: true, change: both(noVersions, version("v2.36.1")), want: []string{`spec.topology.version: Invalid value: "v2.36.1": must not be older than v1.36.1+build.1, the current version: Kubernetes cannot be downgraded`}},
+		"another major": {update: true, change: both(noVersions, version("v2.36.1")), want: []string{`spec.topology.version: Invalid value: "v2.36.1": must have the major version of v1.36.1+build.1, the current version`}},
 		"two minors":    {update: true, change: both(noVersions, version("v1.38.0")), want: []string{`spec.topology.version: Invalid value: "v1.38.0": must be at most one minor version newer than v1.36.1+build.1; to go further, the ClusterClass needs kubernetesVersions or an extension that plans upgrades`}},
 		"two minors, planned": {update: true, change: both(version("v1.38.0"), func(r *request) {
 			r.Class.Spec.KubernetesVersions = append(r.Class.Spec.KubernetesVersions, "v1.38.0")

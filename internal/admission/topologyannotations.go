@@ -11,8 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
-// annotations validates the annotations that a topology sets on its objects. Existing annotations are accepted, so that
-// the Cluster can still be updated, but objects do not get them.
+// annotations validates the annotations that the topology of a Cluster sets on its objects, as part of the Cluster's
+// validation. Existing annotations are accepted, so that the Cluster can still be updated, but objects do not get them.
 func (r TopologyRequest) annotations(path *field.Path) field.ErrorList {
 	var old clusterv1.Topology
 	if r.Old != nil {

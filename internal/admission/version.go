@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// withV adds a missing leading v to a Kubernetes version.
+// withV adds a missing leading v to a Kubernetes version. It is a default of several kinds.
 func withV(version string) string {
 	if version != "" && version[0] >= '0' && version[0] <= '9' {
 		return "v" + version
@@ -15,7 +15,8 @@ func withV(version string) string {
 	return version
 }
 
-// validateVersion validates a Kubernetes version: "v" and a semantic version. Empty is valid.
+// validateVersion validates the Kubernetes version in a Machine, a template of Machines or a KubeadmControlPlane: "v"
+// and a semantic version. Empty is valid.
 func validateVersion(version string, path *field.Path) field.ErrorList {
 	if version == "" {
 		return nil

@@ -13,7 +13,7 @@ import (
 // only because the linker cannot set constants; it does not change at run time.
 var version = "v0.0.0-dev"
 
-// Info describes a build.
+// Info describes a build. `slipway version --output json` prints it, so the JSON names must not change.
 type Info struct {
 	Version    string `json:"version"`             // of slipway
 	Kubernetes string `json:"kubernetesVersion"`   // of the bundled components, "v1.36.3"

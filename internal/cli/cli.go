@@ -10,6 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/cluster"
 	"github.com/slipwayhq/slipway/internal/cli/data"
+	"github.com/slipwayhq/slipway/internal/cli/docs"
 	"github.com/slipwayhq/slipway/internal/cli/extension"
 	"github.com/slipwayhq/slipway/internal/cli/hidden"
 	"github.com/slipwayhq/slipway/internal/cli/hosts"
@@ -25,7 +26,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/container"
 )
 
-// Run runs the command line args (without the program name) and returns the exit code.
+// Run runs the command line args (without the program name) and returns the exit code. The main function calls it. If
+// the program is called as clusterctl (by a symbolic link), it has only the commands of clusterctl.
 func Run(ctx context.Context, args []string, e term.Env) int {
 	root, plugins := newSlipwayRoot(e), []string{"slipway", term.Clusterctl}
 	if e.Program == term.Clusterctl {
@@ -72,7 +74,8 @@ func newRoot(e term.Env) *cobra.Command {
 	// This flag replaces the flag of the same name that Kubernetes' libraries add to every command.
 	root.PersistentFlags().Bool("version", false, "print the version of Slipway")
 	_ = root.PersistentFlags().MarkHidden("version")
-	// Commands whose flags exclude each other got that flag before they got this one.
+	// Commands with mutually exclusive flags have merged the flag of the libraries already, so that one is hidden as
+	// well.
 	_ = pflag.CommandLine.MarkHidden("version")
 	root.SetIn(e.In)
 	root.SetOut(e.Out)
@@ -81,6 +84,8 @@ func newRoot(e term.Env) *cobra.Command {
 	return root
 }
 
+// verbs returns the constructors of all top-level commands. A new command is added here; docs/cli.md contains its help
+// and is generated (document.go).
 func verbs() []func(term.Env) *cobra.Command {
 	return []func(term.Env) *cobra.Command{
 		cluster.AlphaCommand,
@@ -94,6 +99,7 @@ func verbs() []func(term.Env) *cobra.Command {
 		createCommand,
 		deleteCommand,
 		describeCommand,
+		docs.Command,
 		func(e term.Env) *cobra.Command { return up.DownCommand(e, removeInstance) },
 		cluster.EncryptionCommand,
 		data.EtcdDataCommand,
@@ -119,6 +125,7 @@ func verbs() []func(term.Env) *cobra.Command {
 		cluster.RotateCommand,
 		data.SnapshotsCommand,
 		up.StatusCommand,
+		plan.UICommand,
 		func(e term.Env) *cobra.Command { return up.Command(e, manager.Prepare) },
 		upgradeCommand,
 		versionCommand,
@@ -127,7 +134,8 @@ func verbs() []func(term.Env) *cobra.Command {
 	}
 }
 
-// removeInstance removes the containers and networks of an instance.
+// removeInstance removes the containers and networks of an instance, for `slipway down --delete`. The instance is the
+// ID of a data directory, by which its Docker resources are found.
 func removeInstance(ctx context.Context, dir, instance string, tell func(gone, of int)) error {
 	return container.RemoveInstance(ctx, hosttransfer.Open(datadir.Dir(dir), instance), tell)
 }

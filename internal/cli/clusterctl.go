@@ -13,7 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// clusterctlVerbs returns the commands of clusterctl.
+// clusterctlVerbs returns the commands of clusterctl: the only commands of the program if it is called as clusterctl,
+// and the commands that accept the global flags of clusterctl. Existing scripts depend on their names and flags.
 func clusterctlVerbs() []string {
 	return []string{
 		"alpha rollout pause", "alpha rollout restart", "alpha rollout resume", "completion", "config repositories", "convert", "delete",
@@ -46,7 +47,7 @@ func unknownVerb(e term.Env, args []string, err error) error {
 		if cmd.Name() == "rollout" {
 			return fault.New(fault.Invalid, "Usage", "clusterctl has rollout below alpha: clusterctl alpha rollout restart, pause or resume")
 		}
-		return fault.New(fault.Invalid, "Usage", "clusterctl has no verb %q; \"slipway %s\" has it: called by that name, the program has verbs of its own besides", cmd.Name(), cmd.Name())
+		return fault.New(fault.Invalid, "Usage", "clusterctl has no verb %q; \"slipway %s\" has it: under that name, the program has more commands", cmd.Name(), cmd.Name())
 	}
 	return err
 }

@@ -74,7 +74,7 @@ func TestSavingVerbs(t *testing.T) {
 	u.team(t)
 	u.run(t.Context(), "backup", file, "--dry-run").wants(t, cli.ExitOK, "save Cluster team/demo\n", "save Secret team/demo-kubeconfig\n")
 	u.run(t.Context(), "backup", file, "--recipient", "age1nonsense").wants(t, cli.ExitInvalid, "is no recipient of age")
-	u.run(t.Context(), "backup", file, "--cluster", "demo").wants(t, cli.ExitInvalid, "there is no Cluster demo in namespace default")
+	u.run(t.Context(), "backup", file, "--cluster", "demo").wants(t, cli.ExitInvalid, "Cluster demo does not exist in namespace default")
 	u.run(t.Context(), "backup", filepath.Join(dir, "plain.tar.gz"), "-n", "team").wants(t, cli.ExitOK, "The file has 1 Secrets as they are", "Saved 3 objects of 1 Clusters")
 	r := u.run(t.Context(), "backup", file, "--recipient", key.Recipient().String(), "-o", "json")
 	r.wants(t, cli.ExitOK)

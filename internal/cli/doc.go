@@ -4,9 +4,9 @@
 // of its subject and list it in cli.go.
 //
 // The program behaves as clusterctl if it is called by that name: it then has only the commands of clusterctl, with
-// their flags ([newClusterctlRoot]). For an unknown command, it runs the program in PATH whose name starts with the name of
-// this program: "slipway foo bar" runs slipway-foo-bar, or else slipway-foo with the argument bar. Plugins of clusterctl
-// (clusterctl-foo) are found as well. Existing commands take precedence.
+// their flags ([newClusterctlRoot]). For an unknown command, it runs the program in PATH whose name starts with the
+// name of this program: "slipway foo bar" runs slipway-foo-bar, or else slipway-foo with the argument bar. Plugins of
+// clusterctl (clusterctl-foo) are found as well. Existing commands take precedence.
 //
 // The subjects are:
 //

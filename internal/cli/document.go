@@ -17,6 +17,7 @@ import (
 // minCommonCommands is the number of commands from which a flag is documented once for all of them.
 const minCommonCommands = 10
 
+// documentIntroduction is the beginning of the page. The table must agree with the exit codes in report.go.
 const documentIntroduction = `# The command line
 
 This page is generated from the help of the commands with ` + "`go generate ./internal/cli`" + `. A test checks that it is up to date.
@@ -43,7 +44,8 @@ Many commands, including most commands that connect to a management cluster, acc
 each command lists the common flags that it accepts.
 `
 
-// commandReference returns docs/cli.md: all commands that are not hidden, with their flags.
+// commandReference returns the text of docs/cli.md: all commands that are not hidden, with their flags. TestDocument
+// calls it to compare the page, or with -update to write it.
 func commandReference(root *cobra.Command) string {
 	d := newDocument(root)
 	d.text.WriteString(documentIntroduction + commonFlagsIntroduction)
@@ -139,8 +141,8 @@ func leaves(c *cobra.Command) []*cobra.Command {
 	return out
 }
 
-// visibleFlags returns the flags of a command and of its parents, sorted by name. --help and --version, which every command
-// accepts, are left out.
+// visibleFlags returns the flags of a command and of its parents, sorted by name. --help and --version, which every
+// command accepts, are left out.
 func visibleFlags(c *cobra.Command) []*pflag.Flag {
 	var out []*pflag.Flag
 	add := func(f *pflag.Flag) {

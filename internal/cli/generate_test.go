@@ -120,7 +120,7 @@ func TestContractNames(t *testing.T) {
 		wants(t, out, err, "count: \"3\"")
 	}
 	_, err := w.run(t, "", "cluster", "demo", "-i", "test:v1.0.0", "-f", "nope", "-n", "team", "--kubernetes-version", "v1.36.3")
-	refused(t, err, fault.Gone, "there are: cluster-template-count.yaml, cluster-template.yaml")
+	refused(t, err, fault.Gone, "available files: cluster-template-count.yaml, cluster-template.yaml")
 	w.write(t, "repository/infrastructure-test/v1.0.0/clusterclass-quick.yaml", strings.Replace(classFile, "${CLASS_VARIABLE:=zone}", "${NOPE}", 1))
 	_, err = w.run(t, "", "cluster", "demo", "-i", "test:v1.0.0", "-n", "team", "--kubernetes-version", "v1.36.3")
 	refused(t, err, fault.Invalid, "clusterclass-quick.yaml: no value is set for: NOPE")
@@ -190,7 +190,7 @@ func TestClusterFromAnAddress(t *testing.T) {
 	_, err := w.run(t, "", "cluster", "demo", "--from", server.URL+"/other.yaml")
 	refused(t, err, fault.Gone, "has no template at /other.yaml")
 	_, err = w.run(t, "", "cluster", "demo", "--from", "http://example.com/template.yaml")
-	refused(t, err, fault.Invalid, "without TLS")
+	refused(t, err, fault.Invalid, "does not use TLS")
 	_, err = w.run(t, text, "cluster", "demo", "--from", "-", "--control-plane-machine-count", "0")
 	refused(t, err, fault.Invalid, "use 1 or more")
 }
@@ -206,7 +206,7 @@ func TestClusterRefuses(t *testing.T) {
 		"two sources":         {[]string{"cluster", "demo", "--from", "-", "-i", "test"}, fault.Invalid, "use only one of"},
 		"a key without a map": {[]string{"cluster", "demo", "--from-config-map-key", "x"}, fault.Invalid, "--from-config-map"},
 		"no name":             {[]string{"cluster"}, fault.Invalid, "NAME"},
-		"a wrong name":        {[]string{"cluster", "Demo", "-i", "test"}, fault.Invalid, "no name of a cluster"},
+		"a wrong name":        {[]string{"cluster", "Demo", "-i", "test"}, fault.Invalid, "not a valid cluster name"},
 		"a wrong version":     {[]string{"cluster", "demo", "-i", "test", "--kubernetes-version", "new"}, fault.Invalid, "v1.36.3"},
 		"a missing variable":  {[]string{"cluster", "demo", "-i", "test"}, fault.Invalid, "KUBERNETES_VERSION"},
 		"a missing flavor":    {[]string{"cluster", "demo", "-i", "test", "-f", "large"}, fault.Gone, "cluster-template-large.yaml"},

@@ -8,7 +8,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 )
 
-// createCommand returns the create command.
+// createCommand returns the create command. It only groups a command of package cluster, as the other functions of this
+// file group commands of packages cluster and provider.
 func createCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
@@ -19,7 +20,8 @@ func createCommand(e term.Env) *cobra.Command {
 	return cmd
 }
 
-// deleteCommand returns the delete command.
+// deleteCommand returns the delete command: a group with "delete cluster", which with flags deletes providers, as in
+// clusterctl.
 func deleteCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete",
@@ -64,9 +66,9 @@ func generateCommand(e term.Env) *cobra.Command {
 func getCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get",
-		Short: "List clusters and ClusterClasses, or get a kubeconfig",
+		Short: "List clusters, Machines, Nodes and ClusterClasses, or get a kubeconfig",
 	}
-	cmd.AddCommand(cluster.GetClassesCommand(e), cluster.GetClustersCommand(e), cluster.GetKubeconfigCommand(e))
+	cmd.AddCommand(cluster.GetClassesCommand(e), cluster.GetClustersCommand(e), cluster.GetKubeconfigCommand(e), cluster.GetMachinesCommand(e), cluster.GetNodesCommand(e))
 	term.MarkGroup(cmd)
 	return cmd
 }

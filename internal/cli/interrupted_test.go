@@ -29,7 +29,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
-	"github.com/slipwayhq/slipway/internal/testkit/providerrelease"
+	"github.com/slipwayhq/slipway/test/providerrelease"
 )
 
 // barrier stands before an API server and lets a number of writes pass that change something; then it calls reached, and answers

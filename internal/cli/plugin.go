@@ -7,8 +7,8 @@ import (
 	kubectlcmd "k8s.io/kubectl/pkg/cmd"
 )
 
-// runPlugin replaces this process with a plugin if root has no command for the arguments and there is such a plugin.
-// Otherwise it returns.
+// runPlugin replaces this process with a plugin if root has no command for the arguments and there is such a plugin;
+// otherwise it returns. [Run] calls it first. The name of a plugin begins with one of the prefixes and a hyphen.
 func runPlugin(root *cobra.Command, args []string, prefixes []string) error {
 	if !isUnknown(root, args) {
 		return nil

@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
-	"github.com/slipwayhq/slipway/internal/testkit/providerrelease"
+	"github.com/slipwayhq/slipway/test/providerrelease"
 )
 
 // operator installs providers from a folder into an API server without nodes.
@@ -88,16 +88,16 @@ func TestProviderVerbs(t *testing.T) {
 		}
 	})
 	o.wants(t, init, cli.ExitOK, "Installed provider cluster-api v1.14.1 in namespace clusterapi-system.", "Installed provider infrastructure-acme v2.0.0", "has no Node", "slipway up --node")
-	o.wants(t, init, cli.ExitInvalid, "is installed already", "slipway upgrade apply")
+	o.wants(t, init, cli.ExitInvalid, "is already installed", "slipway upgrade apply")
 	o.wants(t, "init --list-images", cli.ExitInvalid, `"slipway init list-images"`)
 	if r := o.wants(t, "init list-images", cli.ExitOK, `"init" needs no image`); r.out != "" {
 		t.Errorf("images of what is installed: %s", r.out)
 	}
 	o.wants(t, "init --infrastructure nowhere", cli.ExitNotFound, "nowhere")
-	o.wants(t, "upgrade plan", cli.ExitOK, "CURRENT VERSION", "v2.0.0", "v2.1.0", "slipway upgrade apply --contract v1beta2", "Slipway satisfies the objects of cert-manager itself.")
+	o.wants(t, "upgrade plan", cli.ExitOK, "CURRENT VERSION", "v2.0.0", "v2.1.0", "slipway upgrade apply --contract v1beta2", "Slipway manages the cert-manager objects itself.")
 	t.Run("upgrade", o.upgrade)
 	o.wants(t, "upgrade plan", cli.ExitOK, "All providers are up to date")
-	o.wants(t, "upgrade apply --contract v1beta2", cli.ExitOK, "has version v2.1.0 already", "There is nothing to upgrade.")
+	o.wants(t, "upgrade apply --contract v1beta2", cli.ExitOK, "already has version v2.1.0", "There is nothing to upgrade.")
 	t.Run("rollback", o.rollback)
 	t.Run("delete", o.remove)
 }
@@ -121,12 +121,12 @@ func (o operator) upgrade(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.wants(t, "upgrade apply --contract v1beta2 --dry-run", cli.ExitOK,
-		`spec.template.spec.containers[name="manager"].image, set by kubectl-edit, is lost`, "metadata.labels.team, set by kubectl-edit, is kept",
-		"stop Deployment acme-manager", "delete ConfigMap only-before", "the upgrade to v2.1.0 begins")
+		`spec.template.spec.containers[name="manager"].image, set by kubectl-edit, is lost`, "metadata.labels.team, set by kubectl-edit, is preserved",
+		"stop Deployment acme-manager", "delete ConfigMap only-before", "the upgrade to v2.1.0 starts")
 	if got := o.deployment(t).Spec.Template.Spec.Containers[0].Image; got != "mirror.example/acme:v2.0.0" {
 		t.Errorf("the dry run has changed the image to %s", got)
 	}
-	o.wants(t, "upgrade apply --infrastructure acme --contract v1beta2", cli.ExitInvalid, "name either")
+	o.wants(t, "upgrade apply --infrastructure acme --contract v1beta2", cli.ExitInvalid, "specify either")
 	o.wants(t, "upgrade apply --infrastructure acme:v9.0.0", cli.ExitNotFound, "v9.0.0")
 	o.wants(t, "upgrade apply --contract v1beta2", cli.ExitOK,
 		`image, set by kubectl-edit, is lost`, "Upgraded provider infrastructure-acme in namespace acme-system from v2.0.0 to v2.1.0.")
@@ -159,15 +159,15 @@ func (o operator) rollback(t *testing.T) {
 	o.wants(t, "upgrade plan -o json", cli.ExitOK, `"version": "v2.2.0"`, `"nextVersion": "v2.3.0"`)
 	providerrelease.Write(t, filepath.Dir(o.config), providerrelease.Release{Label: "infrastructure-acme", Version: "v2.4.0", Stored: "v2", Served: []string{"v1"}})
 	o.wants(t, "upgrade apply --contract v1beta2 --wait-providers --wait-provider-timeout 1", cli.ExitInvalid,
-		"the former versions are not installed again, because infrastructure-acme v2.4.0 stores the objects of acmethings.infrastructure.cluster.x-k8s.io in v2, and v2.2.0 in v1")
+		"the former versions are not installed again, because infrastructure-acme v2.4.0 stores the objects of CRD acmethings.infrastructure.cluster.x-k8s.io in version v2, but v2.2.0 stores them in version v1")
 }
 
 func (o operator) remove(t *testing.T) {
-	o.wants(t, "delete --infrastructure nowhere", cli.ExitNotFound, "there are: cluster-api v1.14.1, infrastructure-acme v2.4.0")
-	o.wants(t, "delete --infrastructure acme --dry-run", cli.ExitOK, "delete Deployment acme-manager", "keeps 1 Namespace")
+	o.wants(t, "delete --infrastructure nowhere", cli.ExitNotFound, "installed providers: cluster-api v1.14.1, infrastructure-acme v2.4.0")
+	o.wants(t, "delete --infrastructure acme --dry-run", cli.ExitOK, "delete Deployment acme-manager", "retains 1 Namespace")
 	o.deployment(t)
-	o.wants(t, "delete --infrastructure acme --include-crd", cli.ExitOK, "Deleted provider infrastructure-acme v2.4.0", "keeps 1 Namespace")
-	o.wants(t, "delete --all --infrastructure acme", cli.ExitInvalid, "--all names every provider")
+	o.wants(t, "delete --infrastructure acme --include-crd", cli.ExitOK, "Deleted provider infrastructure-acme v2.4.0", "retains 1 Namespace")
+	o.wants(t, "delete --all --infrastructure acme", cli.ExitInvalid, "--all selects every provider")
 	o.wants(t, "delete --all", cli.ExitOK, "Deleted provider cluster-api")
 	o.wants(t, "delete --all", cli.ExitOK, "nothing to delete")
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Exit codes.
+// Exit codes. Scripts depend on them; docs/cli.md lists them (document.go).
 const (
 	exitOK          = 0
 	exitError       = 1   // something went wrong; retrying may help
@@ -23,14 +23,13 @@ const (
 	exitInterrupted = 130 // by the user
 )
 
-// exitCode is an error that carries the exit code of a program that a command ran in its place, or of a result that was
-// already printed.
+// exitCode is an error with the exit code of a result that was already printed.
 type exitCode int
 
 // Error implements error.
 func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
-// report prints err after the program name, and returns the exit code.
+// report prints err after the program name, and returns the exit code. [Run] calls it at the end of every command.
 func report(w io.Writer, program string, err error) int {
 	var code exitCode
 	var printed interface {

@@ -266,7 +266,8 @@ func (u user) watch(t *testing.T) {
 }
 
 func (u user) getClusters(t *testing.T) {
-	u.run(t.Context(), "get", "clusters").wants(t, cli.ExitOK, "NAME   CLASS", "demo   local", "True", "first  local", "Unknown")
+	u.run(t.Context(), "get", "clusters").wants(t, cli.ExitOK, "NAME   CLASS", "demo   local", "first  local", "STATUS")
+	u.run(t.Context(), "get", "clusters", "-o", "wide").wants(t, cli.ExitOK, "AVAILABLE", "True", "Unknown")
 	u.run(t.Context(), "get", "clusters", "-A").wants(t, cli.ExitOK, "NAMESPACE  NAME", "default    demo")
 	u.run(t.Context(), "get", "clusters", "-n", "kube-system").wants(t, cli.ExitOK, "There are no clusters in namespace kube-system; -A lists")
 	u.run(t.Context(), "get", "clusters", "-n", "kube-system", "-o", "json").wants(t, cli.ExitOK, "[]")

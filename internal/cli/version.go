@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 )
 
-// module is the Go module of this program.
+// module is the Go module of this program, in which [install.VersionCheck] looks for newer releases.
 const module = "github.com/slipwayhq/slipway"
 
 // versionCommand returns the version command.

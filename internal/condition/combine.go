@@ -10,13 +10,16 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
+// The functions of this file compute one condition from others, for the condition tables of the controllers. The format
+// of their messages is Cluster API's.
+
 // Reasons are the reasons of a combined condition for its three outcomes.
 type Reasons struct {
 	Info, Issue, Unknown string
 }
 
-// Mirror returns the verdict that copies a condition of another object. It returns missing if the object does not
-// have the condition.
+// Mirror returns the result that copies a condition of another object. It returns missing if the object does not have
+// the condition.
 func Mirror(source Set, conditionType string, missing Result) Result {
 	c := source.Get(conditionType)
 	if c == nil {
@@ -73,8 +76,8 @@ func Ready[F any](types ...string) Row[F] {
 	return Row[F]{Type: clusterv1.ReadyCondition, Summarize: func(_ F, set Set) Result { return Summarize(set, reasons, parts...) }}
 }
 
-// Summarize returns one verdict over several conditions of one object: bad if any part is an issue, otherwise
-// unknown if any part is unknown, otherwise good. The message has a line for each relevant part.
+// Summarize returns one result for several conditions of one object: bad if any part is an issue, otherwise unknown if
+// any part is unknown, otherwise good. The message has a line for each relevant part.
 func Summarize(set Set, reasons Reasons, parts ...Part) Result {
 	lines := map[weight][]string{}
 	for _, p := range parts {
@@ -133,7 +136,7 @@ type AggregateMember struct {
 // namesShown is the maximum number of objects that a message names; the rest are counted.
 const namesShown = 3
 
-// Aggregate returns one verdict over one condition of many objects. Objects with the same message share a line. Issues
+// Aggregate returns one result for one condition of many objects. Objects with the same message share a line. Issues
 // are listed before unknown conditions; other messages are listed only if there are neither. At most three messages of
 // each weight are listed, the rest are counted.
 func Aggregate(members []AggregateMember, part Part, reasons Reasons) Result {
@@ -154,14 +157,15 @@ func Aggregate(members []AggregateMember, part Part, reasons Reasons) Result {
 		groups[w][message] = append(groups[w][message], m)
 	}
 	lines := map[weight][]string{
-		issue: groupLines(groups[issue]), unknown: groupLines(groups[unknown]), info: groupLines(groups[info]),
+		issue: groupLines(groups[issue], "other issues"), unknown: groupLines(groups[unknown], "status unknown"),
+		info: groupLines(groups[info], "additional info"),
 	}
 	v := mergeLines(lines, reasons)
 	return invertForPolarity(v, part.Polarity, reasons)
 }
 
-// invertForPolarity inverts the verdict of an aggregation of negative conditions, because the aggregated condition is negative
-// too: it is True if there is an issue.
+// invertForPolarity inverts the result of an aggregation of negative conditions, because the aggregated condition is
+// negative too: it is True if there is an issue.
 func invertForPolarity(v Result, p Polarity, reasons Reasons) Result {
 	if p == Positive || v.Status == metav1.ConditionUnknown {
 		return v
@@ -172,7 +176,8 @@ func invertForPolarity(v Result, p Polarity, reasons Reasons) Result {
 	return False(reasons.Info, v.Message)
 }
 
-func groupLines(groups map[string][]AggregateMember) []string {
+// groupLines returns a line for each of the most frequent messages, and one for the rest, which have what rest describes.
+func groupLines(groups map[string][]AggregateMember, rest string) []string {
 	var messages []string
 	for message := range groups {
 		if message != "" {
@@ -189,7 +194,7 @@ func groupLines(groups map[string][]AggregateMember) []string {
 	var lines []string
 	for i, message := range messages {
 		if i == namesShown {
-			lines = append(lines, fmt.Sprintf("And %s with other issues", countKinds(messages[i:], groups)))
+			lines = append(lines, fmt.Sprintf("And %s with %s", countKinds(messages[i:], groups), rest))
 			break
 		}
 		lines = append(lines, bullet(subjects(groups[message]), metav1.Condition{Message: message}))

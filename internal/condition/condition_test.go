@@ -87,6 +87,8 @@ func member(name string, c ...metav1.Condition) condition.AggregateMember {
 func TestAggregate(t *testing.T) { // CO-01
 	reasons := condition.Reasons{Info: "Ready", Issue: "NotReady", Unknown: "ReadyUnknown"}
 	bad := func(m string) metav1.Condition { return cond("Ready", "False", "NotReady", m) }
+	unclear := func(m string) metav1.Condition { return cond("Ready", "Unknown", "x", m) }
+	note := func(m string) metav1.Condition { return cond("Ready", "True", "x", m) }
 	cases := map[string]struct {
 		reason  string
 		members []condition.AggregateMember
@@ -100,6 +102,12 @@ func TestAggregate(t *testing.T) { // CO-01
 		"many": {"three messages are shown",
 			[]condition.AggregateMember{member("a", bad("1")), member("b", bad("2")), member("c", bad("3")), member("d", bad("4")), member("e", bad("5"))},
 			condition.Part{Type: "Ready"}, condition.False("NotReady", "* Machine a: 1\n* Machine b: 2\n* Machine c: 3\nAnd 2 Machines with other issues")},
+		"many unknown": {"the rest is unknown, not an issue",
+			[]condition.AggregateMember{member("a", unclear("1")), member("b", unclear("2")), member("c", unclear("3")), member("d", unclear("4"))},
+			condition.Part{Type: "Ready"}, condition.Unknown("ReadyUnknown", "* Machine a: 1\n* Machine b: 2\n* Machine c: 3\nAnd 1 Machine with status unknown")},
+		"many notes": {"the rest has no issue",
+			[]condition.AggregateMember{member("a", note("1")), member("b", note("2")), member("c", note("3")), member("d", note("4")), member("e", note("5"))},
+			condition.Part{Type: "Ready"}, condition.TrueBecause("Ready", "* Machine a: 1\n* Machine b: 2\n* Machine c: 3\nAnd 2 Machines with additional info")},
 		"missing": {"not yet reported is unknown", []condition.AggregateMember{member("a")}, condition.Part{Type: "Ready"},
 			condition.Unknown("ReadyUnknown", "* Machine a: Condition Ready not yet reported")},
 		"negative": {"an aggregation of negative conditions is negative", []condition.AggregateMember{member("a", cond("Deleting", "True", "x", "draining"))},

@@ -11,9 +11,10 @@ import (
 )
 
 // ForeignFinalizersText lists the objects (all of one kind) that are being deleted and have finalizers outside their
-// own API group, with the deletion timestamp and the finalizers. Append it to the message of a wait for a deletion,
-// because foreign finalizers are the most frequent and least visible reason for a stuck deletion. It returns an empty
-// string when no such finalizer is left. The text changes only when the finalizers change.
+// own API group, with the deletion timestamp and the finalizers. Controllers append it to the message of a wait for a
+// deletion, because foreign finalizers are the most frequent and least visible reason for a stuck deletion. It returns
+// an empty string when no such finalizer is left. The text must change only when the finalizers change, because it
+// becomes part of a condition.
 func ForeignFinalizersText(kind schema.GroupKind, objects ...metav1.Object) string {
 	var held []string
 	for _, o := range objects {

@@ -9,12 +9,14 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// LingerAfter is how long the deletion of an object may take before its owner's messages mention it.
+// LingerAfter is how long the deletion of an object may take before its owner's messages mention it, as in Cluster API.
+// The messages contain it as "15m".
 const LingerAfter = 15 * time.Minute
 
-// Lingering returns a message with the members whose deletion takes longer than [LingerAfter] and the stages of
-// these deletions, which are the reasons of their Deleting conditions: "Machines m1, m2 in deletion since more than
-// 15m, stage: DrainingNode". It returns an empty string if there are none. All members must be of one kind.
+// Lingering returns a message with the members whose deletion takes longer than [LingerAfter] and the stages of these
+// deletions, which are the reasons of their Deleting conditions: "Machines m1, m2 in deletion since more than 15m,
+// stage: DrainingNode". Owners of Machines add it to their conditions ScalingDown and Deleting. It returns an empty
+// string if there are none. All members must be of one kind.
 func Lingering(members []AggregateMember, now time.Time) string {
 	var late []AggregateMember
 	var stages []string

@@ -27,10 +27,10 @@ type Result struct {
 	Message string
 }
 
-// True returns a True verdict without a message, because type and reason explain it.
+// True returns a True result without a message, because type and reason explain it.
 func True(reason string) Result { return Result{Status: metav1.ConditionTrue, Reason: reason} }
 
-// TrueBecause returns a True verdict with a message.
+// TrueBecause returns a True result with a message.
 func TrueBecause(reason, message string) Result {
 	return Result{Status: metav1.ConditionTrue, Reason: reason, Message: message}
 }
@@ -43,7 +43,7 @@ func Unknown(reason, message string) Result {
 	return Result{Status: metav1.ConditionUnknown, Reason: reason, Message: message}
 }
 
-// Absent returns the verdict that the condition does not apply and must not be on the object.
+// Absent returns the result for a condition that does not apply and must not be on the object.
 func Absent() Result { return Result{} }
 
 // Set is a list of conditions with at most one of each type.
@@ -71,8 +71,8 @@ func (s Set) IsFalse(conditionType string) bool {
 	return c != nil && c.Status == metav1.ConditionFalse
 }
 
-// Row is one condition of a kind. Exactly one of Of and Over is set. Of computes the verdict from the snapshot.
-// Over is for summaries: it also receives the conditions of the rows above it and the conditions of other writers.
+// Row is one condition of a kind. Exactly one of Compute and Summarize is set. Compute computes the condition from the
+// snapshot. Summarize also receives the conditions of the rows above it and the conditions of other writers.
 type Row[S any] struct {
 	Type      string
 	Polarity  Polarity
@@ -80,7 +80,8 @@ type Row[S any] struct {
 	Summarize func(S, Set) Result
 }
 
-// Table contains all conditions that one controller writes on one kind, in the order of their dependencies.
+// Table contains all conditions that one controller writes on one kind, in the order of their dependencies. A condition
+// that is removed from a table disappears from the objects, because the controller applies the whole list.
 type Table[S any] []Row[S]
 
 // EvaluateOptions contains the inputs of a table's evaluation besides the snapshot.
@@ -93,8 +94,9 @@ type EvaluateOptions struct {
 	Old []metav1.Condition
 }
 
-// Evaluate returns the conditions of the table's rows. The conditions of other writers in Moment.Old are visible to
-// the rows but not part of the result.
+// Evaluate returns the conditions of the table's rows. Controllers call it after each reconciliation, when they compute
+// the new status. The conditions of other writers in [EvaluateOptions.Old] are visible to the rows but not part of the
+// result.
 func (t Table[S]) Evaluate(s S, at EvaluateOptions) []metav1.Condition {
 	seen := make(Set, 0, len(at.Old)+len(t))
 	for _, c := range at.Old {
@@ -140,7 +142,8 @@ func (r Row[S]) evaluate(s S, seen Set) Result {
 	return r.Compute(s)
 }
 
-// stamp is the only place that sets observedGeneration and lastTransitionTime.
+// stamp returns the condition for a result. Only here are observedGeneration and lastTransitionTime set; the latter
+// changes only with the status.
 func stamp(conditionType string, v Result, at EvaluateOptions) metav1.Condition {
 	c := metav1.Condition{
 		Type: conditionType, Status: v.Status, Reason: reasonOf(v), Message: clip(v.Message, maxMessage),

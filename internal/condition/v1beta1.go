@@ -7,7 +7,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// V1Beta1Row describes one deprecated v1beta1 condition and the condition that it is computed from.
+// V1Beta1Row describes one condition in status.deprecated.v1beta1, and the condition that it is computed from. Each
+// controller declares the rows for its kind; types and reasons are those that clients of Cluster API's v1beta1 know.
 type V1Beta1Row struct {
 	// Type is the type of the v1beta1 condition.
 	Type clusterv1.ConditionType
@@ -27,10 +28,10 @@ type V1Beta1Row struct {
 // The maximum lengths in bytes that the API accepts in v1beta1 conditions.
 const maxLegacyReason, maxLegacyMessage = 256, 10240
 
-// Project returns the deprecated v1beta1 conditions for the conditions in set. The argument old contains the
-// object's current v1beta1 conditions, from which transition times and sticky conditions are taken. Conditions in
-// old without a row belong to other writers and are copied, because an apply replaces the list as a whole and would
-// remove them.
+// Project returns the deprecated v1beta1 conditions for the conditions in set. Controllers call it when they compute
+// the new status. The argument old contains the object's current v1beta1 conditions, from which transition times and
+// sticky conditions are taken. Conditions in old without a row belong to other writers and are copied, because an apply
+// replaces the list as a whole and would remove them.
 func Project(rows []V1Beta1Row, set Set, old clusterv1.Conditions) clusterv1.Conditions {
 	var out clusterv1.Conditions
 	for _, row := range rows {

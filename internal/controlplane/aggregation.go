@@ -19,9 +19,10 @@ const (
 	aggregationResync  = 10 * time.Minute
 )
 
-// runAggregation runs the controller that fills aggregated ClusterRoles, until ctx ends. Other components
-// wait for it when a cluster starts, therefore it does not run in kube-controller-manager, which starts after
-// the default roles exist. For the same reason, root must be in group system:masters.
+// runAggregation runs the Kubernetes controller that fills aggregated ClusterRoles, until ctx ends. [StartManagement]
+// runs it for the management cluster; in workload clusters, kube-controller-manager does. Other components of the
+// management cluster need these roles early, therefore the controller does not run in kube-controller-manager, which
+// starts after the default roles exist. For the same reason, root must be in group system:masters.
 func runAggregation(ctx context.Context, root *rest.Config) error {
 	root = rest.CopyConfig(root)
 	root.QPS = -1

@@ -6,14 +6,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 )
 
-// healthPaths are the paths that anonymous requests may read.
+// healthPaths are the paths that anonymous requests may read in management and workload clusters.
 var healthPaths = [...]string{"/healthz", "/livez", "/readyz", "/version"}
 
-// clusterInfoPath is the ConfigMap that a node reads to discover the CA when it joins with a token.
+// clusterInfoPath is the ConfigMap that anonymous requests may also read in a workload cluster: kubeadm discovers the
+// CA there when a node joins with a token.
 const clusterInfoPath = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 
-// writeAuthentication writes an authentication configuration to path. It accepts tokens of the issuers (none
-// if nil), and permits anonymous requests for the given paths only.
+// writeAuthentication writes an authentication configuration of kube-apiserver to path, before the API server of a
+// management or workload cluster starts. It accepts tokens of the issuers (none if nil), and permits anonymous requests
+// for the given paths only.
 func writeAuthentication(path string, issuers *hostedv1.Authentication, anonymous ...string) error {
 	data, err := componentconfig.Authentication(issuers, anonymous...)
 	if err != nil {

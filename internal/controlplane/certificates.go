@@ -17,7 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Identities of the management cluster.
+// Identities of the management cluster. Certificates, roles (config/rbac) and FlowSchemas of existing data directories
+// contain them, so they must not change.
 const (
 	adminUser         = "admin"           // the user who ran "slipway up"
 	adminGroup        = "slipway:admins"  // bound to cluster-admin; not system:masters, so that it can be revoked
@@ -34,7 +35,8 @@ const (
 // checkEvery is the interval between checks of certificates.
 const checkEvery = time.Hour
 
-// managementPKI manages the certificates and kubeconfig files of a management cluster.
+// managementPKI manages the certificates and kubeconfig files of a management cluster. [StartManagement] calls ensure
+// before the components start, and then every hour.
 type managementPKI struct {
 	dir    datadir.Dir
 	folder pki.Folder
@@ -74,7 +76,8 @@ func splitNamesAndIPs(all []string) (names []string, ips []net.IP) {
 // webhookClient is the file name of the API server's client certificate for webhooks.
 const webhookClient = "webhooks"
 
-// webhookCredentials issues this certificate and writes the kubeconfig that refers to it.
+// webhookCredentials issues the API server's client certificate for webhooks and writes the kubeconfig that refers to
+// it.
 func (m managementPKI) webhookCredentials(ca pki.Pair) error {
 	if _, _, err := m.folder.Leaf(webhookClient, ca, pki.Leaf{User: WebhookUser, Client: true}); err != nil {
 		return err
@@ -93,8 +96,7 @@ func (m managementPKI) controllersKubeconfig() string {
 	return m.dir.Path("pki", "controllers.kubeconfig")
 }
 
-// ensure creates or renews all files that are missing or due. It runs at the start and every hour. Running
-// components reload their files.
+// ensure creates or renews all files that are missing or due. Running components reload their files.
 func (m managementPKI) ensure() error {
 	if err := m.authorities(); err != nil {
 		return err
@@ -181,7 +183,8 @@ func (m managementPKI) client(ca pki.Pair, name string, leaf pki.Leaf, kubeconfi
 	return err
 }
 
-// renewPeriodically calls ensure every checkEvery until ctx ends.
+// renewPeriodically calls ensure every checkEvery until ctx ends, for the certificates of a management or workload
+// cluster.
 func renewPeriodically(ctx context.Context, ensure func() error) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
@@ -191,7 +194,7 @@ func renewPeriodically(ctx context.Context, ensure func() error) {
 			return
 		case <-ticker.C:
 			if err := ensure(); err != nil {
-				klog.FromContext(ctx).Error(err, "certificates could not be renewed; trying again", "in", fmt.Sprint(checkEvery))
+				klog.FromContext(ctx).Error(err, "renewing certificates failed, retrying", "in", fmt.Sprint(checkEvery))
 			}
 		}
 	}

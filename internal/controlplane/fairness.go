@@ -22,11 +22,11 @@ const flowSchema = "slipway"
 // collections is the FlowSchema and the priority level of requests that read whole collections.
 const collections = "slipway-collections"
 
-// Requests that read whole collections only wait for each other, and no other requests wait for them.
+// Values of the FlowSchemas and the priority level. A FlowSchema with a lower precedence matches first.
 const (
-	beforeDefaults   = 10
+	beforeDefaults   = 10   // after the exemptions of Kubernetes (1 and 2), before all its other FlowSchemas
 	beforeTenants    = 8000 // after nodes, kube-controller-manager and kube-system, before ServiceAccounts and other users
-	sharesOfDefaults = 245  // of the priority levels that kube-apiserver creates
+	sharesOfDefaults = 245  // the sum of the shares of the priority levels that kube-apiserver creates
 	// A LIST may take seats up to 15 % of its level, and half of the level at most (handSize).
 	handSize = 2
 )
@@ -37,8 +37,9 @@ type fairness struct {
 	memory int64 // of the host, in bytes
 }
 
-// applyFairness configures API Priority and Fairness: requests of the manager and of administrators do not wait, and
-// requests of other users that read whole collections have a separate priority level without borrowing.
+// applyFairness configures API Priority and Fairness of the management cluster; [StartManagement] calls it before it
+// grants access to users. Requests of the manager and of administrators do not wait. Requests of other users that read
+// whole collections only wait for each other, because they have a separate priority level without borrowing.
 func applyFairness(ctx context.Context, root *rest.Config, memory int64) error {
 	client, err := kubernetes.NewForConfig(root)
 	if err != nil {
@@ -161,8 +162,8 @@ const (
 	tenantWatches = 300
 )
 
-// tenantLimits returns the limits for each user, and for all ServiceAccounts of a namespace together, because
-// an editor can create further ServiceAccounts.
+// tenantLimits returns the limits for each user, and for all ServiceAccounts of a namespace together, because an editor
+// can create further ServiceAccounts. Package tenants applies them in the API server of the management cluster.
 func tenantLimits() tenants.Limits {
 	return tenants.Limits{Of: tenant, Lists: tenantLists, Waiting: tenantWaiting, Watches: tenantWatches}
 }

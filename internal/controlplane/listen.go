@@ -19,8 +19,8 @@ import (
 // reasonPortTaken is the reason of the fault for an address in use.
 const reasonPortTaken = "PortTaken"
 
-// listenLoopback opens the management cluster's port. Only loopback addresses are accepted, because the API
-// of a single-user machine must not be reachable from other machines.
+// listenLoopback opens the port of the management cluster's API server. Only loopback addresses are accepted, because
+// the API of a single-user machine must not be reachable from other machines.
 func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
 	if err := CheckListen(address); err != nil {
 		return nil, err
@@ -37,8 +37,8 @@ func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
 	return l, nil
 }
 
-// CheckListen validates the listen address of a [ManagementConfig]. It can be called before the data
-// directory exists.
+// CheckListen validates the listen address of a [ManagementConfig]. `slipway up` also calls it before it creates the
+// data directory.
 func CheckListen(address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -50,8 +50,8 @@ func CheckListen(address string) error {
 	return nil
 }
 
-// listenElsewhere opens the port of the management cluster at further addresses of this host that the
-// operator has configured. If one cannot be opened, it closes all.
+// listenElsewhere opens the port of the management cluster at further addresses of this host that the operator has
+// configured (management.addresses). If one cannot be opened, it closes all.
 func listenElsewhere(ctx context.Context, own net.Listener, addresses []string) (net.Listener, error) {
 	all, port := own, strconv.Itoa(own.Addr().(*net.TCPAddr).Port)
 	for _, address := range addresses {
@@ -66,8 +66,8 @@ func listenElsewhere(ctx context.Context, own net.Listener, addresses []string) 
 	return all, nil
 }
 
-// listenEndpoint opens the endpoint of a control plane, whose address may not exist on this host yet. The
-// error does not name the program that uses the port, because all readers of the HostedControlPlane see it.
+// listenEndpoint opens the endpoint of a workload cluster's control plane, whose address may not exist on this host
+// yet. The error does not name the program that uses the port, because all readers of the HostedControlPlane see it.
 func listenEndpoint(ctx context.Context, endpoint string) (net.Listener, error) {
 	l, err := listeners.Freebind(ctx, endpoint)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -97,15 +97,16 @@ func listenOnLoopback(ctx context.Context, endpoint netip.AddrPort) (net.Listene
 	return nil, fault.New(fault.Transient, reasonPortTaken, "port %d is taken on every loopback address that was tried", endpoint.Port())
 }
 
-// ports contains the open ports of an API server, or none without an API server. Local is the address on this
-// machine.
+// ports contains the open ports of a workload cluster's API server, or none without an API server. Local is its address
+// for programs on this machine.
 type ports struct {
 	open  []*net.TCPListener
 	local string
 }
 
-// workloadListeners opens the endpoint of the API server. If it is not on loopback, it also opens a loopback
-// listener, which comes first.
+// workloadListeners opens the endpoint of a workload cluster's API server. If it is not on loopback, it also opens a
+// loopback listener, which comes first. [RunWorkload] calls it before it changes its user, because a port can require
+// root.
 func workloadListeners(g *components.Group, cfg WorkloadConfig) (ports, error) {
 	if cfg.RunMode == processconfig.RunEtcdOnly {
 		return ports{}, nil

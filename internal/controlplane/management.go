@@ -29,7 +29,7 @@ const DefaultListen = "127.0.0.1:6440"
 // encryptionReload is the interval at which kube-apiserver checks for new encryption keys.
 const encryptionReload = 2 * time.Second
 
-// ManagementConfig configures a management cluster.
+// ManagementConfig configures a management cluster. `slipway up` sets it from its flags and its configuration file.
 type ManagementConfig struct {
 	Dir    datadir.Dir // held by the caller
 	Listen string      // ADDRESS:PORT with a loopback address; default DefaultListen; port 0 selects a free port
@@ -38,8 +38,8 @@ type ManagementConfig struct {
 	Addresses []string
 	Names     []string
 	Now       func() time.Time `json:"-"` // clock of certificates; default time.Now
-	// Providers lists the providers that get a separate identity, ManagerUser followed by a colon and the
-	// name.
+	// Providers lists the providers that get a separate identity: the manager's user name, a colon and the name of the
+	// provider.
 	Providers []string
 	// Progress is the interval between bookmarks of idle watches. 0 means one minute.
 	Progress time.Duration
@@ -70,8 +70,9 @@ type Management struct {
 	ready <-chan struct{}
 }
 
-// StartManagement starts the management cluster and returns when its API server serves Root. Ready waits
-// until it serves all users. It runs until ctx ends, Stop is called, or one of its components fails.
+// StartManagement starts the management cluster and returns when its API server serves Root. `slipway up` calls it, and
+// so does the hidden command "plane run" for tests. Ready waits until the cluster serves all users. It runs until ctx
+// ends, Stop is called, or one of its components fails.
 func StartManagement(ctx context.Context, cfg ManagementConfig) (*Management, error) {
 	m, err := newManagement(ctx, cfg)
 	if err != nil {
@@ -114,6 +115,7 @@ func (m *Management) Done() <-chan struct{} { return m.group.Done() }
 // Stop stops all components in order and returns the error that ended them, or nil for a requested stop.
 func (m *Management) Stop() error { return m.group.Stop() }
 
+// management is a management cluster that is being started.
 type management struct {
 	cfg               ManagementConfig
 	listener          net.Listener
@@ -202,6 +204,8 @@ func (m *management) admit(g *components.Group, root *rest.Config) error {
 	return components.BindAdmins(g.Context(), root, adminGroup)
 }
 
+// configure writes the files that the components read, and builds the components from their flags. It runs none of
+// them.
 func (m *management) configure(endpoint string) (err error) {
 	auth := m.cfg.Dir.Path("pki", "authentication.json")
 	if err := writeAuthentication(auth, m.cfg.Authentication, healthPaths[:]...); err != nil {

@@ -31,8 +31,8 @@ var servedGroups = [...]string{
 	"rbac.authorization.k8s.io/v1",
 }
 
-// droppedAdmission lists admission plugins for Pods, nodes and storage, and plugins that watch API groups
-// which are not served.
+// droppedAdmission lists the disabled admission plugins of a management cluster without nodes: plugins for Pods, nodes
+// and storage, and plugins that watch API groups which are not served. A new Kubernetes release can require changes.
 var droppedAdmission = [...]string{
 	"ServiceAccount", "DefaultStorageClass", "PersistentVolumeClaimResize",
 	"DefaultTolerationSeconds", "StorageObjectInUseProtection", "Priority",
@@ -41,8 +41,9 @@ var droppedAdmission = [...]string{
 	"NodeDeclaredFeatureValidator", "JobValidation", "PodResizeValidator",
 }
 
-// managementControllers lists the controllers for ownership, namespaces, quotas, service accounts and
-// certificate requests. The controller for aggregated roles runs separately (runAggregation).
+// managementControllers lists the controllers of kube-controller-manager that run in a management cluster without
+// nodes, for ownership, namespaces, quotas, service accounts and certificate requests. The controller for aggregated
+// roles runs separately (runAggregation).
 var managementControllers = [...]string{
 	"garbage-collector-controller",
 	"namespace-controller",
@@ -86,6 +87,8 @@ func inFlightFlags(memory int64) []string {
 	return []string{"--max-requests-inflight=" + strconv.Itoa(all-mutating), "--max-mutating-requests-inflight=" + strconv.Itoa(mutating)}
 }
 
+// managementFlags returns the kube-apiserver flags of a management cluster without nodes. [Nodes.server] adapts them to
+// nodes.
 func managementFlags(folder pki.Folder, etcdEndpoint, authConfig string, profiling bool) []string {
 	runtimeConfig := "api/all=false"
 	for _, g := range servedGroups {
@@ -117,6 +120,8 @@ func managementFlags(folder pki.Folder, etcdEndpoint, authConfig string, profili
 	}
 }
 
+// managementControllerFlags returns the kube-controller-manager flags of a management cluster without nodes.
+// [Nodes.controllers] adapts them to nodes.
 func managementControllerFlags(folder pki.Folder, kubeconfig string) []string {
 	return []string{
 		"--kubeconfig=" + kubeconfig,

@@ -16,7 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 )
 
-// Nodes configures a management cluster with nodes, which run Pods of other providers.
+// Nodes configures a management cluster with nodes, which run Pods of other providers. `slipway up --node` sets it. A
+// nil Nodes is a management cluster without nodes; its methods then change nothing.
 type Nodes struct {
 	// Endpoint is the address of the API server for nodes and Pods: the address of the host in the network of
 	// the nodes, which need not exist yet.
@@ -30,7 +31,8 @@ func managementServiceIP() netip.Addr {
 	return netip.MustParsePrefix(managementServiceCIDR).Addr().Next()
 }
 
-// ManagementServices returns the Service range of every management cluster.
+// ManagementServices returns the Service range of every management cluster. The controller of the management node
+// configures kube-proxy and kubelet with it.
 func ManagementServices() netip.Prefix { return netip.MustParsePrefix(managementServiceCIDR) }
 
 const (
@@ -99,7 +101,7 @@ func (n *Nodes) serverFlags(folder pki.Folder) []string {
 	}
 }
 
-// withoutNodes lists the flags that disable features for nodes and Pods.
+// withoutNodes lists the kube-apiserver flags that disable features for nodes and Pods.
 var withoutNodes = [...]string{"runtime-config", "disable-admission-plugins"}
 
 // server converts the API server flags of a cluster without nodes to those of a cluster with nodes.

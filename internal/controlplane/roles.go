@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,15 +14,17 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac/bootstrappolicy"
+
+	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // rolesAtOnce limits concurrent writes of roles.
 const rolesAtOnce = 16
 
-// primeRoles creates missing default roles and bindings. kube-apiserver also creates and reconciles them, but
-// starts after a delay of one second and writes them sequentially. Components that start in the meantime have
-// no permissions, not even for API discovery. kube-apiserver may be writing them at the same time, therefore
-// the existence of one does not imply the others.
+// primeRoles creates missing default roles and bindings in the management cluster; [StartManagement] calls it when the
+// API server is ready. kube-apiserver also creates and reconciles them, but starts after a delay of one second and
+// writes them sequentially. Components that start in the meantime have no permissions, not even for API discovery.
+// kube-apiserver may be writing them at the same time, therefore the existence of one does not imply the others.
 func primeRoles(ctx context.Context, root *rest.Config, hideSecrets bool) error {
 	root = rest.CopyConfig(root)
 	root.QPS = -1
@@ -40,7 +41,7 @@ func primeRoles(ctx context.Context, root *rest.Config, hideSecrets bool) error 
 	if err != nil {
 		return fmt.Errorf("list ClusterRoleBindings: %w", err)
 	}
-	g, ctx := errgroup.WithContext(ctx)
+	g, ctx := fault.NewGroup(ctx)
 	g.SetLimit(rolesAtOnce)
 	for _, b := range slices.Concat(bootstrappolicy.ClusterRoleBindings(), bootstrappolicy.ControllerRoleBindings()) {
 		if !slices.ContainsFunc(bindings.Items, func(o rbacv1.ClusterRoleBinding) bool { return o.Name == b.Name }) {
@@ -66,8 +67,8 @@ func primeRoles(ctx context.Context, root *rest.Config, hideSecrets bool) error 
 // editors is the default role that is aggregated to "edit" and "admin".
 const editors = "system:aggregate-to-edit"
 
-// narrowEditors removes write access to Events from users who may edit a namespace: no quota limits Events,
-// so that one user could fill the database. If the operator configures it, it also removes access to Secrets.
+// narrowEditors removes write access to Events from users who may edit a namespace: no quota limits Events, so that one
+// user could fill the database. If the operator configures it (hideSecrets), it also removes access to Secrets.
 // kube-apiserver does not reconcile a role with the annotation.
 func narrowEditors(ctx context.Context, roles rbacclient.ClusterRoleInterface, r rbacv1.ClusterRole, hideSecrets bool) error {
 	r.Rules = slices.DeleteFunc(slices.Clone(r.Rules), func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.Resources, "events") })

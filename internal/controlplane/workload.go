@@ -23,8 +23,8 @@ import (
 type WorkloadConfig struct {
 	processconfig.Config
 	Folder processconfig.Folder // contains the CAs in its PKI directory
-	// ExternalPath is the path of the directory for other programs, if Folder is [processconfig.Here]. It defaults to
-	// Folder.
+	// ExternalPath is the path of the directory for other programs, if Folder is [processconfig.WorkingDir]. It
+	// defaults to Folder.
 	ExternalPath processconfig.Folder
 	Now          func() time.Time // clock of certificates; default time.Now
 	// Program returns the program with the components of a Kubernetes version that is not included in this
@@ -35,10 +35,11 @@ type WorkloadConfig struct {
 	Become func() error
 }
 
-// RunWorkload runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler of one workload cluster,
-// or etcd alone, until ctx ends or one of them fails. They run in this process. If the Kubernetes version
-// differs from this build, all but etcd run in a child process. It holds the lock of the directory and writes
-// run.json. Operations that need root are done before cfg.Become.
+// RunWorkload runs etcd, kube-apiserver, kube-controller-manager and kube-scheduler of one workload cluster, or etcd
+// alone, until ctx ends or one of them fails. The hidden command "control-plane run" calls it, in a process that
+// package supervisor or a Pod starts for each hosted control plane. The components run in this process. If the
+// Kubernetes version differs from this build, all but etcd run in a child process. It holds the lock of the directory
+// and writes run.json, which the supervisor reads. Operations that need root are done before cfg.Become.
 func RunWorkload(ctx context.Context, cfg WorkloadConfig) error {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -94,7 +95,8 @@ func runIn(g *components.Group, cfg WorkloadConfig, program string) (*datadir.Lo
 	return lock, startIn(g, cfg, holder, startOptions{program: program, ports: ports})
 }
 
-// startIn starts the configured components with the lock held.
+// startIn completes a requested restore of an etcd snapshot, checks that the data may be opened, and starts the
+// configured components. The lock must be held.
 func startIn(g *components.Group, cfg WorkloadConfig, holder datadir.Holder, how startOptions) error {
 	if err := etcd.ApplyRestore(cfg.Folder, cfg.Config, cfg.Now()); err != nil {
 		return err
@@ -187,8 +189,8 @@ func runOf(cfg WorkloadConfig, holder datadir.Holder, mark string) processconfig
 // runComponents runs the components until its context ends. It calls the function when they are ready.
 type runComponents func(context.Context, func()) error
 
-// configure returns a function that runs the components after their flags were accepted, and the PID of the
-// child process, if any.
+// configure returns a function that runs the components, in this process or in a child process, after their flags were
+// accepted, and the PID of the child process, if any.
 func (s startOptions) configure(g *components.Group, cfg components.Config) (_ runComponents, child int, _ error) {
 	open := s.ports.open
 	if s.program != "" {

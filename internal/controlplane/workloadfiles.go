@@ -20,8 +20,9 @@ const (
 	auditFileMiB = 20 // of each file
 )
 
-// workloadFiles writes the files that kube-apiserver reads, from validated values, and returns the flags that
-// refer to them.
+// workloadFiles writes the configuration files that the kube-apiserver of a workload cluster reads, and returns the
+// flags that refer to them. [RunWorkload] calls it at each start. Package componentconfig encodes the files from
+// validated values; text of a tenant must not reach a file in another way.
 func workloadFiles(cfg WorkloadConfig) ([]string, error) {
 	s := cfg.Security
 	auth := filepath.Join(cfg.Folder.PKI(), "authentication.json")
@@ -74,7 +75,7 @@ func encryption(cfg WorkloadConfig) ([]byte, error) {
 	return componentconfig.Encryption(cfg.Security.Encryption, keys)
 }
 
-// auditFlags configures an audit log of limited size.
+// auditFlags configures an audit log of limited size, for management and workload clusters.
 func auditFlags(path string) []string {
 	return []string{
 		"--audit-log-path=" + path, "--audit-log-maxsize=" + strconv.Itoa(auditFileMiB),

@@ -24,8 +24,8 @@ const (
 	minNodes     = 16 // a smaller Pod range is split into at least this many
 )
 
-// workloadAPIServerFlags returns the kube-apiserver flags. The argument files contains flags that refer to
-// files.
+// workloadAPIServerFlags returns the kube-apiserver flags of a workload cluster, for [RunWorkload]. The argument files
+// contains flags that refer to files (workloadFiles). The flags in the spec of the HostedControlPlane take precedence.
 func workloadAPIServerFlags(c processconfig.Config, folder pki.Folder, etcdEndpoint string, files []string) []string {
 	host := c.Endpoint
 	if a, err := c.Address(); err == nil {
@@ -107,9 +107,9 @@ func workloadSchedulerFlags(c processconfig.Config, kubeconfig string) []string 
 	}, c.Scheduler)
 }
 
-// overrideFlags replaces flags in own with the flags of the same name in extra. The configuration validates the
-// flags in extra ([processconfig.Config.Validate]). Admission plugins are added to the default ones and do not
-// replace them.
+// overrideFlags replaces flags in own with the flags of the same name in extra. For workload clusters, extra contains
+// the flags of the HostedControlPlane, which [processconfig.Config.Validate] has validated. Admission plugins are added
+// to the default ones and do not replace them.
 func overrideFlags(own, extra []string) []string {
 	given := map[string]bool{}
 	for _, f := range extra {

@@ -13,11 +13,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
 )
 
-// signingCert contains only the first certificate of the CA, because kube-controller-manager, which signs
-// with it, does not start with several certificates.
+// signingCert is the name of a certificate file with only the first certificate of the CA, because
+// kube-controller-manager, which signs with it, does not start with several certificates.
 const signingCert = "ca-signing"
 
-// workloadPKI manages the certificates that the process of a control plane issues from the given CAs.
+// workloadPKI manages the certificates that the process of a workload cluster's control plane issues from the given
+// CAs. [RunWorkload] calls ensure before the components start, and then every hour.
 type workloadPKI struct {
 	config processconfig.Config
 	folder pki.Folder

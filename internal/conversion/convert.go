@@ -29,6 +29,7 @@ const (
 	HubVersion = "v1beta2"
 
 	// DataAnnotation preserves, on an object in an older version, hub content that the older version has no fields for.
+	// Its name and its content are Cluster API's, whose objects have it as well, and must not change.
 	DataAnnotation = "cluster.x-k8s.io/conversion-data"
 
 	// unknownVersion is the version in a reference to a kind that no CRD in the cluster serves.
@@ -39,7 +40,9 @@ const (
 // References in older versions of Cluster API's kinds include this version.
 type VersionOf func(kind schema.GroupKind) string
 
-// Converter converts objects. It is safe for concurrent use.
+// Converter converts objects of Cluster API's kinds. The conversion webhook of the manager uses it for requests of the
+// API server, `slipway convert` for manifests, and `slipway plan` for the objects of its simulation. It is safe for
+// concurrent use.
 type Converter struct {
 	scheme    *runtime.Scheme
 	versionOf VersionOf
@@ -170,7 +173,7 @@ func (c *Converter) restore(hub runtime.Object, version string, before map[strin
 }
 
 // Representable returns the hub with only the content that the fields of another version can represent, without content
-// from the annotation.
+// from the annotation. The webhook uses it to validate content that a client wrote in the annotation.
 func (c *Converter) Representable(hub runtime.Object, version string) (runtime.Object, error) {
 	spoke, err := c.down(hub, version)
 	if err != nil {

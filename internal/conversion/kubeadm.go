@@ -9,7 +9,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// kubeadmSpecs returns the kubeadm configurations of a spoke and its hub, or nil if the kind has none.
+// kubeadmSpecs returns the kubeadm configurations of a spoke and its hub, or nil if the kind has none. The functions of
+// this file complete the conversion of these kinds for moveFieldsUp and moveFieldsDown.
 func kubeadmSpecs(spoke, hub runtime.Object) (*bootstrapv1beta1.KubeadmConfigSpec, *bootstrapv1.KubeadmConfigSpec) {
 	switch in := spoke.(type) {
 	case *bootstrapv1beta1.KubeadmConfig:

@@ -6,7 +6,9 @@ import "reflect"
 type absent struct{}
 
 // merge applies the changes from unchanged to changed to original. All three are JSON values. Unchanged parts retain
-// their original value; changed parts get the new value, at the deepest possible level.
+// their original value; changed parts get the new value, at the deepest possible level. [Converter] calls it when an
+// object with a data annotation is converted back to the hub: original is the hub in the annotation, unchanged is what
+// its spoke converts to, and changed is what the object converts to.
 func merge(original, unchanged, changed any) any {
 	if reflect.DeepEqual(unchanged, changed) {
 		return original
@@ -72,7 +74,8 @@ func mergeLists(original, unchanged, changed []any) []any {
 	return merged
 }
 
-// identityOf returns the first key for which every item of every list has a string that is unique in its list.
+// identityOf returns the first key for which every item of every list has a string that is unique in its list. The keys
+// are those that identify items in lists of Cluster API's kinds.
 func identityOf(lists ...[]any) string {
 	for _, key := range [...]string{"name", "type", "path", "key", "device", "kind"} {
 		if identifies(key, lists) {

@@ -12,9 +12,10 @@ import (
 	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 )
 
-// moveFieldsUp converts fields that have a different place in the hub and that the API module leaves to its caller: flags
-// that became status.initialization, and minReadySeconds, which became a field of the Machine spec. The API module
-// converts the flags in the other direction.
+// moveFieldsUp converts fields that have a different place in the hub and that the API module leaves to its caller:
+// flags that became status.initialization, and minReadySeconds, which became a field of the Machine spec. The API
+// module converts the flags in the other direction. [Converter] calls it in each conversion of a spoke. The cases
+// follow from the types of the API module; random objects in the tests find a missing one.
 func moveFieldsUp(spoke, hub runtime.Object) {
 	if in, out := kubeadmSpecs(spoke, hub); in != nil {
 		timeoutsUp(in, out)

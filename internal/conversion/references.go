@@ -15,6 +15,7 @@ import (
 )
 
 // referencesUp converts the references in a spoke, which include a version, to references in the hub, which do not.
+// [Converter] calls it in each conversion of a spoke, because the API module leaves references to its caller.
 func referencesUp(spoke, hub runtime.Object) error {
 	switch in := spoke.(type) {
 	case *clusterv1beta1.Cluster:
@@ -56,7 +57,8 @@ func referenceUp(in *corev1.ObjectReference, out *clusterv1.ContractVersionedObj
 }
 
 // referencesDown converts the references in the hub to references in a spoke, with the version that serves the newest
-// contract and the object's namespace, because references cannot cross namespaces.
+// contract and the object's namespace, because references cannot cross namespaces. It is called in each conversion of a
+// hub.
 func (c *Converter) referencesDown(hub, spoke runtime.Object) {
 	switch in := hub.(type) {
 	case *clusterv1.Cluster:

@@ -2,9 +2,10 @@ package conversion
 
 import "reflect"
 
-// isPlainInOtherVersion reports whether a field is a pointer in one version and a plain value in another, in which false, 0
-// and "" are not distinguished from absent. The API module converts them to pointers to zero values, although absent is
-// meant. The argument is the Go type and field in the version with the pointer.
+// isPlainInOtherVersion reports whether a field is a pointer in one version and a plain value in another, in which
+// false, 0 and "" are not distinguished from absent. The API module converts them to pointers to zero values, although
+// absent is meant. The argument is the Go type and field in the version with the pointer. The lists follow from the
+// types of the API module and change with them; random objects in the tests find a missing field.
 func isPlainInOtherVersion(field string) bool { return plainInSpokes(field) || plainInHub(field) }
 
 // plainInHub reports whether a field is a pointer in older versions only.
@@ -82,7 +83,8 @@ func plainInSpokes(field string) bool {
 	return false
 }
 
-// dropZeros removes pointers to false, 0 and "" from the fields for which isPlainInOtherVersion is true.
+// dropZeros removes pointers to false, 0 and "" from the fields for which isPlainInOtherVersion is true. [Converter]
+// calls it on every object that the API module has converted.
 func dropZeros(object any) { dropIn(reflect.ValueOf(object)) }
 
 func dropIn(value reflect.Value) {

@@ -21,7 +21,9 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 )
 
-// Schema is the schema of one version of a CRD. It is safe for concurrent use.
+// Schema is the schema of one version of a CRD, compiled for validation in this process. The in-memory API of
+// `slipway plan` validates writes with it, and a webhook the parts of an object that were restored by conversion. It
+// must accept what the API server accepts. It is safe for concurrent use.
 type Schema struct {
 	crd     *apiextensionsv1.CustomResourceDefinition
 	version string
@@ -91,7 +93,8 @@ func (s *Schema) Complete(content map[string]any) error {
 	return nil
 }
 
-// Unknown returns the paths of unknown fields in an object, sorted. The object is not modified.
+// Unknown returns the paths of unknown fields in an object, sorted. The object is not modified. `slipway plan` reports
+// them for manifests.
 func (s *Schema) Unknown(content map[string]any) ([]string, error) {
 	if err := s.form(); err != nil || s.structural == nil || s.crd.Spec.PreserveUnknownFields {
 		return nil, err

@@ -24,7 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// CallOptions select the handler and the request.
+// CallOptions select the handler and the request of a [Call].
 type CallOptions struct {
 	// Handler is "handler.extension", or the handler alone if it is unique.
 	Handler string
@@ -36,7 +36,8 @@ type CallOptions struct {
 	Now func() time.Time
 }
 
-// CallResult is the result of a call.
+// CallResult is the result of a call. `slipway extension call -o json` prints it, so its fields are an interface for
+// scripts.
 type CallResult struct {
 	// Handler is "handler.extension".
 	Handler string `json:"handler"`
@@ -49,8 +50,8 @@ type CallResult struct {
 	Response      hooks.Response          `json:"response"`
 }
 
-// Call calls the handler. A response with status Failure is an error, as in the manager. The result identifies the
-// handler even if there is an error.
+// Call calls a handler of a registered extension, for `slipway extension call`. A response with status Failure is an
+// error, as in the manager. The result identifies the handler even if there is an error.
 func Call(ctx context.Context, c client.Client, o CallOptions) (CallResult, error) {
 	configs, err := ListExtensions(ctx, c)
 	if err != nil {
@@ -147,7 +148,8 @@ func objectOf(request runtime.Object) (string, client.Object) {
 	return text, o
 }
 
-// dial returns the manager's client for one extension.
+// dial returns the manager's client for one extension, with the handlers from the status of its ExtensionConfig.
+// Failure policies do not apply, so that failures are displayed.
 func dial(c client.Client, config *runtimev1.ExtensionConfig, o CallOptions) (*hook.Extensions, func(), error) {
 	done := func() {}
 	if config.Spec.ClientConfig.Service.IsDefined() {
@@ -176,7 +178,8 @@ func dial(c client.Client, config *runtimev1.ExtensionConfig, o CallOptions) (*h
 	return extensions, func() { extensions.Forget(config.Name); done() }, nil
 }
 
-// throughAPIServer replaces the Service by a proxy that sends requests through the API server.
+// throughAPIServer replaces the Service by a proxy that sends requests through the API server, because this machine
+// cannot reach a Service of the management cluster.
 func throughAPIServer(config *runtimev1.ExtensionConfig, cluster *rest.Config) (*proxy, error) {
 	service := config.Spec.ClientConfig.Service
 	port := int32(443)

@@ -15,7 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// CompatibilityReport lists incompatible extensions, sorted.
+// CompatibilityReport lists incompatible extensions, sorted. Commands print it as JSON too, so its fields are an
+// interface for scripts.
 type CompatibilityReport struct {
 	// Broken are handlers of hooks, or hook versions, that the binary does not support. They would block the operations
 	// that call them.
@@ -24,8 +25,8 @@ type CompatibilityReport struct {
 	Deprecated []string `json:"deprecated,omitempty"`
 }
 
-// ReadCompatibility compares the extensions of a management cluster with the hooks of this binary. There are none if
-// the CRD does not exist.
+// ReadCompatibility compares the extensions of a management cluster with the hooks of this binary, for `slipway up`,
+// `slipway upgrade plan` and `slipway upgrade apply`. There are none if the CRD does not exist.
 func ReadCompatibility(ctx context.Context, c client.Reader) (CompatibilityReport, error) {
 	var list runtimev1.ExtensionConfigList
 	switch err := c.List(ctx, &list); {
@@ -46,7 +47,8 @@ func (r CompatibilityReport) Err() error {
 		"this version of slipway cannot call %d of the hooks that extensions serve; install versions of the extensions that serve hooks of \"slipway extension openapi\", or delete their ExtensionConfigs, before you upgrade; \"slipway extension check\" lists them", len(r.Broken))
 }
 
-// CheckCompatibility compares the handlers of extensions with the hooks of a catalog.
+// CheckCompatibility compares the handlers of extensions with the hooks of a catalog. `slipway extension check` calls
+// it.
 func CheckCompatibility(catalog *hooks.Catalog, configs []runtimev1.ExtensionConfig) CompatibilityReport {
 	var unknown, deprecated []hooks.ID
 	for _, c := range configs {

@@ -16,9 +16,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook"
 )
 
-// waitForDiscovery waits until the management cluster has discovered the handlers of the extension, and returns the
-// ExtensionConfig with them. It calls tell with the reason whenever the reason for a failed discovery changes. It ends
-// with ctx.
+// waitForDiscovery waits until the management cluster has discovered the handlers of the extension that [RunSession]
+// has registered, and returns the ExtensionConfig with them. It calls tell with the reason whenever the reason for a
+// failed discovery changes. It ends with ctx.
 func waitForDiscovery(ctx context.Context, c client.WithWatch, of *runtimev1.ExtensionConfig, tell func(reason string)) (*runtimev1.ExtensionConfig, error) {
 	last := ""
 	found, err := awaitConfig(ctx, c, of, func(config *runtimev1.ExtensionConfig) bool {
@@ -36,8 +36,8 @@ func waitForDiscovery(ctx context.Context, c client.WithWatch, of *runtimev1.Ext
 }
 
 // RefreshDiscovery requests another discovery of an extension, waits for it, and returns the ExtensionConfig with its
-// handlers. request is an identifier that is unique for each call. A failed discovery is an Unreachable fault with the
-// reason.
+// handlers. `slipway extension refresh` and [RunSession] after a restart call it. request is an identifier that is
+// unique for each call. A failed discovery is an Unreachable fault with the reason.
 func RefreshDiscovery(ctx context.Context, c client.WithWatch, name, request string) (*runtimev1.ExtensionConfig, error) {
 	config := &runtimev1.ExtensionConfig{}
 	switch err := c.Get(ctx, client.ObjectKey{Name: name}, config); {

@@ -13,7 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// ExampleRequest is an example request.
+// ExampleRequest is an example request of a hook. `slipway extension example` prints it, and a new extension project
+// contains it as a test input (package scaffold).
 type ExampleRequest struct {
 	Hook hooks.Hook
 	// YAML is the request without apiVersion and kind, which may be omitted in examples.
@@ -78,7 +79,7 @@ func (r ExampleRequest) Document(asJSON bool) ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-// FileName returns the name of a hook for use in file names: before-cluster-create.
+// FileName returns the name of a hook for use in file names and handler names: before-cluster-create.
 func FileName(hook string) string {
 	var b strings.Builder
 	for i, r := range hook {

@@ -3,7 +3,8 @@ package extensiontools
 // request is the YAML of one hook's request.
 type request struct{ hook, yaml string }
 
-// requests returns all requests in the order of a cluster's lifecycle.
+// requests returns the example requests ([GetExample]) in the order of a cluster's lifecycle. Each hook that the
+// manager calls has one. They must be valid requests of the newest version of the hook, which tests check.
 func requests() []request {
 	upgrade := exampleCluster + "fromKubernetesVersion: v1.34.2\ntoKubernetesVersion: v1.36.3\n" + exampleUpgradeSteps
 	step := exampleCluster + "fromKubernetesVersion: v1.34.2\ntoKubernetesVersion: v1.35.1\n" + exampleUpgradeSteps

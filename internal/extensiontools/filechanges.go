@@ -3,6 +3,7 @@ package extensiontools
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -13,8 +14,10 @@ import (
 	"time"
 )
 
-// FileChanges sends a value after files in dir have changed. Changes that have not been received yet are merged. It
-// ends with ctx.
+// FileChanges returns a channel that receives a value after files in dir have changed and then stayed unchanged from
+// one tick to the next. `slipway extension run --watch` passes it to [RunSession], which restarts the extension for
+// each value. Hidden files, recordings of calls (.jsonl) and programs are ignored, because builds and sessions write
+// them. Changes that have not been received yet are merged. With ctx the checks end; the channel is never closed.
 func FileChanges(ctx context.Context, dir string, tick <-chan time.Time) <-chan struct{} {
 	changed := make(chan struct{}, 1)
 	w := newWatched(dir)
@@ -47,7 +50,7 @@ func newWatched(dir string) *watched {
 	return &watched{dir, now, now}
 }
 
-// poll reports whether there is a change that is complete.
+// poll reports whether files have changed and an editor has probably finished writing them.
 func (w *watched) poll() bool {
 	now := stamps(w.dir)
 	over := maps.Equal(now, w.last) && !maps.Equal(now, w.known)
@@ -57,8 +60,8 @@ func (w *watched) poll() bool {
 	return over
 }
 
-// stamps returns the sizes and modification times of the files by path. Unreadable files are skipped, because files may
-// disappear during the walk.
+// stamps returns the sizes and modification times of the watched files by path. Unreadable files are skipped, because
+// files may disappear during the walk.
 func stamps(dir string) map[string]string {
 	out := map[string]string{}
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -81,7 +84,7 @@ func stamps(dir string) map[string]string {
 	return out
 }
 
-// isText reports whether a file starts with text.
+// isText reports whether the first bytes of a file contain no NUL, unlike the first bytes of a compiled program.
 func isText(path string) bool {
 	f, err := os.Open(path)
 	if err != nil {
@@ -90,5 +93,6 @@ func isText(path string) bool {
 	defer func() { _ = f.Close() }()
 	begin := make([]byte, 512)
 	n, err := io.ReadFull(f, begin)
-	return (err == nil || n < len(begin)) && !bytes.Contains(begin[:n], []byte{0})
+	isRead := err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) // a file may be shorter
+	return isRead && !bytes.Contains(begin[:n], []byte{0})
 }

@@ -48,7 +48,7 @@ type LocalOptions struct {
 	Within time.Duration
 }
 
-// LocalExtension is a running extension process.
+// LocalExtension is a running extension process on the developer's machine.
 type LocalExtension struct {
 	// URL is its address, and Client trusts its certificate.
 	URL    *url.URL
@@ -59,8 +59,10 @@ type LocalExtension struct {
 	stop    sync.Once
 }
 
-// StartLocal starts the command and returns when it responds to the Discovery hook. The fault is Invalid if the command
-// cannot be started or exits, and Unreachable if it does not respond in time.
+// StartLocal starts the command of an extension's author and returns when it responds to the Discovery hook.
+// [RunSession] and `slipway extension replay` call it. The environment variables are an interface for extensions in any
+// language. The fault is Invalid if the command cannot be started or exits, and Unreachable if it does not respond in
+// time.
 func StartLocal(ctx context.Context, o LocalOptions) (*LocalExtension, error) {
 	if len(o.Command) == 0 {
 		return nil, fault.New(fault.Invalid, "Usage", "no command was given; put it after \"--\", as in: -- go run .")
@@ -121,7 +123,8 @@ func prepare() (*LocalExtension, error) {
 	}, nil
 }
 
-// withoutClusterAccess removes variables that refer to management clusters from an environment.
+// withoutClusterAccess removes variables that refer to management clusters from an environment, because an extension
+// needs no credentials.
 func withoutClusterAccess(environment []string) []string {
 	var out []string
 	for _, e := range environment {

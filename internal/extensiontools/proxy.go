@@ -41,7 +41,8 @@ type proxyOptions struct {
 	Now func() time.Time
 }
 
-// proxy is a running proxy.
+// proxy is a running HTTPS proxy on the developer's machine. In [RunSession] it is between the management cluster and
+// the extension, and displays and records the calls; in [Call] it forwards a request through the API server.
 type proxy struct {
 	// URL is the URL for callers, and CA the PEM-encoded CA of its certificate.
 	URL string
@@ -98,7 +99,7 @@ func startProxy(o proxyOptions) (*proxy, error) {
 // Close stops listening, and aborts calls in progress.
 func (p *proxy) Close() error { return p.server.Close() }
 
-// SwitchTo changes the destination of subsequent requests.
+// SwitchTo changes the destination of subsequent requests, when the process of a session was restarted.
 func (p *proxy) SwitchTo(to *url.URL, by *http.Client) { p.upstream.Store(&upstream{to, by}) }
 
 // ServeHTTP forwards a request.

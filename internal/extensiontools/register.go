@@ -15,10 +15,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// RunAnnotation marks ExtensionConfigs that were registered by `slipway extension run`.
+// RunAnnotation marks ExtensionConfigs that were registered by `slipway extension run`. Only these are updated by a
+// later run with the same name.
 const RunAnnotation = "extension.slipway.dev/run"
 
-// manager is the field manager.
+// manager is the field manager of the registration.
 const manager = client.FieldOwner("slipway-extension-run")
 
 // LocalRegistration is an extension on this machine.
@@ -34,6 +35,7 @@ type LocalRegistration struct {
 }
 
 // register creates the ExtensionConfig of a local extension, or updates one that an earlier run left behind.
+// [RunSession] calls it when the extension responds.
 func register(ctx context.Context, c client.Client, l LocalRegistration) (*runtimev1.ExtensionConfig, error) {
 	config := &runtimev1.ExtensionConfig{}
 	err := c.Get(ctx, client.ObjectKey{Name: l.Name}, config)
@@ -59,7 +61,8 @@ func register(ctx context.Context, c client.Client, l LocalRegistration) (*runti
 	return config, c.Create(ctx, config, manager)
 }
 
-// DeleteRegistration deletes a registration by name. If it does not exist, the Gone fault lists the existing names.
+// DeleteRegistration deletes an ExtensionConfig by name, for `slipway extension delete`. If it does not exist, the Gone
+// fault lists the existing names.
 func DeleteRegistration(ctx context.Context, c client.Client, name string) error {
 	err := c.Delete(ctx, &runtimev1.ExtensionConfig{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	if apierrors.IsNotFound(err) {
@@ -68,7 +71,7 @@ func DeleteRegistration(ctx context.Context, c client.Client, name string) error
 	return err
 }
 
-// deleteRegistered deletes the ExtensionConfig created by Register, unless another client has replaced it.
+// deleteRegistered deletes the ExtensionConfig created by [register], unless another client has replaced it.
 func deleteRegistered(ctx context.Context, c client.Client, config *runtimev1.ExtensionConfig) error {
 	err := c.Delete(ctx, config, client.Preconditions{UID: &config.UID})
 	if apierrors.IsConflict(err) {
@@ -77,6 +80,7 @@ func deleteRegistered(ctx context.Context, c client.Client, config *runtimev1.Ex
 	return client.IgnoreNotFound(err)
 }
 
+// unknown returns the fault for the name of an extension that does not exist.
 func unknown(ctx context.Context, c client.Client, name string) error {
 	all, err := ListExtensions(ctx, c)
 	if err != nil {

@@ -19,7 +19,7 @@ const (
 	replayMaxResponse = 20 << 20
 )
 
-// ReplayResult is the result of one repeated call.
+// ReplayResult is the result of one repeated call. `slipway extension replay -o json` prints it.
 type ReplayResult struct {
 	// Number is the position of the call in the recording, starting with 1.
 	Number int `json:"number"`
@@ -45,7 +45,8 @@ type ReplayTarget struct {
 	Now func() time.Time
 }
 
-// Replay repeats the calls for which match returns true, and calls tell with each result. It ends early with ctx.
+// Replay repeats the recorded calls for which match returns true with another build of an extension, and compares the
+// responses, for `slipway extension replay`. It calls tell with each result, and ends early with ctx.
 func Replay(ctx context.Context, calls []recording.Call, t ReplayTarget, match func(recording.Call) bool, tell func(ReplayResult)) ([]ReplayResult, error) {
 	var out []ReplayResult
 	for n, c := range calls {

@@ -21,7 +21,7 @@ const (
 	withdrawWithin = 10 * time.Second
 )
 
-// SessionOptions are the options of a session.
+// SessionOptions are the options of a session ([RunSession]).
 type SessionOptions struct {
 	// Process is the developer's command.
 	Process LocalOptions
@@ -41,8 +41,9 @@ type SessionOptions struct {
 	Now func() time.Time
 }
 
-// RunSession runs the extension until ctx ends, and returns nil then. If the process exits, it returns an error, unless
-// files are watched.
+// RunSession runs the extension of a developer for a management cluster until ctx ends, and returns nil then. It is
+// `slipway extension run` and `slipway extension record`. If the process exits, it returns an error, unless files are
+// watched.
 func RunSession(ctx context.Context, c client.WithWatch, o SessionOptions) (err error) {
 	o.Progress("Starting the extension …")
 	process, err := StartLocal(ctx, o.Process)
@@ -95,27 +96,31 @@ func (s *session) follow(ctx context.Context) error {
 			s.Progress("The extension exited: " + s.process.ExitStatus() + "; it is restarted when a file changes.")
 			ended = nil
 		case <-s.Changed:
-			s.restart(ctx)
-			ended = s.process.Done()
+			if s.restart(ctx) {
+				ended = s.process.Done()
+			}
 		}
 	}
 }
 
 // restart starts a new process for the changed files. The previous process serves calls until the new one is ready, and
-// continues if the new one cannot be started.
-func (s *session) restart(ctx context.Context) {
+// continues if the new one cannot be started. restart reports whether the new one has replaced it.
+func (s *session) restart(ctx context.Context) bool {
 	s.Progress("Files changed: restarting the extension …")
 	next, err := StartLocal(ctx, s.Process)
 	switch {
 	case ctx.Err() != nil:
-		return
+		if err == nil {
+			next.Stop()
+		}
+		return false
 	case err != nil:
 		text := "It cannot be started: " + fault.UserMessage(err)
 		if s.process.process.Running() {
 			text += "; the previous process serves the calls"
 		}
 		s.Progress(text + ".")
-		return
+		return false
 	}
 	s.front.SwitchTo(next.URL, next.Client)
 	s.process.Stop()
@@ -125,9 +130,10 @@ func (s *session) restart(ctx context.Context) {
 	config, err := RefreshDiscovery(ctx, s.client, s.Local.Name, s.Now().Format(time.RFC3339Nano))
 	if err != nil {
 		s.Progress("Not discovered yet: " + fault.UserMessage(err))
-		return
+		return true
 	}
 	s.Discovered(config)
+	return true
 }
 
 // listenAt returns the listen address: loopback, unless calls come from other hosts.

@@ -29,9 +29,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/extensiontools"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hook"
-	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 	"github.com/slipwayhq/slipway/sdk/extension"
 	"github.com/slipwayhq/slipway/sdk/extension/recording"
+	"github.com/slipwayhq/slipway/test/hooktest"
 )
 
 // The test binary is also the extension that it runs: play says which.

@@ -33,7 +33,8 @@ func (k Kind) String() string {
 	return [...]string{"Transient", "Conflict", "Gone", "Unreachable", "Invalid", "Bug"}[k]
 }
 
-// Fault is an error with a kind, a reason for conditions and events, and a message for users.
+// Fault is an error with a kind, a reason for conditions and events, and a message for users. All packages return it
+// for errors that a user or a caller can act on.
 type Fault struct {
 	Kind Kind
 	// Reason is CamelCase and stable, for use in conditions and events.
@@ -111,7 +112,8 @@ func As(err error) *Fault {
 }
 
 // KindOf returns the kind of err: the kind of the outermost fault in its chain, or else the kind that follows from an
-// error of the Kubernetes API or the network, or else Transient.
+// error of the Kubernetes API or the network, or else Transient. Package reconciler chooses the next reconciliation by
+// it, and package cli the exit code of a command.
 func KindOf(err error) Kind {
 	if f := As(err); f != nil {
 		return f.Kind
@@ -136,7 +138,20 @@ func isNetwork(err error) bool {
 	return errors.As(err, &op) || errors.As(err, &dns)
 }
 
+// WithHint returns an error with the hint before its message. In contrast to an error that wraps a fault, users see the
+// hint ([UserMessage]).
+func WithHint(err error, hint string) error {
+	f := As(err)
+	if f == nil {
+		return fmt.Errorf("%s: %w", hint, err)
+	}
+	c := *f
+	c.Message = hint + ": " + f.Message
+	return &c
+}
+
 // UserMessage returns the message of err for users: the message of the outermost fault, or else the text of the error.
+// Commands print it, and controllers use it as the message of a condition.
 func UserMessage(err error) string {
 	if f := As(err); f != nil {
 		return f.Message

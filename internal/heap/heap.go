@@ -24,10 +24,11 @@ const (
 	PlanMemory            = 1 << 30   // for a command that exits when it has its result
 )
 
-// TuneForStartup configures the garbage collector for a start that may use the given memory, in bytes. The returned function
-// must be called when the start has finished; it configures the garbage collector for normal operation and returns
-// memory to the system. An existing memory limit, for example from GOMEMLIMIT, applies during the start if it is
-// smaller, and afterwards. If GOGC is set, neither function does anything.
+// TuneForStartup configures the garbage collector for a start that may use the given memory, in bytes. `slipway up`,
+// hosted control planes and `slipway plan` call it first. The returned function must be called when the start has
+// finished; it configures the garbage collector for normal operation and returns memory to the system. An existing
+// memory limit, for example from GOMEMLIMIT, applies during the start if it is smaller, and afterwards. If GOGC is set,
+// neither function does anything.
 func TuneForStartup(memory int64) (started func()) {
 	if userConfigured() {
 		return func() {}
@@ -43,7 +44,8 @@ func TuneForStartup(memory int64) (started func()) {
 }
 
 // Limit sets the soft memory limit, in bytes, near which garbage is collected regardless of processor time. The process
-// can use more if it needs to. If GOMEMLIMIT is set, Limit does nothing.
+// can use more if it needs to. `slipway up` sets it for the process with etcd and the API server. If GOMEMLIMIT is set,
+// Limit does nothing.
 func Limit(memory int64) {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(memory)
@@ -51,7 +53,7 @@ func Limit(memory int64) {
 }
 
 // LowMemory limits the growth of the heap for the whole run of the process, at the cost of processor time. It is for
-// commands that hold many objects. If GOGC is set, LowMemory does nothing.
+// commands that hold many objects, such as `slipway move`. If GOGC is set, LowMemory does nothing.
 func LowMemory() {
 	if !userConfigured() {
 		debug.SetGCPercent(gcSparing)
@@ -97,8 +99,8 @@ const (
 
 // Collect configures the garbage collector for a small heap and then watches it: while the process is busy, the heap
 // may grow by the headroom between two collections; afterwards, and after a start, memory is returned to the system.
-// Without the headroom, a busy API server spends a third of its processor time on garbage collection. If GOGC is set,
-// Collect does nothing.
+// Without the headroom, a busy API server spends a third of its processor time on garbage collection. Management
+// clusters, managers and hosted control planes call it once, when they are ready. If GOGC is set, Collect does nothing.
 func Collect(headroom Headroom) {
 	if userConfigured() {
 		return

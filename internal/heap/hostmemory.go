@@ -14,8 +14,8 @@ import (
 // leastLimit is the smallest default memory limit of a manager.
 const leastLimit = 512 << 20
 
-// DefaultLimit returns half of the memory that is available to this process. The remainder is for etcd, the
-// API server and nodes.
+// DefaultLimit returns half of the memory that is available to this process, the default limit of the manager of
+// `slipway up`. The remainder is for etcd, the API server and nodes.
 func DefaultLimit() (int64, error) {
 	total, err := field("/proc/meminfo", "MemTotal:")
 	if err != nil {
@@ -59,7 +59,8 @@ func cgroupLimit(own, root string, otherwise int64) int64 {
 	return limit
 }
 
-// Resident returns the resident memory of a process, in bytes, or zero if it has exited.
+// Resident returns the resident memory of a process, in bytes, or zero if it has exited. `slipway status` shows it, and
+// `slipway up` enforces the limit of its manager with it.
 func Resident(pid int) int64 {
 	kilobytes, err := field(fmt.Sprintf("/proc/%d/status", pid), "VmRSS:")
 	if err != nil {

@@ -14,7 +14,8 @@ const (
 	OOMScoreControlPlane = 250
 )
 
-// RaiseOOMScore raises the oom_score_adj of a process above the score of this one.
+// RaiseOOMScore raises the oom_score_adj of a process above the score of this one. `slipway up` calls it for its
+// manager.
 func RaiseOOMScore(pid, more int) error {
 	own, err := os.ReadFile("/proc/self/oom_score_adj")
 	if err != nil {
@@ -27,7 +28,8 @@ func RaiseOOMScore(pid, more int) error {
 	return setScore(pid, min(n+more, 1000))
 }
 
-// ResetOOMScore sets the score of this process, which otherwise inherits the manager's.
+// ResetOOMScore sets the score of this process, which otherwise inherits the manager's. Hosted control planes and load
+// balancers call it at their start.
 func ResetOOMScore(score int) error { return setScore(os.Getpid(), score) }
 
 func setScore(pid, score int) error {

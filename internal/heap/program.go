@@ -10,9 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// dropProgram drops the resident pages of the program file from this process. Pages that are needed again are read from
-// the page cache; pages that only the start needed are not. As a result, the resident memory of the process shows its
-// real need, and the kernel, which prefers to evict unmapped pages, has more pages to evict.
+// dropProgram drops the resident pages of the program file from this process; it is called after the start and after a
+// busy phase. Pages that are needed again are read from the page cache; pages that only the start needed are not. As a
+// result, the resident memory of the process shows its real need, and the kernel, which prefers to evict unmapped
+// pages, has more pages to evict.
 func dropProgram() {
 	if exe, err := os.Readlink("/proc/self/exe"); err == nil {
 		drop(exe)

@@ -24,8 +24,9 @@ func (b Breakage) String() string {
 		strings.Join(b.Handlers, ", "))
 }
 
-// BrokenExtensions returns the extensions that the removal of versions of hooks would break, according to the handlers in the
-// status of the ExtensionConfigs. It is sorted by extension, then hook.
+// BrokenExtensions returns the extensions that the removal of versions of hooks would break, according to the handlers
+// in the status of the ExtensionConfigs. It is sorted by extension, then hook. The checks before an upgrade of Slipway
+// call it (package extensiontools).
 func BrokenExtensions(removed []hooks.ID, configs []runtimev1.ExtensionConfig) []Breakage {
 	var out []Breakage
 	for i := range configs {

@@ -7,13 +7,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// failuresToOpen is the number of consecutive failures that opens a circuit.
+// failuresToOpen is the number of consecutive failures that opens a circuit. This number and the delays are our choice;
+// the package documentation and docs/decisions/0007 contain them.
 const failuresToOpen = 5
 
 // backoff returns the delay after the n-th consecutive failure, n from 1: 1 s, doubled each time, at most 1 min.
 func backoff(n int) time.Duration { return pause.Backoff(n, time.Second, time.Minute) }
 
-// BreakerState is a snapshot of a breaker.
+// BreakerState is a snapshot of a breaker. The ExtensionConfig controller reports it in conditions.
 type BreakerState struct {
 	Open bool
 	// Since is when the circuit opened, RetryAt when the next probe may be sent. Both are zero while it is closed.
@@ -28,8 +29,9 @@ type BreakerFailure struct {
 	Reason, Message string
 }
 
-// breaker is a circuit breaker. It decides whether a call may be made now, based on the outcome of previous calls. Its
-// state is in memory only, and the caller passes the time. It is safe for concurrent use.
+// breaker is a circuit breaker: one for each Runtime Extension and one for each of its handlers, so that controllers do
+// not wait for an extension that fails. It decides whether a call may be made now, based on the outcome of previous
+// calls. Its state is in memory only, and the caller passes the time. It is safe for concurrent use.
 type breaker struct {
 	// jitter varies the delay before a probe.
 	jitter func(time.Duration) time.Duration
@@ -47,8 +49,8 @@ type breakerPermit struct {
 	probe bool
 }
 
-// Acquire returns a permit if the circuit is closed. While it is open, it permits one probe at a time, once the delay has
-// passed.
+// Acquire returns a permit if the circuit is closed. While it is open, it permits one probe at a time, once the delay
+// has passed.
 func (b *breaker) Acquire(now time.Time) (breakerPermit, bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -96,8 +98,8 @@ func (p breakerPermit) Abandoned() {
 	}
 }
 
-// Reset closes the circuit because the server responded to something other than a permitted call. It reports whether
-// that is a change.
+// Reset closes the circuit because the server responded to something other than a permitted call, which is a discovery.
+// It reports whether that is a change.
 func (b *breaker) Reset() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -22,7 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Handlers implements [Client].
+// Handlers implements [Client], the interface with which controllers call Runtime Extensions.
 func (e *Extensions) Handlers(ctx context.Context, hook hooks.Name, of client.Object) ([]string, error) {
 	targets, err := e.targets(ctx, hook, of.GetNamespace())
 	out := make([]string, 0, len(targets))
@@ -32,7 +32,7 @@ func (e *Extensions) Handlers(ctx context.Context, hook hooks.Name, of client.Ob
 	return out, err
 }
 
-// Call implements [Client].
+// Call implements [Client]. Controllers call it for hooks that one named handler serves, such as GeneratePatches.
 func (e *Extensions) Call(ctx context.Context, of client.Object, handler string, x Invocation) error {
 	h, err := e.hookOf(x)
 	if err != nil {
@@ -62,7 +62,7 @@ func (e *Extensions) Call(ctx context.Context, of client.Object, handler string,
 	return e.catalog.Up(response, x.Response)
 }
 
-// CallAll implements [Client].
+// CallAll implements [Client]. [LifecycleCaller] calls it for the lifecycle hooks.
 func (e *Extensions) CallAll(ctx context.Context, of client.Object, x Invocation) (CallAllResult, error) {
 	h, err := e.hookOf(x)
 	if err != nil {

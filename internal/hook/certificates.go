@@ -9,8 +9,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ClientCertificates is the client certificate for extensions. It is read from two files and reloaded when they change.
-// Nil presents no certificate.
+// ClientCertificates is the client certificate for extensions, from the manager's flags
+// --runtime-extension-client-cert-file and --runtime-extension-client-key-file. It is read from two files and reloaded
+// when they change. Nil presents no certificate.
 type ClientCertificates struct {
 	cert, key string
 
@@ -19,7 +20,7 @@ type ClientCertificates struct {
 	current *tls.Certificate
 }
 
-// NewCertificates loads a certificate and its key from PEM files.
+// NewCertificates loads a certificate and its key from PEM files, once when the manager starts or for `slipway plan`.
 func NewCertificates(certFile, keyFile string) (*ClientCertificates, error) {
 	c := &ClientCertificates{cert: certFile, key: keyFile}
 	if _, err := c.get(); err != nil {
@@ -61,6 +62,7 @@ func (c *ClientCertificates) generation() *tls.Certificate {
 	return current
 }
 
+// forHandshake is called by crypto/tls when a server requests a client certificate.
 func (c *ClientCertificates) forHandshake(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 	if c == nil {
 		return &tls.Certificate{}, nil // crypto/tls: no certificate is sent

@@ -10,7 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// permit requests a permit from the circuit breakers of the handler and its extension.
+// permit requests a permit from the circuit breakers of the handler and its extension, before each call of a Runtime
+// Extension.
 func (e *Extensions) permit(t target) (permits [2]breakerPermit, err error) {
 	for i, circuit := range t.circuits {
 		var ok bool
@@ -27,7 +28,7 @@ func (e *Extensions) permit(t target) (permits [2]breakerPermit, err error) {
 	return permits, nil
 }
 
-// reportOutcome reports the outcome of a call to the circuit breakers: to the extension's whether the extension was
+// reportOutcome reports the outcome of a call to both circuit breakers: to the extension's whether the extension was
 // reached, to the handler's whether it returned a usable response.
 func (e *Extensions) reportOutcome(t target, permits [2]breakerPermit, err error) {
 	handler, extension := permits[0], permits[1]

@@ -14,7 +14,7 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/slipwayhq/slipway/internal/hook/hooktest"
+	"github.com/slipwayhq/slipway/test/hooktest"
 )
 
 // RT-19: what one handler does is not held against the others of its extension.

@@ -14,7 +14,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of errors of a call without a usable HTTP response. All are of kind Unreachable.
+// Reasons of errors of a call of a Runtime Extension without a usable HTTP response. All are of kind Unreachable. Waits
+// of controllers have them, and this package decides by them which errors count as failures and which remedy a message
+// contains.
 const (
 	reasonHostUnknown     = "HostUnknown"
 	reasonRefused         = "ConnectionRefused"
@@ -43,7 +45,8 @@ func unconnected(reason string) bool {
 	return false
 }
 
-// classify converts a network error to a fault with a stable message. The original text is for the log.
+// classify converts a network error of [Conn.Post] to a fault. Its message is in conditions and must be the same for
+// each failure of this kind, without ports or times. The original text is for the log.
 func (c *Conn) classify(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return ctx.Err()
@@ -152,6 +155,7 @@ func explainAlert(alert uint8, host string) (reason, message string) {
 	return reasonTLS, "the TLS handshake with " + host + " failed"
 }
 
+// refusal returns the fault for a response with an HTTP status other than 200.
 func (c *Conn) refusal(code int) error {
 	host := c.endpoint.Host()
 	if code >= 300 && code < 400 {
@@ -172,6 +176,7 @@ func statusCode(f *fault.Fault) int {
 	return 0
 }
 
+// tooLarge returns the fault for a response above the size limit.
 func (c *Conn) tooLarge() error {
 	return fault.New(fault.Unreachable, reasonTooLarge, "the response of %s is larger than %d MiB", c.endpoint.Host(),
 		maxResponseBytes>>20)

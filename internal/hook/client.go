@@ -11,6 +11,7 @@ import (
 )
 
 // Client is the interface through which controllers call extensions. The Go type of the request determines the hook.
+// The manager passes [Extensions], and `slipway plan` a simulation (package world).
 type Client interface {
 	// Handlers returns the names of the handlers of a hook that apply to an object, as "<handler>.<extension>", in the
 	// order in which CallAll calls them.
@@ -63,7 +64,7 @@ type Invocation struct {
 	Strict bool
 }
 
-// Policies and limits of handlers.
+// Policies and limits of handlers. The default timeout is Cluster API's; the other values are our choice.
 const (
 	// defaultTimeout applies to handlers without a timeout; maxTimeout limits the timeout of any handler.
 	defaultTimeout = 10 * time.Second

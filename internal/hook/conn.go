@@ -24,8 +24,9 @@ const (
 	idleTimeout = 90 * time.Second
 )
 
-// Conn is a connection pool for one extension. It uses HTTPS with TLS 1.2 or newer, the CA bundle of the extension and
-// a client certificate, does not follow redirects, and limits the size of a response. It is safe for concurrent use.
+// Conn is a connection pool for one extension. The registry has one for each ExtensionConfig; it is replaced when the
+// endpoint changes. It uses HTTPS with TLS 1.2 or newer, the CA bundle of the extension and a client certificate, does
+// not follow redirects, and limits the size of a response. It is safe for concurrent use.
 type Conn struct {
 	endpoint  Endpoint
 	client    *http.Client
@@ -120,8 +121,9 @@ type WireRequest struct {
 	Timeout time.Duration
 }
 
-// Post sends a JSON document and returns the body of a response with HTTP status 200. Errors are faults of kind Unreachable with one of the reasons in
-// classify.go and a stable message, without local ports or times, or the context's error if the caller gave up.
+// Post sends a JSON document and returns the body of a response with HTTP status 200. Errors are faults of kind
+// Unreachable with one of the reasons in classify.go and a stable message, without local ports or times, or the
+// context's error if the caller gave up.
 //
 // The request is sent again if a reused connection is closed before the first byte of the response, because the server
 // may have been replaced; handlers must tolerate being called twice. Over a new connection it is sent once.

@@ -18,9 +18,10 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Discover calls the discovery hook of an extension and returns the resulting state. If the response cannot be used,
-// the handlers of the last successful discovery remain and the delay until the next attempt grows with every failure.
-// The only error returned is the context's.
+// Discover calls the discovery hook of a Runtime Extension and returns the resulting state. The ExtensionConfig
+// controller calls it when the spec changes, when the previous result is too old, or on request. If the response cannot
+// be used, the handlers of the last successful discovery remain and the delay until the next attempt grows with every
+// failure. The only error returned is the context's.
 func (e *Extensions) Discover(ctx context.Context, c *runtimev1.ExtensionConfig) (ExtensionState, error) {
 	x, err := e.announce(c)
 	var handlers []Handler
@@ -88,8 +89,8 @@ func (e *Extensions) callDiscovery(ctx context.Context, x *extension) ([]Handler
 	return handlersIn(discovered, e.catalog)
 }
 
-// handlersIn validates a list of handlers. One invalid handler makes the whole list invalid; the message lists the
-// problems in the order of the handler names.
+// handlersIn validates a list of handlers by the rules of Cluster API. One invalid handler makes the whole list
+// invalid; the message lists the problems in the order of the handler names.
 func handlersIn(d *hooksv1.DiscoveryResponse, catalog *hooks.Catalog) ([]Handler, error) {
 	if n := len(d.Handlers); n > maxHandlers {
 		return nil, fault.New(fault.Invalid, reasonInvalidDiscovery, "the extension has %d handlers; at most %d can be registered", n, maxHandlers)
@@ -194,7 +195,8 @@ func handlersOf(c *runtimev1.ExtensionConfig) ([]Handler, error) {
 	return out, errors.Join(problems...)
 }
 
-// StatusHandlers converts handlers for the status of their ExtensionConfig.
+// StatusHandlers converts handlers for the status of their ExtensionConfig, where [Extensions.Restore] reads them
+// again.
 func StatusHandlers(extension string, handlers []Handler) []runtimev1.ExtensionHandler {
 	out := make([]runtimev1.ExtensionHandler, 0, len(handlers))
 	for _, h := range handlers {

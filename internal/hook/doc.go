@@ -1,5 +1,5 @@
-// Package hook is the client for Runtime Extensions. [Extensions] is the registry: it discovers the handlers of each
-// ExtensionConfig and calls them through the interface [Client], in the version of the hook that the handler serves.
+// Package hook calls Runtime Extensions for the controllers. [Extensions] is the registry: it discovers the handlers of
+// each ExtensionConfig and calls them (interface [Client]) in the version of the hook that the handler serves.
 // [LifecycleCaller] calls the lifecycle hooks that package lifecycle requests. Connections, circuit breakers and cached
 // responses are in memory only; the ExtensionConfig controller reports their state in the API. A failing extension does
 // not affect any other: each has its own limit on concurrent calls and its own circuit breakers. A call takes at most
@@ -20,7 +20,7 @@
 //	response Success, retryAfterSeconds > 0                     the response: blocks    the response: blocks
 //	response Failure                                            AnsweredFailure         AnsweredFailure
 //	response of another kind or version than the hook's         WrongKind               WrongKind
-//	response without or with an unknown status                  InvalidAnswer           InvalidAnswer
+//	response without status, or with an invalid field           InvalidAnswer           InvalidAnswer
 //	no response, no HTTP 200, too large, no JSON                reason in classify.go   Success, no message
 //	circuit open: it failed 5 times in a row                    CircuitOpen, at once    Success, no message, at once
 //	4 calls in flight for 200 ms                                Busy: retry             Busy: retry

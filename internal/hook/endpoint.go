@@ -12,10 +12,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// defaultPort is used for a Service without a port.
+// defaultPort is used for a Service without a port, as Cluster API documents it.
 const defaultPort = 443
 
-// Endpoint is the URL of an extension and the CA bundle that authenticates it.
+// Endpoint is the URL of a Runtime Extension and the CA bundle that authenticates it.
 type Endpoint struct {
 	// URL is the base URL of all hooks, without a trailing slash.
 	URL string
@@ -23,7 +23,8 @@ type Endpoint struct {
 	CA string
 }
 
-// endpointOf returns the endpoint of a clientConfig: its url, or the cluster-internal name of the Service.
+// endpointOf returns the endpoint of an ExtensionConfig's spec.clientConfig: its url, or the cluster-internal name of
+// the Service. The registry calls it whenever it reads an ExtensionConfig; admission validates the same fields before.
 func endpointOf(c runtimev1.ClientConfig) (Endpoint, error) {
 	e := Endpoint{CA: string(c.CABundle)}
 	switch s := c.Service; {

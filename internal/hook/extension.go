@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Handler is one handler of an extension.
+// Handler is one handler of an extension, from a discovery or from the status of the ExtensionConfig.
 type Handler struct {
 	// Name of the handler as the extension returned it, a DNS label.
 	Name string
@@ -41,7 +41,8 @@ func compareHandlers(a, b Handler) int {
 	return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Hook.String(), b.Hook.String()))
 }
 
-// handlerName returns the full name of a handler, as it is used in calls.
+// handlerName returns the full name of a handler, as ClusterClasses and the status of ExtensionConfigs contain it.
+// Cluster API defines its form.
 func handlerName(handler, extension string) string { return handler + "." + extension }
 
 // settings holds the relevant part of an ExtensionConfig's spec. It is immutable.
@@ -70,7 +71,8 @@ func settingsOf(c *runtimev1.ExtensionConfig) (settings, error) {
 	return s, err
 }
 
-// extension is the state of one ExtensionConfig. The registry's mutex protects the fields that change.
+// extension is the state of one ExtensionConfig in the registry [Extensions]. The registry's mutex protects the fields
+// that change.
 type extension struct {
 	name    string
 	permits chan struct{}
@@ -100,13 +102,14 @@ type discoveryAttempt struct {
 	failed     int // consecutive failures
 	at, next   time.Time
 	problem    *fault.Fault
-	// scheduledEarly is set when a handler that is not served scheduled the next discovery earlier; early counts consecutive
-	// discoveries of this kind.
+	// scheduledEarly is set when a handler that is not served scheduled the next discovery earlier; early counts
+	// consecutive discoveries of this kind.
 	scheduledEarly bool
 	early          int
 }
 
-// ExtensionState is the state of an extension, for the status of its ExtensionConfig.
+// ExtensionState is the state of an extension. The ExtensionConfig controller reports it in the status of the
+// ExtensionConfig, and decides by it when to discover again.
 type ExtensionState struct {
 	// Generation of the ExtensionConfig at the last discovery; 0 if there was none.
 	Generation int64

@@ -22,8 +22,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 	"github.com/slipwayhq/slipway/sdk/hooks"
+	"github.com/slipwayhq/slipway/test/hooktest"
 )
 
 // clock stands still until it is moved.

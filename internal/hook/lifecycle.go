@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
+// Delays of calls, all our choice.
 const (
 	// reuse is how long a response that does not block is cached for the same call.
 	reuse = 10 * time.Minute
@@ -25,10 +26,10 @@ const (
 	retryDelay = 500 * time.Millisecond
 )
 
-// LifecycleCaller calls lifecycle hooks. It builds the request from a [lifecycle.HookCall] and the Cluster, calls all handlers
-// of the hook, and returns their combined result. Package lifecycle decides which hook is called and how the result is
-// used. Responses are cached as long as neither the HookCall nor the Cluster changes, so that the hook is not called
-// again if the write that follows the response fails.
+// LifecycleCaller calls lifecycle hooks for the topology controller. It builds the request from a [lifecycle.HookCall]
+// and the Cluster, calls all handlers of the hook, and returns their combined result. Package lifecycle decides which
+// hook is called and how the result is used. Responses are cached as long as neither the HookCall nor the Cluster
+// changes, so that the hook is not called again if the write that follows the response fails.
 type LifecycleCaller struct{ Client Client }
 
 // Call calls a hook for a Cluster. A failing extension is reported in the result; the only error returned is the

@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// metrics are the metrics that Cluster API documents for hooks, and further ones that show which extensions are
-// healthy.
+// metrics are the metrics of calls: those with the prefix capi_ are documented by Cluster API, so dashboards depend on
+// their names and labels; the others show which extensions are healthy.
 type metrics struct {
 	requests     *prometheus.CounterVec
 	durations    *prometheus.HistogramVec

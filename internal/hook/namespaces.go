@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// NamespaceLabels returns a function that reads the labels of a Namespace with a client. It reads metadata only; a
-// manager's client serves this from a cache that starts with the first read.
+// NamespaceLabels returns a function that reads the labels of a Namespace with a client, for [Config]. It reads
+// metadata only; a manager's client serves this from a cache that starts with the first read.
 func NamespaceLabels(c client.Reader) func(ctx context.Context, namespace string) (labels.Set, error) {
 	return func(ctx context.Context, namespace string) (labels.Set, error) {
 		o := &metav1.PartialObjectMetadata{}
@@ -23,7 +23,8 @@ func NamespaceLabels(c client.Reader) func(ctx context.Context, namespace string
 	}
 }
 
-// namespaceLabels reads the labels of a namespace at most once, and only if a selector needs them.
+// namespaceLabels reads the labels of a namespace at most once for a call, and only if the namespaceSelector of an
+// ExtensionConfig needs them.
 type namespaceLabels struct {
 	read      func(context.Context, string) (labels.Set, error)
 	namespace string

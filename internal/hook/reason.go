@@ -9,7 +9,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of errors from calls and discovery, in addition to the reasons in classify.go.
+// Reasons of errors from calls and discoveries of Runtime Extensions, in addition to the reasons in classify.go. The
+// package documentation has a table of the states of an extension with their reasons. Waits of controllers have them.
 const (
 	// reasonNotJSON: the response cannot be parsed.
 	reasonNotJSON = "AnswerNotJSON"
@@ -40,8 +41,9 @@ const (
 	reasonInvalidDiscovery = "InvalidDiscovery"
 )
 
-// isCallError reports whether failure policies and circuit breakers apply to an error: the extension was not reached, or
-// did not return a response. All other errors come from an extension that is reachable.
+// isCallError reports whether failure policies and circuit breakers apply to an error: the extension was not reached,
+// or did not return a response. All other errors mean that the extension responded, or that it was not called. A new
+// reason for a failed call has to be added here.
 func isCallError(f *fault.Fault) bool {
 	switch f.Reason {
 	case reasonNotJSON, reasonTimeout, reasonLost, reasonHTTPStatus, reasonRedirect, reasonTooLarge, reasonTransportFailed:

@@ -10,8 +10,8 @@ import (
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 	"github.com/slipwayhq/slipway/sdk/hooks"
+	"github.com/slipwayhq/slipway/test/hooktest"
 )
 
 // What a server made with the reference Go library sends, written down by hand: no apiVersion and no kind, fields in the

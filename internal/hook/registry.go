@@ -38,7 +38,9 @@ type Config struct {
 	Random func() float64
 }
 
-// Extensions is the registry of all extensions, and the client to call them. It is safe for concurrent use.
+// Extensions is the registry of all extensions, and the client to call them. The manager creates one: the
+// ExtensionConfig controller registers and discovers the extensions, and the other controllers call them through
+// [Client]. It is safe for concurrent use.
 type Extensions struct {
 	catalog   *hooks.Catalog
 	cfg       Config
@@ -85,8 +87,9 @@ func New(cfg Config) (*Extensions, error) {
 // Catalog returns the supported hooks.
 func (e *Extensions) Catalog() *hooks.Catalog { return e.catalog }
 
-// Prime marks that all existing extensions have been announced; calls are possible from then on. It makes no network
-// request: extensions that were never discovered block the operations that they may have handlers for.
+// Prime marks that all existing extensions have been announced; calls are possible from then on. The ExtensionConfig
+// controller calls it once when the manager starts. It makes no network request: extensions that were never discovered
+// block the operations that they may have handlers for.
 func (e *Extensions) Prime() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -227,7 +230,7 @@ func (e *Extensions) State(name string) ExtensionState {
 }
 
 // OnChange registers f to be called with the name of an extension whenever one of its circuits opens or closes, or its
-// next discovery is due earlier. f must not block.
+// next discovery is due earlier. The ExtensionConfig controller enqueues the ExtensionConfig then. f must not block.
 func (e *Extensions) OnChange(f func(extension string)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -235,7 +238,8 @@ func (e *Extensions) OnChange(f func(extension string)) {
 }
 
 // OnHandlers registers f to be called with the name of an extension whenever its handlers, its namespace selector or
-// its server changed, when it recovers from failures, and when it is removed. f must not block.
+// its server changed, when it recovers from failures, and when it is removed. The topology controller enqueues Clusters
+// that wait for the extension. f must not block.
 func (e *Extensions) OnHandlers(f func(extension string)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

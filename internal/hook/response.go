@@ -15,9 +15,10 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// decode parses the response of a hook. unread lists unknown fields, for the log: an extension built for a newer
-// version of the API may send some. A response may omit apiVersion and kind (servers built with the reference library
-// send neither); the returned object always has the hook's apiVersion and kind.
+// decode parses the response of a hook, which is untrusted, after each call and discovery. unread lists unknown fields,
+// for the log: an extension built for a newer version of the API may send some. A response may omit apiVersion and kind
+// (servers built with the reference library send neither); the returned object always has the hook's apiVersion and
+// kind.
 func decode(body []byte, h hooks.Hook) (response hooks.Response, unread error, err error) {
 	if countValues(body, maxValues) > maxValues {
 		return nil, nil, fault.New(fault.Unreachable, reasonTooLarge, "the response has more than %d values", maxValues)
@@ -48,7 +49,8 @@ const (
 	valueBytes = 200
 )
 
-// matchesHook reports whether apiVersion and kind of a document are each either empty or equal to the hook's response type.
+// matchesHook reports whether apiVersion and kind of a document are each either empty or equal to the hook's response
+// type.
 func matchesHook(got metav1.TypeMeta, h hooks.Hook) bool {
 	return (got.APIVersion == "" || got.APIVersion == h.APIVersion()) && (got.Kind == "" || got.Kind == h.ResponseKind())
 }
@@ -139,7 +141,8 @@ func validateResponse(response hooks.Response) error {
 	return nil
 }
 
-// aggregate merges the responses of all handlers of a hook.
+// aggregate merges the responses of all handlers of a hook, as Cluster API documents it: the lowest retryAfterSeconds
+// that is not 0, and all messages.
 func aggregate(responses []hooks.Response, into hooks.Response) {
 	var messages []string
 	var retry time.Duration

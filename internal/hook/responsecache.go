@@ -21,8 +21,9 @@ const (
 	maxCacheBytes   = 32 << 20
 )
 
-// responseCache is a cache of responses with an expiry time for each entry. When a limit is exceeded, the least
-// recently used entries are evicted first.
+// responseCache is a cache of responses with an expiry time for each entry. Each call of a handler looks up its
+// response here first, so that a handler that blocks is not called again before the time that it requested. When a
+// limit is exceeded, the least recently used entries are evicted first.
 type responseCache struct {
 	now func() time.Time
 
@@ -43,8 +44,8 @@ func newResponseCache(now func() time.Time) *responseCache {
 	return c
 }
 
-// cacheKey returns the cache key of a response: the handler, the generation of its ExtensionConfig, the number of refresh
-// requests, the object, and the input.
+// cacheKey returns the cache key of a response: the handler, the generation of its ExtensionConfig, the number of
+// refresh requests, the object, and the input. Everything that the response depends on must be in it.
 func cacheKey(t target, of client.Object, input string, body []byte) string {
 	if input == "" {
 		sum := sha256.Sum256(body)
@@ -71,8 +72,8 @@ func retryAfter(response hooks.Response) time.Duration {
 	return max(0, time.Duration(r.GetRetryAfterSeconds())*time.Second)
 }
 
-// get returns a copy of a response that has not expired, or nil. Its retryAfterSeconds is the remaining time, rounded up.
-// The clock is read once, so a response that blocks never becomes one that does not.
+// get returns a copy of a response that has not expired, or nil. Its retryAfterSeconds is the remaining time, rounded
+// up. The clock is read once, so a response that blocks never becomes one that does not.
 func (c *responseCache) get(key string) hooks.Response {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
-	"github.com/slipwayhq/slipway/internal/hook/hooktest"
+	"github.com/slipwayhq/slipway/test/hooktest"
 )
 
 // RT-09: an extension behind a Service is looked up by the Service's name in the cluster, must have a certificate for that

@@ -14,9 +14,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
 
-// ClusterForRequest returns the Cluster as it is sent in requests: without status, managed fields and the annotations that repeat
-// the whole object, which account for most of its size. The Cluster itself is not changed; the copy shares memory with
-// it.
+// ClusterForRequest returns the Cluster as it is sent in requests of lifecycle hooks: without status, managed fields
+// and the annotations that repeat the whole object, which account for most of its size. The Cluster itself is not
+// changed; the copy shares memory with it.
 func ClusterForRequest(cluster *clusterv1.Cluster) clusterv1.Cluster {
 	out := clusterv1.Cluster{TypeMeta: cluster.TypeMeta, ObjectMeta: cluster.ObjectMeta, Spec: cluster.Spec}
 	out.ManagedFields = nil

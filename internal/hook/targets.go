@@ -10,8 +10,9 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// targets returns the handlers of a hook that apply to a namespace, in call order. It returns an error if an extension
-// applies to the namespace but its handlers are not known, because one of them may serve the hook.
+// targets returns the handlers of Runtime Extensions that serve a hook and apply to a namespace, in call order, for
+// [Extensions.CallAll] and [Extensions.Handlers]. It returns an error if an extension applies to the namespace but its
+// handlers are not known, because one of them may serve the hook.
 func (e *Extensions) targets(ctx context.Context, hook hooks.Name, namespace string) ([]target, error) {
 	candidates, err := e.candidates(hook)
 	if err != nil {
@@ -79,7 +80,7 @@ func (x *extension) undiscovered(now time.Time) error {
 		"ExtensionConfig %s may have handlers for this hook, but its discovery never succeeded; see its conditions, or delete it", x.name)
 }
 
-// find returns a handler by its full name.
+// find returns a handler by its full name, for [Extensions.Call].
 func (e *Extensions) find(name string) (target, error) {
 	e.mu.RLock()
 	defer e.mu.RUnlock()

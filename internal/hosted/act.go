@@ -25,7 +25,8 @@ import (
 // unwatchedRecheck is the requeue delay for changes that are not covered by a watch.
 const unwatchedRecheck = 100 * time.Millisecond
 
-// The actions of the controller. All of them are idempotent.
+// The actions of the controller: [decide] plans them, and act executes them. All of them are idempotent. String is the
+// text in the log and in the output of `slipway explain`.
 type (
 	// createAuthority creates the Secret of one of the cluster's CAs or key pairs.
 	createAuthority struct {
@@ -98,6 +99,8 @@ func (removeProcess) String() string {
 	return "stop the control plane and delete its data: it is being deleted"
 }
 
+// act executes one action of the plan of [decide]. The driver of package reconciler calls it for each action in order,
+// until one fails.
 func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Action) error {
 	b, err := c.backendOf(s.Plane)
 	if err != nil {
@@ -148,7 +151,7 @@ func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Acti
 		c.addons.Forget(nameOf(s.Plane))
 		return b.ControlPlanes.Remove(ctx, nameOf(s.Plane))
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the hosted control plane controller does not know how to %s", action)
+	return reconciler.UnknownAction("hosted control plane", action)
 }
 
 // addonTimeout is the timeout of one request to the workload cluster.
@@ -172,6 +175,7 @@ func (c *controller) limitCalls(config *rest.Config, cluster *clusterv1.Cluster)
 	}
 }
 
+// writeKubeconfig creates the kubeconfig Secret, or replaces its content.
 func (c *controller) writeKubeconfig(ctx context.Context, s snapshot) error {
 	data, err := newKubeconfig(s)
 	if err != nil {
@@ -210,7 +214,8 @@ func files(s snapshot) (map[string][]byte, error) {
 	return out, err
 }
 
-// fingerprint is a hash of the content of the CA Secrets.
+// fingerprint is a hash of the content of the CA Secrets. It is part of the configuration of the process, so that the
+// process restarts if a CA changes.
 func fingerprint(s snapshot) string {
 	sum := sha256.New()
 	for _, purpose := range s.authorities() {

@@ -18,7 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// inspectAddons requests a read of the state of the add-ons.
+// inspectAddons requests a read of the state of the add-ons. This file decides when kube-proxy and CoreDNS of the
+// workload cluster are read, for the condition AddonsAvailable; [planAddons] applies them.
 type inspectAddons struct{}
 
 func (inspectAddons) String() string { return "read the state of the add-ons of the workload cluster" }
@@ -31,7 +32,8 @@ const (
 	changedMaxAge   = time.Second
 )
 
-// planInspection requests a read of the add-ons if the last reading is too old, or outdated by a change.
+// planInspection requests a read of the add-ons if the last reading is too old, or outdated by a change. It is the last
+// step of [decide].
 func planInspection(s snapshot) (p reconciler.Plan) {
 	if !hasAddons(s.Capabilities, s.Plane) {
 		return p
@@ -57,6 +59,8 @@ func hasAddons(t backend.Capabilities, plane *hostedv1.HostedControlPlane) bool 
 	return t.Addons && (!spec.CoreDNS.Disabled || !spec.KubeProxy.Disabled)
 }
 
+// inspectAddons reads the state of the add-ons and stores the reading. A failed read becomes a condition and not an
+// error, because it must not delay other steps.
 func (c *controller) inspectAddons(ctx context.Context, s snapshot) (addons.Reading, error) {
 	a, changes := addons.Reading{At: s.Now}, c.addons.Begin(nameOf(s.Plane))
 	config, err := access(s)

@@ -25,7 +25,8 @@ type conditionInput struct {
 	addons bool
 }
 
-// conditions computes the conditions.
+// conditions computes the conditions of HostedControlPlanes, which [report] writes at the end of each reconciliation.
+// Types and reasons are part of the API; other programs wait for Available and Ready.
 var conditions = condition.Table[conditionInput]{
 	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
 	{Type: hostedv1.VersionSupportedCondition, Compute: conditionInput.versionSupported},

@@ -28,6 +28,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
+// Name of the controller, in logs, metrics and its field manager slipway-hostedcontrolplane.
 const Name = "hostedcontrolplane"
 
 const kind = "HostedControlPlane"
@@ -59,6 +60,8 @@ type Workloads interface {
 	Changed(controller string, to workload.ClusterMap) source.Source
 }
 
+// controller reconciles HostedControlPlanes. Its methods observe, readRequested and act are called by the driver of
+// package reconciler.
 type controller struct {
 	client client.Client
 	// cache contains the Secrets with a cluster label.
@@ -78,6 +81,7 @@ type controller struct {
 	now          func() time.Time
 }
 
+// Add adds the controller to the manager, which calls it at its start if the hosted control plane provider is enabled.
 func Add(s reconciler.Setup, cfg Config) error {
 	c := &controller{
 		client: s.Manager.GetClient(), cache: s.Manager.GetCache(), backends: cfg.Backends, gateways: cfg.Gateways,

@@ -79,7 +79,9 @@ func waitForUser(s snapshot, stage int, reason, text string) (p reconciler.Plan)
 	return at(stage, p)
 }
 
-// decide plans the reconciliation of a HostedControlPlane. Each row waits for the rows above it:
+// decide plans the reconciliation of a HostedControlPlane. The driver of package reconciler calls it in each
+// reconciliation after observe, and again after each read that the plan requests. It must not have side effects. Each
+// row waits for the rows above it:
 //
 //	no owner, or Cluster missing                        wait
 //	quiesced                                            see decideQuiesced
@@ -138,6 +140,7 @@ func planPrerequisites(s snapshot) reconciler.Plan {
 	return at(stagePrerequisites, planAuthorities(s))
 }
 
+// planInfrastructure waits for the infrastructure of the Cluster and the control plane endpoint.
 func planInfrastructure(s snapshot) (p reconciler.Plan) {
 	if !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false) || !endpointOf(s).IsValid() {
 		p.WaitFor(clusterv1.WaitingForClusterInfrastructureReadyReason,
@@ -191,8 +194,8 @@ func planAuthorities(s snapshot) (p reconciler.Plan) {
 	return p
 }
 
-// planSecrets writes the kubeconfig and restores the owner of Secrets that this controller created. A new kubeconfig gets
-// its owner together with the content.
+// planSecrets writes the kubeconfig and restores the owner of Secrets that this controller created. A new kubeconfig
+// gets its owner together with the content.
 func planSecrets(s snapshot) (p reconciler.Plan) {
 	owner, kubeconfig := ownerOf(s.Plane), s.Secrets[purposeKubeconfig]
 	outdated := ""
@@ -214,6 +217,7 @@ func planSecrets(s snapshot) (p reconciler.Plan) {
 	return p
 }
 
+// planVersion waits if no suitable version of Kubernetes is available.
 func planVersion(s snapshot) (p reconciler.Plan) {
 	if _, included := versionToRun(s); !included {
 		p = waitForUser(s, stageAdmission, "VersionNotSupported", notSupported(s))
@@ -277,6 +281,7 @@ func planAddons(s snapshot) (p reconciler.Plan) {
 	return at(stageAddons, p)
 }
 
+// planRecord records in an annotation that the control plane was initialized.
 func planRecord(s snapshot) (p reconciler.Plan) {
 	if ptr.Deref(s.Plane.Status.Initialization.ControlPlaneInitialized, false) && s.Plane.Annotations[hostedv1.InitializedAnnotation] == "" {
 		p.Do(recordInitialized{})
@@ -342,6 +347,7 @@ func planTurn(s snapshot) (p reconciler.Plan) {
 	return at(stageAdmission, p)
 }
 
+// whyStart returns the reason for a start, for the action and the event.
 func whyStart(s snapshot, cfg processconfig.Config) string {
 	switch {
 	case hasStagedRestore(s):
@@ -358,6 +364,7 @@ func whyStart(s snapshot, cfg processconfig.Config) string {
 	return "its configuration changed"
 }
 
+// notReady returns the reason why the API server is not ready, for a message.
 func notReady(s snapshot) string {
 	switch {
 	case s.Process.Problem != "":
@@ -386,7 +393,7 @@ func versionToRun(s snapshot) (string, bool) {
 
 func notSupported(s snapshot) string { return s.Capabilities.NotSupported(s.Plane) }
 
-// configOf returns the configuration of the process.
+// configOf returns the configuration of the process. A change of its hash restarts the control plane.
 func configOf(s snapshot) processconfig.Config {
 	spec, endpoint := s.Plane.Spec, endpointOf(s)
 	services, pods := ranges(s)
@@ -403,6 +410,7 @@ func configOf(s snapshot) processconfig.Config {
 	}
 }
 
+// ranges returns the CIDRs of Services and Pods, with defaults.
 func ranges(s snapshot) (services, pods []string) {
 	services, pods = s.Cluster.Spec.ClusterNetwork.Services.CIDRBlocks, s.Cluster.Spec.ClusterNetwork.Pods.CIDRBlocks
 	if len(services) == 0 {

@@ -1,12 +1,11 @@
-// Package hosted implements the HostedControlPlane controller, a control plane provider that follows the
-// control plane contract of Cluster API. It creates the CAs and the kubeconfig of a workload cluster as
-// Secrets, runs the control plane through a backend, by default as one process on this host, and applies the
-// objects that `kubeadm join` and Pods need to the workload cluster. A change of the version restarts the
-// process in place. Secrets that a user supplies are not changed, and Secrets that existing data or nodes
-// depend on are never recreated. Package backend defines how control planes are run; the controller
-// distinguishes backends only by their [backend.Capabilities]. To change a decision, start at decide in
-// decide.go: observe.go reads its input, act.go executes its actions, and status.go and conditions.go compute
-// the status.
+// Package hosted implements the HostedControlPlane controller, a control plane provider that follows the control plane
+// contract of Cluster API. It creates the CAs and the kubeconfig of a workload cluster as Secrets, runs the control
+// plane through a backend, by default as one process on this host, and applies the objects that `kubeadm join` and Pods
+// need to the workload cluster. A change of the version restarts the process in place. Secrets that a user supplies are
+// not changed, and Secrets that existing data or nodes depend on are never recreated. Package backend defines how
+// control planes are run; the controller distinguishes backends only by their [backend.Capabilities]. To change a
+// decision, start at decide in decide.go: observe.go reads its input, act.go executes its actions, and status.go and
+// conditions.go compute the status.
 //
 // The objects of a control plane are created in this order:
 //

@@ -13,8 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// encrypts reports whether objects of the workload cluster are encrypted in etcd, now or from an earlier
-// configuration.
+// encrypts reports whether objects of the workload cluster are encrypted in etcd, now or from an earlier configuration.
+// This file decides about the keys in Secret <cluster>-encryption: [planKeys] creates them, and `slipway rotate`
+// replaces them and waits for [keysInEffect]. The rules must prevent a start with keys that cannot decrypt the data.
 func (s snapshot) encrypts() bool {
 	return s.Capabilities.Components && (s.security().Encryption != nil || s.Process.Data.EncryptionKeys != "")
 }
@@ -32,7 +33,7 @@ func encryptionKeys(s snapshot) (componentconfig.KeySet, error) {
 	return parseEncryptionKeys(purposeEncryption.SecretName(s.Cluster.Name), s.Secrets[purposeEncryption], s.Process.Data)
 }
 
-// planKeys checks the encryption keys. It creates new keys only if no data is encrypted yet.
+// planKeys checks the encryption keys. It is a step of [decide]. It creates new keys only if no data is encrypted yet.
 func planKeys(s snapshot) (p reconciler.Plan) {
 	if !s.encrypts() {
 		return p
@@ -97,8 +98,8 @@ const (
 	reasonChanged = processconfig.ReasonEncryptionKeys
 )
 
-// parseEncryptionKeys returns the keys of the Secret with this name, which may be nil, or a fault if they cannot be used
-// with the data.
+// parseEncryptionKeys returns the keys of the Secret with this name, which may be nil, or a fault if they cannot be
+// used with the data.
 func parseEncryptionKeys(name string, secret *corev1.Secret, data processconfig.Data) (componentconfig.KeySet, error) {
 	var none componentconfig.KeySet
 	used := data.EncryptionKeys

@@ -15,7 +15,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// Gateways finds the addresses of this host in the networks of clusters.
+// Gateways finds the addresses of this host in the networks of clusters. The local provider implements it. This file
+// decides at which addresses of the host a control plane may listen ([planEndpoint]), which is a security rule: users
+// choose the endpoint of a Cluster.
 type Gateways interface {
 	// Gateway reads the address of the host in the network of a LocalCluster. It returns false if there is no
 	// such network.
@@ -46,6 +48,8 @@ type findGateway struct{}
 
 func (findGateway) String() string { return "find the host's address in the cluster's network" }
 
+// readRequested makes one read that [decide] requested, and returns the snapshot with its result. The driver of package
+// reconciler calls it.
 func (c *controller) readRequested(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
 	b, err := c.backendOf(s.Plane)
 	if err != nil {
@@ -63,11 +67,12 @@ func (c *controller) readRequested(ctx context.Context, s snapshot, q reconciler
 		s.PlaneCount.Known = true
 		s.PlaneCount.Own, s.PlaneCount.All, err = b.ControlPlanes.Count(ctx, s.Plane.Namespace)
 	default:
-		err = fault.New(fault.Bug, "UnknownQuestion", "the hosted control plane controller does not know how to %s", q)
+		err = reconciler.UnknownRead("hosted control plane", q)
 	}
 	return s, err
 }
 
+// readGateway reads the host's address in the network of the LocalCluster, if the Cluster has one.
 func (c *controller) readGateway(ctx context.Context, s snapshot) hostGateway {
 	g := hostGateway{Known: true}
 	ref := s.Cluster.Spec.InfrastructureRef
@@ -84,7 +89,8 @@ func (c *controller) readGateway(ctx context.Context, s snapshot) hostGateway {
 	return g
 }
 
-// planEndpoint checks whether the control plane may listen at its endpoint.
+// planEndpoint checks whether the control plane may listen at its endpoint. It is part of [planStart], so that a
+// running control plane continues.
 func planEndpoint(s snapshot) (p reconciler.Plan) {
 	address, err := configOf(s).Address()
 	if err != nil { // planConfiguration reports it

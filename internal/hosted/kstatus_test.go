@@ -8,7 +8,7 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/hosted/backend"
 	"github.com/slipwayhq/slipway/internal/reconciler"
-	"github.com/slipwayhq/slipway/internal/testkit/kstatus"
+	"github.com/slipwayhq/slipway/test/kstatus"
 )
 
 // Tools that wait for objects of any kind wait for a HostedControlPlane until it is up, and until it is what its spec asks for: clients 5. Its

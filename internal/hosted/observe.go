@@ -5,13 +5,14 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hosted/addons"
 	"github.com/slipwayhq/slipway/internal/hosted/backend"
 	"github.com/slipwayhq/slipway/internal/kube"
@@ -19,7 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// snapshot is the input of decisions about a HostedControlPlane.
+// snapshot is the input of decisions about a HostedControlPlane. observe reads it in each reconciliation, and
+// readRequested adds the parts that decide requests.
 type snapshot struct {
 	Now   time.Time
 	Plane *hostedv1.HostedControlPlane
@@ -40,7 +42,7 @@ type snapshot struct {
 	Quiesce quiesceRequest
 	// Addons is the last reading of the add-ons.
 	Addons addons.Reading
-	// Turn and Room are only read before a process is started or restarted.
+	// Turn and PlaneCount are only read before a process is started or restarted.
 	Turn       backend.Turn
 	PlaneCount backend.PlaneCount
 	// ReservedPorts are the ports of the management cluster.
@@ -49,6 +51,8 @@ type snapshot struct {
 	Policy policy.Configuration
 }
 
+// observe reads the objects of the management cluster and the state of the control plane from its backend. The driver
+// of package reconciler calls it at the start of each reconciliation.
 func (c *controller) observe(ctx context.Context, plane *hostedv1.HostedControlPlane) (snapshot, error) {
 	s := snapshot{Now: c.now(), Plane: plane, Secrets: map[secretPurpose]*corev1.Secret{}, Policy: c.policy, ReservedPorts: c.reserved, Quiesce: c.quiesceOf(plane)}
 	if err := c.readCluster(ctx, &s); err != nil {
@@ -90,7 +94,7 @@ func (c *controller) readSecrets(ctx context.Context, s *snapshot) error {
 		purposes = append(purposes, purposeEncryption)
 	}
 	found := make([]*corev1.Secret, len(purposes))
-	reads, ctx := errgroup.WithContext(ctx)
+	reads, ctx := fault.NewGroup(ctx)
 	for i, purpose := range purposes {
 		reads.Go(func() (err error) {
 			found[i], err = c.readSecret(ctx, client.ObjectKey{Namespace: s.Plane.Namespace, Name: purpose.SecretName(s.Cluster.Name)})
@@ -131,7 +135,7 @@ func (c *controller) readSecret(ctx context.Context, key client.ObjectKey) (*cor
 // clusterName returns the name of the Cluster that owns the control plane, or an empty string.
 func clusterName(plane *hostedv1.HostedControlPlane) string {
 	for _, ref := range plane.OwnerReferences {
-		if ref.Kind == "Cluster" {
+		if ref.Kind == clusterv1.ClusterKind && schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).Group == clusterv1.GroupVersion.Group {
 			return ref.Name
 		}
 	}

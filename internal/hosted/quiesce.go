@@ -11,15 +11,17 @@ import (
 // reasonQuiesced is the reason of waits for the removal of the quiesce annotation.
 const reasonQuiesced = "Quiesced"
 
-// stopProcess stops the control plane without deleting its data.
+// stopProcess stops the control plane without deleting its data. This file handles the annotation
+// controlplane.slipway.dev/quiesce, with which `slipway move` stops the API of a control plane before its last snapshot
+// is taken, and starts the control plane at the target. The package documentation lists its modes.
 type stopProcess struct{}
 
 func (stopProcess) String() string {
 	return "stop the control plane: annotation " + hostedv1.QuiesceAnnotation
 }
 
-// decideQuiesced plans the reconciliation of a quiesced control plane. It creates no missing Secrets. Each
-// row waits for the rows above it:
+// decideQuiesced plans the reconciliation of a quiesced control plane. [decide] calls it instead of all other steps. It
+// creates no missing Secrets. Each row waits for the rows above it:
 //
 //	to be stopped, and runs or would be restarted             stop
 //	CAs or keys missing, version not available, …             wait
@@ -34,6 +36,7 @@ func decideQuiesced(s snapshot) reconciler.Plan {
 	return follow(s, planExistingSecrets, planVersion, planConfiguration, planQuota, planSnapshot, planQuiesced)
 }
 
+// planStop stops the process and waits for the removal of the annotation.
 func planStop(s snapshot) (p reconciler.Plan) {
 	if !isStopped(s) {
 		p.Do(stopProcess{})

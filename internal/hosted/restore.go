@@ -23,7 +23,8 @@ const (
 	busyAgain = 10 * time.Second
 )
 
-// restore is the state of a requested restore.
+// restore is the state of a requested restore. observe reads it, [planRestore] fetches the requested snapshot, and the
+// next process restores it before its etcd starts. The annotation controlplane.slipway.dev/restore requests a restore.
 type restore struct {
 	// Request is the parsed annotation. It is nil if the annotation is missing or invalid.
 	Request *RestoreRequest
@@ -84,8 +85,8 @@ func wasRestored(s snapshot) bool {
 	return s.Restore.Request != nil && s.Process.Data.Restored.ID == s.Restore.Request.ID
 }
 
-// planRestore fetches the requested snapshot. A running process continues in the meantime, and a process that does not
-// run waits for the snapshot.
+// planRestore fetches the requested snapshot. It is a step of [decide] and of a quiesced start. A running process
+// continues in the meantime, and a process that does not run waits for the snapshot.
 func planRestore(s snapshot) (p reconciler.Plan) {
 	r := s.Restore.Request
 	switch state := s.Restore; {
@@ -121,6 +122,7 @@ func (c *controller) stageRestore(s snapshot, b backend.Backend) {
 	c.jobs.Start(jobs.Key(kind, client.ObjectKeyFromObject(s.Plane)), order.Request.String(), func(ctx context.Context) error { return c.stager.Stage(ctx, order) })
 }
 
+// restored returns the condition Restored, or Absent if nothing was ever restored or requested.
 func (j conditionInput) restored() condition.Result {
 	r, done := j.Restore.Request, j.Process.Data.Restored
 	switch {

@@ -9,7 +9,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots"
 )
 
-// RestoreRequest is the content of the restore annotation.
+// RestoreRequest is the content of the annotation controlplane.slipway.dev/restore, in JSON.
+// `slipway restore controlplane` and `slipway move` write it, and the HostedControlPlane controller parses it in each
+// reconciliation. The JSON names are an API between the three.
 type RestoreRequest struct {
 	// ID identifies the request by its time, for example 20261125T131500Z.
 	ID string `json:"id"`

@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots"
 )
 
-// restoreStager fetches snapshots.
+// restoreStager fetches snapshots. A restore calls Stage in a background job, because it takes minutes.
 type restoreStager struct{ snapshots.Retriever }
 
 // restoreStaging is a snapshot to fetch.

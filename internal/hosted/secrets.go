@@ -18,7 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 )
 
-// secretPurpose of a Secret of the cluster.
+// secretPurpose is the purpose of a Secret of the cluster, which determines its name. [decide] checks the Secrets in
+// each reconciliation, and act creates them.
 type secretPurpose = secrets.Purpose
 
 const (

@@ -91,20 +91,20 @@ func TestDecideSimulated(t *testing.T) {
 		"start": {"it answers at once, so nothing is waited for", simulatedSnapshot(t, func(s *snapshot) { s.Process = backend.ControlPlane{} }),
 			[]string{"do: start the control plane at v1.30.0: it has not run yet"}},
 		"restarted": {"", simulatedSnapshot(t, func(s *snapshot) { s.Process = backend.ControlPlane{Exists: true} }),
-			[]string{"do: start the control plane at v1.30.0: slipway was restarted; it continues with what it wrote down"}},
+			[]string{"do: start the control plane at v1.30.0: slipway was restarted; it continues with its stored state"}},
 		"state lost": {"H9: it is said that nothing is left", simulatedSnapshot(t, func(s *snapshot) {
 			s.Process, s.Plane.Status.Initialization.ControlPlaneInitialized = backend.ControlPlane{}, &yes
 		}), []string{"do: start the control plane at v1.30.0: its data is not on this host; it starts empty, and simulated machines create their Nodes again"}},
 		"state lost, restored without status": {"H9", simulatedSnapshot(t, func(s *snapshot) {
 			s.Process, s.Plane.Annotations = backend.ControlPlane{}, map[string]string{hostedv1.InitializedAnnotation: "true"}
 		}), []string{"do: start the control plane at v1.30.0: its data is not on this host; it starts empty, and simulated machines create their Nodes again"}},
-		"to be changed": {"its backend says what", simulatedSnapshot(t, func(s *snapshot) { s.Process.Pending = "make the API server slower: the annotations say so" }),
-			[]string{"do: make the API server slower: the annotations say so"}},
-		"unclear": {"it is said, by the error of the action", simulatedSnapshot(t, func(s *snapshot) { s.Process.InvalidRequest = "say which annotation cannot be understood" }),
-			[]string{"do: say which annotation cannot be understood"}},
+		"to be changed": {"its backend says what", simulatedSnapshot(t, func(s *snapshot) { s.Process.Pending = "make the API server slower: the annotations request it" }),
+			[]string{"do: make the API server slower: the annotations request it"}},
+		"unclear": {"it is said, by the error of the action", simulatedSnapshot(t, func(s *snapshot) { s.Process.InvalidRequest = "report the invalid annotation" }),
+			[]string{"do: report the invalid annotation"}},
 		"down": {"it is said why", simulatedSnapshot(t, func(s *snapshot) {
-			s.Process.Ready, s.Process.Problem = false, "The API server does not answer: an annotation makes it unreachable"
-		}), []string{"wait: The API server does not answer: an annotation makes it unreachable"}},
+			s.Process.Ready, s.Process.Problem = false, "The API server does not respond, because an annotation makes it unreachable"
+		}), []string{"wait: The API server does not respond, because an annotation makes it unreachable"}},
 		"deleting": {"", simulatedSnapshot(t, func(s *snapshot) { s.Plane.DeletionTimestamp = &metav1.Time{Time: now} }),
 			[]string{"do: stop the control plane and delete its data: it is being deleted", "wait: The control plane is being stopped and its data is being deleted"}},
 	}
@@ -240,8 +240,8 @@ func TestFaultsOnDemand(t *testing.T) {
 	must(t, c.Get(t.Context(), client.ObjectKeyFromObject(cluster()), owner))
 	owner.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{}
 	must(t, c.Update(t.Context(), owner))
-	const down = "False: The API server does not answer: the annotation " + hostedv1.APIDownAnnotation + " makes it unreachable"
-	const errs = "False: The API server answers every request with status 503: the annotation " + hostedv1.APIErrorsAnnotation + " makes it"
+	const down = "False: The API server does not respond, because annotation " + hostedv1.APIDownAnnotation + " makes it unreachable"
+	const errs = "False: The API server responds to every request with status 503, because annotation " + hostedv1.APIErrorsAnnotation + " requests it"
 	for _, step := range []struct{ annotation, value, want string }{
 		{hostedv1.APIDownAnnotation, "always", down}, {hostedv1.APIDownAnnotation, "none", "True: "},
 		{hostedv1.APIErrorsAnnotation, "503", errs}, {hostedv1.APIErrorsAnnotation, "9", "True: "}, {hostedv1.APIDownAnnotation, "30s", down},

@@ -15,9 +15,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// report computes the status of a HostedControlPlane after a reconciliation. Immediately after a restart of
-// this program, the only known fact about the process is that it runs. While it is being adopted, the status
-// is not changed. If it cannot be adopted, its previous health is retained.
+// report computes the status and the events of a HostedControlPlane after its plan was executed; the driver of package
+// reconciler writes them. The fields version, initialization and externalManagedControlPlane are the contract of
+// control plane providers in Cluster API. Immediately after a restart of this program, the only known fact about the
+// process is that it runs. While it is being adopted, the status is not changed. If it cannot be adopted, its previous
+// health is retained.
 func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	s = afterStart(s, out)
 	if s.Process.Exists && s.Process.Config == "" && s.Plane.DeletionTimestamp.IsZero() && out.Err == nil {
@@ -68,8 +70,8 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	return reconciler.Report{Status: status, Events: events(s, status, out)}
 }
 
-// authorityInEffect returns the fingerprint of the CA that the process uses and that nodes get. It changes
-// when the process and the add-ons have been updated to the CA in the Secret.
+// authorityInEffect returns the fingerprint of the CA that the process uses and that nodes get. It changes when the
+// process and the add-ons have been updated to the CA in the Secret; `slipway rotate` waits for it.
 func authorityInEffect(s snapshot, applied string) string {
 	if !s.runsAsConfigured() || s.Capabilities.Addons && applied != addonsOf(s).Hash() {
 		return s.Plane.Status.Authority
@@ -104,6 +106,7 @@ func processStatus(s snapshot) hostedv1.ProcessStatus {
 	return out
 }
 
+// events returns the events for starts, a completed restore and exits.
 func events(s snapshot, status hostedv1.HostedControlPlaneStatus, out reconciler.Outcome) []reconciler.Event {
 	var list []reconciler.Event
 	for _, a := range out.Done {

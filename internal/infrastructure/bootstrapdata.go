@@ -17,8 +17,9 @@ import (
 // ReasonBootstrapData is the reason of the wait for bootstrap data.
 const ReasonBootstrapData = "WaitingForBootstrapData"
 
-// WaitForBootstrapData adds a wait for the bootstrap data of a machine in the Cluster to the plan. on is the Machine or
-// MachinePool that names the Secret. The Cluster is nil if it is unknown.
+// WaitForBootstrapData adds a wait for the bootstrap data of a machine in the Cluster to the plan of a LocalMachine, a
+// LocalMachinePool or an SSHMachine. on is the Machine or MachinePool that names the Secret. The Cluster is nil if it is unknown. The
+// fields are those of Cluster API's bootstrap contract.
 func WaitForBootstrapData(p *reconciler.Plan, on reconciler.Subject, c *clusterv1.Cluster, b clusterv1.Bootstrap) {
 	field := "spec.bootstrap.dataSecretName"
 	switch {

@@ -5,8 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// The kubelet reserves these amounts: it evicts Pods if less memory, or less of the disk, is free. The capacity that
-// the autoscaler reads for a node that does not exist yet must equal the allocatable resources of the later Node.
+// The kubelet reserves these amounts by default: it evicts Pods if less memory, or less of the disk, is free. The
+// capacity that the autoscaler reads for a node that does not exist yet must equal the allocatable resources of the
+// later Node.
 const (
 	evictionMemory     = 100 << 20
 	evictionDiskTenths = 1

@@ -16,8 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// ReadObject returns the object, or nil if there is none or the name is empty. The object is shared with the cache and
-// must not be changed.
+// ReadObject returns the object, or nil if there is none or the name is empty. The controllers of the providers read
+// the objects around theirs with it. The object is shared with the cache and must not be changed.
 func ReadObject[O client.Object](ctx context.Context, c client.Reader, namespace, name string, o O) (O, error) {
 	var none O
 	if name == "" {

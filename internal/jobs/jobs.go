@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -15,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// State is the state of a job.
+// State is the state of a job, which controllers read in each reconciliation ([Runner.State]).
 type State struct {
 	// Running is true while the job runs. Busy is true if a new job would have to wait for others.
 	Running, Busy bool
@@ -35,7 +34,10 @@ type Limits struct {
 // SnapshotLimits are the limits for jobs that copy etcd snapshots.
 func SnapshotLimits() Limits { return Limits{Total: 4, Namespace: 1} }
 
-// Runner runs jobs. The zero value is not usable; see [NewRunner].
+// Runner runs jobs in the background, because they take minutes and must not block the workers of a controller. The
+// manager has one for snapshots and restores, which the EtcdSnapshotPolicy, HostedControlPlane and LocalMachine
+// controllers share so that its limits apply to all of them, and one for the controllers of the SSH provider. The zero
+// value is not usable; see [NewRunner].
 type Runner struct {
 	ctx    context.Context
 	now    func() time.Time
@@ -104,8 +106,9 @@ func (j *Runner) Cancel(key string) {
 	}
 }
 
+// run runs the function of a job, stores its result and notifies the subscribers.
 func (j *Runner) run(ctx context.Context, key string, do func(context.Context) error) {
-	err := recoverPanic(ctx, do)
+	err := fault.Recover(func() error { return do(ctx) })
 	j.mu.Lock()
 	j.running[key].cancel()
 	j.ended[key] = State{What: j.running[key].what, Ended: j.now(), Err: err}
@@ -118,16 +121,6 @@ func (j *Runner) run(ctx context.Context, key string, do func(context.Context) e
 	for _, f := range notify {
 		f(key)
 	}
-}
-
-// recoverPanic converts a panic to an error.
-func recoverPanic(ctx context.Context, do func(context.Context) error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fault.New(fault.Bug, "Panic", "%s", fmt.Sprint(p))
-		}
-	}()
-	return do(ctx)
 }
 
 // State returns the state of the job with the key.

@@ -1,6 +1,6 @@
 // Package jsonpatch applies JSON patches and JSON merge patches from extensions to an object ([Apply]), with limits
-// that prevent a patch from using excessive memory. It does not restrict which fields a patch changes, because that
-// depends on the hook.
+// that prevent a patch, which is untrusted, from using excessive memory. It does not restrict which fields a patch
+// changes, because that depends on the hook.
 package jsonpatch
 
 import (
@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
+// Limits, which are our choice.
 const (
 	// maxIndex is the maximum array index in a patch. Missing elements up to the index are created.
 	maxIndex = 10000
@@ -27,7 +28,9 @@ const (
 	maxQuotedText = 200
 )
 
-// Apply returns the patched object. If the patch is an empty document, it returns the object unchanged.
+// Apply returns the patched object. If the patch is an empty document, it returns the object unchanged. Package patch
+// calls it for generated patches of a ClusterClass, and package inplace to compute what an in-place update would
+// change.
 func Apply(kind runtimehooksv1.PatchType, object, data []byte) ([]byte, error) {
 	if ChangesNothing(data) {
 		return object, nil

@@ -6,8 +6,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Annotate sets an annotation, or removes it if value is nil. It replaces the map, because the object's map may be
-// shared.
+// Annotate sets an annotation, or removes it if value is nil. Controllers call it on the copy that [Writer.Patch]
+// passes to them. It replaces the map, because the copy may share it with the object in the cache.
 func Annotate(o client.Object, key string, value *string) {
 	annotations := maps.Clone(o.GetAnnotations())
 	if annotations == nil {

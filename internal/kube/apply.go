@@ -14,10 +14,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Server-side apply removes the fields that a manager applied before and does not apply now one by one. If an object or
-// list within the object has no other content, an API server leaves null in its place, which the CRD's schema rejects:
-// the apply fails as invalid, and so would each retry. In this case, apply first removes the fields that would become
-// null.
+// This file sends the applies of [Writer.Apply] and [StatusChange.Write]. Server-side apply removes the fields that a
+// manager applied before and does not apply now one by one. If an object or list within the object has no other
+// content, an API server leaves null in its place, which the CRD's schema rejects: the apply fails as invalid, and so
+// would each retry. In this case, apply first removes the fields that would become null.
 
 // change is one apply: what to send, and the live object that it changes.
 type change struct {

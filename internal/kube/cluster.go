@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// GetCluster reads a Cluster; it returns nil if it does not exist. A Cluster from a cache is not copied and must not be
-// changed.
+// GetCluster reads a Cluster; it returns nil if it does not exist. Controllers call it for the Cluster of the object
+// that they reconcile. A Cluster from a cache is not copied and must not be changed.
 func GetCluster(ctx context.Context, c client.Reader, key client.ObjectKey) (*clusterv1.Cluster, error) {
 	cluster := &clusterv1.Cluster{}
 	err := c.Get(ctx, key, cluster, client.UnsafeDisableDeepCopy)

@@ -13,7 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// An apply is skipped if it would change nothing, which has two conditions:
+// [Writer.Apply] and [Writer.StatusChange] skip an apply that would change nothing, and [IsApplied] reports it to the
+// decisions of controllers. This has two conditions:
 //
 //	contains:  every field that the controller wants is in the object, with the same value
 //	ownsMore:  the controller owns no field of the object that it no longer wants
@@ -163,8 +164,8 @@ func ownsMore(fields map[string]any, live, want any) bool {
 	return false
 }
 
-// followStep follows one step of a path in FieldsV1: f: a field, k: the item with these keys, v: the value itself in a set,
-// i: the item at an index.
+// followStep follows one step of a path in FieldsV1: f: a field, k: the item with these keys, v: the value itself in a
+// set, i: the item at an index.
 func followStep(step string, in any) (any, bool) {
 	kind, rest, _ := strings.Cut(step, ":")
 	switch kind {

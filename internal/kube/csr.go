@@ -11,7 +11,8 @@ import (
 )
 
 // Approve approves a CertificateSigningRequest as it was read. If it was changed or deleted in the meantime, Approve
-// does nothing; the watch delivers the change.
+// does nothing; the watch delivers the change. The controllers that sign client certificates of users and approve
+// serving certificates of kubelets call the methods in this file.
 func (w *Writer) Approve(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason, message string) error {
 	return w.conclude(ctx, request, "approval", withCondition(certificatesv1.CertificateApproved, reason, message))
 }
@@ -39,7 +40,8 @@ func withCondition(of certificatesv1.RequestConditionType, reason, message strin
 	}
 }
 
-// conclude updates a subresource of a CertificateSigningRequest. It ignores conflicts and missing objects.
+// conclude updates a subresource of a CertificateSigningRequest, because the API server accepts these changes only
+// through subresources. It ignores conflicts and missing objects.
 func (w *Writer) conclude(ctx context.Context, request *certificatesv1.CertificateSigningRequest, subresource string, change func(*certificatesv1.CertificateSigningRequest)) error {
 	changed := request.DeepCopy()
 	change(changed)

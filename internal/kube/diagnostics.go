@@ -40,8 +40,9 @@ type readProblem struct {
 	until time.Time
 }
 
-// WithDiagnostics makes r determine why a kind cannot be read, instead of only waiting for the cache. mapper has the
-// served kinds; live bypasses the cache. A kind that can be read costs no request.
+// WithDiagnostics makes r determine why a kind cannot be read, instead of only waiting for the cache. Package watches
+// calls it for the references of each controller, so that conditions report the cause. mapper has the served kinds;
+// live bypasses the cache. A kind that can be read costs no request.
 func (r *References) WithDiagnostics(mapper apimeta.RESTMapper, live client.Reader) *References {
 	r.mapper, r.live = mapper, live
 	return r
@@ -74,7 +75,7 @@ func (r *References) served(crd string, contractVersion contract.Version, kind s
 }
 
 // Misspelled returns a message with the kind that was probably meant instead of a kind that is not served: a kind with
-// the same plural. It returns an empty string if there is none.
+// the same plural. It returns an empty string if there is none. `slipway describe cluster` calls it, too.
 func Misspelled(mapper apimeta.RESTMapper, kind schema.GroupKind) string {
 	resource, _ := apimeta.UnsafeGuessKindToResource(kind.WithVersion(""))
 	others, _ := mapper.KindsFor(resource)
@@ -188,5 +189,5 @@ func QuickstartAlternative(kind, group string) string {
 	if group != "infrastructure.cluster.x-k8s.io" || !strings.HasPrefix(strings.ToLower(kind), "docker") {
 		return ""
 	}
-	return ", or use the Local kinds, which create machines as containers on this host (docs/clusterctl.md)"
+	return ", or use the Local kinds, which create machines as containers on this host (`slipway docs clusterctl`)"
 }

@@ -19,8 +19,9 @@ const maxRefusals = 3
 const maxRefusalLength = 400
 
 // FailureMessages returns a message for each cause of a failed write, sorted, and stable as long as the writes fail in
-// the same way. names are names of objects that change with each attempt; they are replaced in the messages. Rejections
-// by the API server are quoted. The texts of other failures may vary, so only their kind is included.
+// the same way, because each change of a condition or event is another write. Controllers include the messages in
+// conditions and events. names are names of objects that change with each attempt; they are replaced in the messages.
+// Rejections by the API server are quoted. The texts of other failures may vary, so only their kind is included.
 func FailureMessages(err error, names ...string) []string {
 	var out []string
 	collect(err, func(cause error) { out = append(out, withoutNames(refusal(cause), names)) })

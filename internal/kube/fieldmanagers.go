@@ -17,23 +17,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// CoreManagerPrefix is the prefix of the field managers of Cluster API's controllers. Slipway uses these names where other
-// programs rely on them.
+// CoreManagerPrefix is the prefix of the field managers of Cluster API's controllers. Slipway writes topologies with
+// such a name, because other programs rely on it, and takes over fields from others.
 const CoreManagerPrefix = "capi-"
 
-// ArrivalManager is the field manager of objects that a move has created in its target cluster, until their original
-// field managers are restored.
+// ArrivalManager is the field manager of objects that `slipway move` has created in its target cluster, until their
+// original field managers are restored ([Writer.RestoreManagers]).
 const ArrivalManager = ManagerPrefix + "arrival"
 
-// IsArriving reports whether an object was created by a move that is about to write it again. A write by a controller
-// in the meantime would make the write of the move fail.
+// IsArriving reports whether an object was created by a move that is about to write it again. The driver (package
+// reconciler) then does not write the status of the paused object, because a write in the meantime would make the write
+// of the move fail.
 func IsArriving(o client.Object) bool {
 	return slices.ContainsFunc(o.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Manager == ArrivalManager })
 }
 
 // CreateApplied creates the object by server-side apply, so that the same field manager can later apply changes without
-// owning a field twice. If an object with this name and other values exists, it returns a conflict. want gets the UID
-// and resourceVersion of the created object.
+// owning a field twice. Controllers create objects with it that they update by [Writer.Apply] later. If an object with
+// this name and other values exists, it returns a conflict. want gets the UID and resourceVersion of the created
+// object.
 func (w *Writer) CreateApplied(ctx context.Context, want *unstructured.Unstructured) error {
 	patch, err := applying(want)
 	if err != nil {
@@ -62,8 +64,10 @@ func (w *Writer) DryRunCreate(ctx context.Context, want *unstructured.Unstructur
 	return nil
 }
 
-// DryRun returns the live object as it would be after applying want. It writes nothing. Webhooks recognize the dry run
-// by the annotation [clusterv1.TopologyDryRunAnnotation], and accept changes that they would otherwise reject.
+// DryRun returns the live object as it would be after applying want. It writes nothing. The topology controller finds
+// the changes of an object with it, the KubeadmControlPlane controller the changes of an in-place update. Webhooks
+// recognize the dry run by the annotation [clusterv1.TopologyDryRunAnnotation], and accept changes that they would
+// otherwise reject.
 func (w *Writer) DryRun(ctx context.Context, live client.Object, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	answer := withUID(want, live.GetUID()).DeepCopy()
 	annotations := answer.GetAnnotations()
@@ -83,14 +87,16 @@ func (w *Writer) DryRun(ctx context.Context, live client.Object, want *unstructu
 	return answer, nil
 }
 
-// IsApplied reports whether applying want would change nothing: live has all its values, and manager has applied no other
-// fields to live. want is an object without status.
+// IsApplied reports whether applying want would change nothing: live has all its values, and manager has applied no
+// other fields to live. want is an object without status.
 func IsApplied(live client.Object, manager string, want map[string]any) (bool, error) {
 	w := &Writer{owner: manager}
 	return w.unchanged(live, want)
 }
 
-// OwnershipTransfer transfers the ownership of fields between field managers.
+// OwnershipTransfer transfers the ownership of fields between field managers. Controllers use it for fields that the
+// reference implementation, or an earlier field manager of Slipway, applied: without the transfer, both managers own a
+// field, and neither can remove it.
 type OwnershipTransfer struct {
 	// From are the managers that lose fields, whatever their operation.
 	From []string
@@ -124,10 +130,10 @@ func (w *Writer) TransferOwnership(ctx context.Context, live client.Object, h Ow
 }
 
 // RestoreManagers sets the managed fields of an object that this writer created as a copy of another one to the managed
-// fields of the original. When an object is created, an API server records the creator as the manager of every field,
-// so that controllers which apply some of them could no longer remove them. Other managers that have written the copy
-// since its creation are preserved. It writes nothing if this writer manages no field of the object. The object must
-// have been read live.
+// fields of the original. `slipway move` calls it in the target cluster. When an object is created, an API server
+// records the creator as the manager of every field, so that controllers which apply some of them could no longer
+// remove them. Other managers that have written the copy since its creation are preserved. It writes nothing if this
+// writer manages no field of the object. The object must have been read live.
 func (w *Writer) RestoreManagers(ctx context.Context, live client.Object, entries []metav1.ManagedFieldsEntry) error {
 	own := w.hasArrived
 	if entries = w.Others(entries); len(entries) == 0 || !w.LacksManagers(live) {

@@ -7,8 +7,9 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// parsedFieldSets is an LRU cache of decoded field sets from managed fields, and of the keys within them. Most objects
-// of a kind have the same field sets. It only affects speed.
+// parsedFieldSets is an LRU cache of decoded field sets from managed fields, and of the keys within them. The
+// comparisons of [Writer] with a live object read it. Most objects of a kind have the same field sets. It only affects
+// speed.
 var parsedFieldSets = fieldSetCache{seed: maphash.MakeSeed(), known: lru.New(512)}
 
 // fieldSetCache caches decoded JSON objects by the hash of their text.

@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Pending records the names of objects that were created or deleted for an owner, until the cache reflects it. Without
-// it, a controller that counts objects in a cache would repeat the operation. The zero value is ready to use.
+// Pending records the names of objects that were created or deleted for an owner, until the cache reflects it. The
+// controllers that count Machines or MachineSets in a cache (MachineDeployment, MachineSet and KubeadmControlPlane)
+// would otherwise repeat the operation. The zero value is ready to use.
 type Pending struct {
 	mu    sync.Mutex
 	names map[types.UID]map[string]time.Time

@@ -26,7 +26,9 @@ func CRDKind() schema.GroupVersionKind {
 // reasonNotInstalled is the reason of the fault for a kind without a CRD.
 const reasonNotInstalled = "KindNotInstalled"
 
-// References reads provider objects by reference.
+// References reads provider objects by reference: it determines the API version from the contract labels of the CRD,
+// and watches each kind that it reads. Each controller whose kind references provider objects has one, and so do the
+// webhooks.
 type References struct {
 	reader client.Reader
 	watch  func(*unstructured.Unstructured) error

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// SharedRead reads all objects of some kind in a namespace past the cache. This is expensive for the API server,
+// SharedRead reads all objects of some kind in a namespace past the cache. Controllers use it before a deletion that
+// must not miss an object, such as the deletion of a control plane or a template. This is expensive for the API server,
 // however few of the objects a caller needs. Callers that arrive during a read share the next one: the deletion of a
 // thousand Clusters does not take a thousand reads. Results are not cached.
 type SharedRead[T any] struct {

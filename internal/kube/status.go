@@ -10,7 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// StatusChange is a change of a status that has not been written yet.
+// StatusChange is a change of a status that has not been written yet. The driver (package reconciler) computes it after
+// each reconciliation, and defers the write if the change is not urgent.
 type StatusChange struct {
 	// Have is the live status, including the fields of other writers; Want has the fields of this writer. Both are in
 	// the form of unstructured objects.

@@ -14,8 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// StatusLimits holds the constraints for the status of each kind that are in the schemas of CRDs. The schemas are
-// compiled once, when the manager starts.
+// StatusLimits holds the constraints for the status of each kind that are in the schemas of CRDs. The driver (package
+// reconciler) prunes each status with it before the write, because one invalid value would prevent all others from
+// being written. The schemas are compiled once, when the manager starts.
 type StatusLimits map[schema.GroupVersionKind]*limit
 
 // limit holds the constraints for one value.
@@ -50,6 +51,8 @@ func NewStatusLimits(crds []*apiextensionsv1.CustomResourceDefinition) StatusLim
 	return out
 }
 
+// compile reads the constraints of a schema and everything below it. Constraints that limit does not have, such as CEL
+// rules, are left to the API server.
 func compile(s *apiextensionsv1.JSONSchemaProps) *limit {
 	out := &limit{
 		required: s.Required, minProperties: s.MinProperties, minItems: s.MinItems, maxItems: s.MaxItems,

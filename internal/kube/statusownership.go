@@ -15,10 +15,11 @@ const upstreamManager = "manager"
 
 const statusSubresource = "status"
 
-// TransferStatusOwnership transfers the ownership of status fields from [upstreamManager] to this writer. As long as
-// both own a field, this writer can change but never remove it. takes selects the fields by their path below status,
-// because other programs with the same manager name must retain their fields. live may be from a cache; newest reads
-// live. If nothing is to be transferred, it neither reads nor writes.
+// TransferStatusOwnership transfers the ownership of status fields from [upstreamManager] to this writer. The driver
+// calls it before it writes a status, and controllers before they write conditions of another controller's object. As
+// long as both own a field, this writer can change but never remove it. takes selects the fields by their path below
+// status, because other programs with the same manager name must retain their fields. live may be from a cache; newest
+// reads live. If nothing is to be transferred, it neither reads nor writes.
 func (w *Writer) TransferStatusOwnership(ctx context.Context, newest client.Reader, live client.Object, takes func(fieldpath.Path) bool) error {
 	h := OwnershipTransfer{From: []string{upstreamManager}, To: w.owner, Subresource: statusSubresource, Takes: belowStatus(takes)}
 	if !h.HasChanges(live) {

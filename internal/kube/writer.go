@@ -18,10 +18,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ManagerPrefix is the prefix of all field managers of Slipway.
+// ManagerPrefix is the prefix of all field managers of Slipway. It must not change, because the fields of existing
+// objects are owned by managers with this prefix.
 const ManagerPrefix = "slipway-"
 
-// Writer writes objects for one controller.
+// Writer writes objects for one controller, with the controller's field manager. The driver (package reconciler)
+// creates one for each controller; commands and webhooks create others. A test checks that controllers write only
+// through it.
 type Writer struct {
 	client client.Client
 	owner  string
@@ -42,8 +45,8 @@ func (w *Writer) WithController(controller string) *Writer {
 	return w.WithManager(ManagerPrefix + controller)
 }
 
-// WithManager returns a writer with the given field manager, which must start with [ManagerPrefix] or [CoreManagerPrefix].
-// It shares the record of writes.
+// WithManager returns a writer with the given field manager, which must start with [ManagerPrefix] or
+// [CoreManagerPrefix]. It shares the record of writes.
 func (w *Writer) WithManager(manager string) *Writer {
 	out := *w
 	out.owner = manager
@@ -125,21 +128,28 @@ func (w *Writer) PatchStatus(ctx context.Context, live client.Object, change fun
 	return w.patchLocked(ctx, live, "status", change)
 }
 
+// patchLocked patches an object or a subresource if the object has not changed since it was read.
 func (w *Writer) patchLocked(ctx context.Context, live client.Object, subresource string, change func(client.Object)) error {
-	before := withoutManagedFields(live)
-	after := before.DeepCopyObject().(client.Object)
-	change(after)
-	data, err := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(after)
-	if err != nil {
-		return fault.New(fault.Bug, "InvalidPatch", "change of %T cannot be encoded", live).From(err)
-	}
-	if onlyLock(data) {
-		return nil
+	data, err := lockedPatch(live, change)
+	if err != nil || onlyLock(data) {
+		return err
 	}
 	if w.others != nil && w.others.Stale(live) { // the API server would reject it for the same reason
 		return w.stale(live)
 	}
 	return w.patch(ctx, live, subresource, data)
+}
+
+// lockedPatch returns a merge patch that fails if the object has changed since it was read.
+func lockedPatch(live client.Object, change func(client.Object)) ([]byte, error) {
+	before := withoutManagedFields(live)
+	after := before.DeepCopyObject().(client.Object)
+	change(after)
+	data, err := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}).Data(after)
+	if err != nil {
+		return nil, fault.New(fault.Bug, "InvalidPatch", "change of %T cannot be encoded", live).From(err)
+	}
+	return data, nil
 }
 
 // PatchOwned is like Patch, for fields that only this controller writes: writes of other writers since live was read,
@@ -164,13 +174,22 @@ func (w *Writer) PatchOwned(ctx context.Context, live client.Object, change func
 }
 
 func (w *Writer) patch(ctx context.Context, live client.Object, subresource string, data []byte) error {
+	_, err := w.patched(ctx, live, subresource, data)
+	return err
+}
+
+// patched sends a merge patch of an object or a subresource, and returns the metadata of the object after it.
+func (w *Writer) patched(
+	ctx context.Context, live client.Object, subresource string, data []byte,
+) (*metav1.PartialObjectMetadata, error) {
 	if w.writes.Stale(live) {
-		return w.stale(live)
+		return nil, w.stale(live)
 	}
-	if _, err := w.send(ctx, live, subresource, client.RawPatch(types.MergePatchType, data)); err != nil {
-		return fmt.Errorf("patching %s %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), err)
+	after, err := w.send(ctx, live, subresource, client.RawPatch(types.MergePatchType, data))
+	if err != nil {
+		return nil, fmt.Errorf("patching %s %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), err)
 	}
-	return nil
+	return after, nil
 }
 
 // send sends a patch of an object or a subresource, and records the write. It requests only the metadata in the
@@ -263,6 +282,27 @@ func (w *Writer) Delete(ctx context.Context, obj client.Object) error {
 	}
 	version := obj.GetResourceVersion()
 	return w.delete(ctx, obj, &version)
+}
+
+// DeleteAfter changes an object that has not changed since it was read, and deletes it as it is after the change. An
+// object that does not exist is a success. If another writer changes the object in between, it is not deleted.
+func (w *Writer) DeleteAfter(ctx context.Context, live client.Object, change func(client.Object)) error {
+	data, err := lockedPatch(live, change)
+	if err != nil {
+		return err
+	}
+	if onlyLock(data) {
+		return w.Delete(ctx, live)
+	}
+	switch after, err := w.patched(ctx, live, "", data); {
+	case fault.KindOf(err) == fault.Gone:
+		return nil
+	case err != nil:
+		return err
+	default:
+		version := after.ResourceVersion
+		return w.delete(ctx, live, &version)
+	}
 }
 
 // DeleteAnyway deletes the object even if it was changed since it was read, because it is deleted together with its

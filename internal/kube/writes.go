@@ -15,7 +15,8 @@ import (
 // maxRemembered is the maximum number of objects in Writes.
 const maxRemembered = 4096
 
-// Writes records, by UID, the newest resourceVersion written for each object, and deleted objects. The zero value is
+// Writes records, by UID, the newest resourceVersion written for each object, and deleted objects. Each [Writer] adds
+// its writes; the driver (package reconciler) skips an object while its cached version is older. The zero value is
 // ready to use.
 type Writes struct {
 	mu      sync.Mutex
@@ -75,10 +76,10 @@ func (w *Writes) isDeleted(uid types.UID) bool {
 	return is
 }
 
-// PruneManagedFields is a cache transform that drops the managed fields of unrelated programs, which are half of an
-// object's size. It preserves the entries of Slipway's managers, of managers with [CoreManagerPrefix], and the status entries
-// of [upstreamManager]. From unstructured objects, which belong to other controllers, it also drops all status entries,
-// because only those controllers write the status.
+// PruneManagedFields is the transform of the manager's cache: it drops the managed fields of unrelated programs, which
+// are half of an object's size. It preserves the entries of Slipway's managers, of managers with [CoreManagerPrefix],
+// and the status entries of [upstreamManager], because [Writer] compares them. From unstructured objects, which belong
+// to other controllers, it also drops all status entries, because only those controllers write the status.
 func PruneManagedFields(in any) (any, error) {
 	switch o := in.(type) {
 	case *unstructured.Unstructured:

@@ -11,7 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/container"
 )
 
-// Gateways looks up the host's address in the networks of LocalClusters.
+// Gateways looks up the host's address in the networks of LocalClusters, for the HostedControlPlane controller: a
+// hosted control plane listens on that address.
 type Gateways struct {
 	instance string
 	networks interface {

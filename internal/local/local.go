@@ -55,9 +55,9 @@ type Config struct {
 	Jobs   *jobs.Runner
 }
 
-// Add adds all controllers of the provider to the manager and calls setup with the name of each controller. It returns
-// an error if the configuration is unusable. A host without Docker is not an error: the objects report it in their
-// conditions.
+// Add adds all controllers of the provider to the manager and calls setup with the name of each controller. Package
+// manager calls it when the manager starts with the provider enabled. It returns an error if the configuration is
+// unusable. A host without Docker is not an error: the objects report it in their conditions.
 func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 	if cfg.Instance == "" {
 		return errors.New("local provider: the management cluster has no instance name, which identifies its containers")
@@ -115,8 +115,8 @@ func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 	return nil
 }
 
-// reachableHosts returns the hosts that cluster networks must not make unreachable from this host: the hosts in the operator's
-// configuration, the API server of the management cluster, and the proxies of this process.
+// reachableHosts returns the hosts that cluster networks must not make unreachable from this host: the hosts in the
+// operator's configuration, the API server of the management cluster, and the proxies of this process.
 func (c Config) reachableHosts(server string) []policy.ReachableHost {
 	out := append(c.Policy.ReachableHosts(), policy.ReachableURL(server, "the API server of the management cluster"))
 	for _, variable := range []string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"} {

@@ -19,7 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// Act runs an action of this package.
+// Act runs an action of this package. The MachineSet and KubeadmControlPlane controllers call it for their planned
+// actions. Clones are the bootstrap config and the infrastructure machine of a Machine (package clone).
 func (k MachineWriter) Act(ctx context.Context, s OwnerState, action reconciler.Action) error {
 	switch a := action.(type) {
 	case SyncMachine:
@@ -50,7 +51,7 @@ func (k MachineWriter) clones() clone.Writers {
 	return clone.Writers{Live: k.Live, Creator: k.Manager, Metadata: k.MetadataManager, Writer: k.Writer}
 }
 
-// create creates a Machine: first its clones, then the Machine itself, each with one write.
+// create creates Machines: for each, first its clones, then the Machine itself, each with one write.
 func (k MachineWriter) create(ctx context.Context, s OwnerState, a CreateMachines) error {
 	for _, name := range a.Names {
 		objects, err := s.Definition.Objects(name)
@@ -98,11 +99,11 @@ func (k MachineWriter) dryRunCreate(ctx context.Context, objects []*unstructured
 	return nil
 }
 
-// isRefusal reports whether an admission plugin, a webhook, a quota or validation rejected an object.
+// isRefusal reports whether an admission plugin, a webhook, a quota or the validation rejected an object.
 func isRefusal(err error) bool { return apierrors.IsForbidden(err) || apierrors.IsInvalid(err) }
 
-// deleteCreated deletes created objects, even if their provider has changed them in the meantime. Errors are only logged,
-// because the original error is more important to users.
+// deleteCreated deletes created objects, even if their provider has changed them in the meantime. Errors are only
+// logged, because the original error is more important to users.
 func (k MachineWriter) deleteCreated(ctx context.Context, objects []*unstructured.Unstructured) {
 	for _, o := range objects {
 		if err := k.Writer.DeleteAnyway(ctx, o); err != nil {

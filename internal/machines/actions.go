@@ -9,7 +9,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// The actions on Machines and their clones that [MachineWriter] runs. Each may be repeated.
+// The actions on Machines and their clones (package clone) that the MachineSet and KubeadmControlPlane controllers plan
+// and [MachineWriter] runs. Each may be repeated. Users read Why in logs and events.
 type (
 	// SyncMachine applies the fields that follow the template in place to a Machine.
 	SyncMachine struct{ Machine string }
@@ -19,7 +20,7 @@ type (
 	SyncClone struct{ Kind, Name, Machine string }
 	// deleteOrphan deletes a clone whose Machine was never created.
 	deleteOrphan struct{ Kind, Name string }
-	// SetConditions sets the conditions of a Machine that its owner computes. An absent verdict leaves UpToDate
+	// SetConditions sets the conditions of a Machine that its owner computes. An absent result leaves UpToDate
 	// unchanged and removes OwnerRemediated.
 	SetConditions struct {
 		Machine              string
@@ -44,7 +45,7 @@ func (SyncClone) Independent()     {}
 func (deleteOrphan) Independent()  {}
 func (SetConditions) Independent() {}
 
-// Creates makes the driver report a rejection without the generated names.
+// Creates makes package reconciler report a rejection without the generated names, which differ in each attempt.
 func (a CreateMachines) Creates() (kind string, names []string) { return "Machine", a.Names }
 
 // Parts implements reconciler.Compound.

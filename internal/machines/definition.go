@@ -11,7 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 )
 
-// Definition is the desired state of an owner's Machines.
+// Definition is the desired state of an owner's Machines. The MachineSet and KubeadmControlPlane controllers compute it
+// from their template in each reconciliation. It determines new Machines, and the fields of existing ones that follow
+// the template in place ([OwnerState.InPlace]).
 type Definition struct {
 	Namespace, Cluster string
 	// Owner is the controller of the Machines, and of their clones until a Machine takes that role.

@@ -11,8 +11,8 @@
 // The data flow of an owner's reconciliation:
 //
 //	Definition ┐
-//	Members    ├─ State ─► Propagation ─► actions ─► MachineWriter ─► Machines, bootstrap configs, infrastructure machines
-//	Clones     ┘           Create, Delete ──┘
+//	Members    ├─ OwnerState ─► Propagation ─► actions ─► MachineWriter ─► Machines and their clones
+//	Clones     ┘                Create, Delete ──┘
 //
 // When the template changes, existing Machines follow it only in these fields. An extension that updates a Machine in
 // place can also change the other fields, except for the names ([BeginUpdate]). While a Machine is being deleted, only
@@ -23,9 +23,10 @@
 //	readinessGates, taints                 bootstrap, infrastructureRef
 //	minReadySeconds, deletion timeouts     provider ID
 //
-// Labels, annotations and taints that a Node receives from its Machine are computed here, too ([NodeMetadata]), because a
-// MachinePool without Machines labels its Nodes itself ([SyncNodeLabels]).
+// Labels, annotations and taints that a Node receives from its Machine are computed here, too ([NodeMetadata]), because
+// a MachinePool without Machines labels its Nodes itself ([SyncNodeLabels]).
 //
-// Owners of other kinds can define their own order of deletion ([Members.DeleteCandidates]), their own reasons to defer
-// a remediation, additional objects besides the clones ([MachineWriter.CreateAll]), and their own preflight checks.
+// Owners of other kinds can define their own order of deletion ([OwnedMachines.DeleteCandidates]), their own reasons to
+// defer a remediation, additional objects besides the clones ([MachineWriter.CreateAll]), and their own preflight
+// checks.
 package machines

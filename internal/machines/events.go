@@ -8,7 +8,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// Events returns one event for each action that created or deleted Machines.
+// Events returns one event for each action that created or deleted Machines. The MachineSet and KubeadmControlPlane
+// controllers add them to their report of a reconciliation.
 func Events(out reconciler.Outcome) []reconciler.Event {
 	var events []reconciler.Event
 	for _, action := range out.Done {
@@ -28,8 +29,8 @@ func Events(out reconciler.Outcome) []reconciler.Event {
 	return events
 }
 
-// CreationFailure returns why Machines could not be created, or an empty string. A message that requires an action
-// of a user is returned unchanged.
+// CreationFailure returns why Machines could not be created, or an empty string, for the conditions of a MachineSet. A
+// message that requires an action of a user is returned unchanged.
 func CreationFailure(out reconciler.Outcome) string {
 	a, failed := out.Failed.(CreateMachines)
 	if !failed {

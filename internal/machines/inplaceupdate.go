@@ -17,9 +17,10 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// BeginUpdate writes the desired state of a Machine whose in-place update was announced, first to its clones, then
-// to the Machine, and sets the pending hook so that the Machine controller calls the extension. Until the last
-// write the Machine is annotated but no hook is pending, so that an interrupted action is repeated.
+// BeginUpdate is the action with which the MachineSet controller begins the in-place update of a Machine that was
+// transferred to it. It writes the desired state, first to the clones of the Machine (bootstrap config, infrastructure
+// machine), then to the Machine, and sets the pending hook so that the Machine controller calls the extension. Until
+// the last write the Machine is annotated but no hook is pending, so that an interrupted action is repeated.
 type BeginUpdate struct{ Machine string }
 
 // Independent marks actions that may run in parallel.
@@ -115,7 +116,7 @@ func isBusy(m OwnedMachine) bool {
 	return inplace.StateOf(m.Machine) == inplace.Updating && !inplace.HasFailed(m.Machine)
 }
 
-// Surplus assigns an owner's surplus Machines to what happens with them.
+// Surplus divides the surplus Machines of a MachineSet that transfers its Machines for in-place updates.
 type Surplus struct {
 	// Replaced Machines are deleted, because a user requested it or an update would not help. Moved Machines can be
 	// transferred. Updating Machines can be transferred after their current update.

@@ -7,7 +7,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// OwnedMachine is a Machine of an owner, together with changes by this process that the cache may not show yet.
+// OwnedMachine is a Machine of an owner (a MachineSet or a control plane), together with changes by this process that
+// the cache may not show yet. The controllers of the owners create it when they read their Machines.
 type OwnedMachine struct {
 	*clusterv1.Machine
 	// Deleted is set if the Machine is being deleted.
@@ -19,7 +20,7 @@ type OwnedMachine struct {
 // OwnedMachines are the Machines of one owner, sorted by name.
 type OwnedMachines []OwnedMachine
 
-// Named returns the Machine with this name, or a Member without a Machine.
+// Named returns the Machine with this name, or an OwnedMachine without a Machine.
 func (ms OwnedMachines) Named(name string) OwnedMachine {
 	for _, m := range ms {
 		if m.Machine != nil && m.Name == name {

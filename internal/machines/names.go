@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// NamesText lists Machines in a message.
+// NamesText lists Machines in a message, for conditions, events and logs of their owners.
 func NamesText(names []string) string {
 	if len(names) == 1 {
 		return "Machine " + names[0]
@@ -19,8 +19,9 @@ func NamesText(names []string) string {
 	return "Machines " + condition.Names(names)
 }
 
-// ExistingNames returns the names that Machines in the namespace already use, regardless of their owner. Owners with
-// the same name template can generate the same name, and applying another owner's object would overwrite it.
+// ExistingNames returns the names that Machines in the namespace already use, regardless of their owner. The MachineSet
+// and KubeadmControlPlane controllers call it before they create Machines with generated names. Owners with the same
+// name template can generate the same name, and applying another owner's object would overwrite it.
 func ExistingNames(ctx context.Context, c client.Reader, namespace string, names []string) ([]string, error) {
 	var out []string
 	for _, name := range names {

@@ -10,8 +10,9 @@ import (
 
 // NodeLabels returns the labels of a Machine, or of a Machine template, that are synchronized to its Node: labels with
 // the prefix node-role.kubernetes.io, labels in the domains node-restriction.kubernetes.io and
-// node.cluster.x-k8s.io and their subdomains, and labels that match one of the expressions. The result is never
-// nil.
+// node.cluster.x-k8s.io and their subdomains, and labels that match one of the expressions. The domains are defined by
+// Cluster API; the expressions are a setting of the manager. The Machine controller uses the labels through
+// [NodeMetadata], the MachinePool controller calls NodeLabels for pools without Machines. The result is never nil.
 func NodeLabels(labels map[string]string, also ...*regexp.Regexp) map[string]string {
 	return filterByKey(labels, func(key, domain string) bool {
 		return domain == clusterv1.NodeRoleLabelPrefix || within(domain, clusterv1.NodeRestrictionLabelDomain) ||

@@ -12,7 +12,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// NodeMetadata is the metadata that a Node receives from its Machine.
+// NodeMetadata is the metadata that a Node receives from its Machine. The Machine controller synchronizes it in each
+// reconciliation. The annotations are defined by Cluster API; other tools read them.
 type NodeMetadata struct {
 	Machine *clusterv1.Machine
 	// AlsoLabels and AlsoAnnotations match the keys of additional labels and annotations to synchronize.
@@ -72,8 +73,8 @@ func (d NodeMetadata) Sync(node *corev1.Node) {
 	}
 }
 
-// SyncNodeLabels sets the labels on a Node that has no Machine and removes labels that it set earlier and that are no longer
-// wanted. It records them in the same annotation as [NodeMetadata.Sync], so that a Machine that is created later
+// SyncNodeLabels sets the labels on a Node that has no Machine and removes labels that it set earlier and that are no
+// longer wanted. It records them in the same annotation as [NodeMetadata.Sync], so that a Machine that is created later
 // continues from there.
 func SyncNodeLabels(labels map[string]string, node *corev1.Node) {
 	node.Labels, node.Annotations = maps.Clone(node.Labels), maps.Clone(node.Annotations)

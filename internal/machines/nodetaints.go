@@ -8,8 +8,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// syncTaints sets the taints of the Machine on its Node. Taints with propagation Always follow the Machine; their
-// keys and effects are recorded in an annotation, so that they are removed when the Machine no longer has them.
+// syncTaints sets the taints of the Machine on its Node. [NodeMetadata.Sync] calls it if the feature gate
+// MachineTaintPropagation is enabled. Taints with propagation Always follow the Machine; their keys and effects are
+// recorded in an annotation of Cluster API, so that they are removed when the Machine no longer has them.
 // Taints with propagation OnInitialization are set once, while the annotation does not exist yet, and are never
 // changed afterwards.
 func syncTaints(taints []clusterv1.MachineTaint, node *corev1.Node) {

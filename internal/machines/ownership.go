@@ -13,7 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// AwaitOwnership adds the wait that the ownership verdict requires.
+// AwaitOwnership adds the wait that the decision of package ownership requires to the plan of a MachineSet or
+// MachineDeployment.
 func AwaitOwnership(p *reconciler.Plan, v ownership.Decision) {
 	wait := p.WaitFor(v.Reason, "%s", v.Message)
 	for _, object := range v.On {
@@ -33,8 +34,9 @@ type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 }
 
-// ReadOrphanedNodes finds Nodes in a workload cluster whose Machines belonged to the owner and no longer exist, as happens
-// after a restore. If the workload cluster is unreachable, the result is not Seen.
+// ReadOrphanedNodes finds Nodes in a workload cluster whose Machines belonged to the owner and no longer exist, as
+// happens after a restore. The MachineSet controller calls it until it is known that the MachineSet has all its
+// Machines. If the workload cluster is unreachable, NodesRead of the result is false.
 func ReadOrphanedNodes(ctx context.Context, w Workloads, cluster client.ObjectKey, owner string, exist map[string]bool) (ownership.Workload, error) {
 	nodes := &corev1.NodeList{}
 	workload, err := w.Client(ctx, cluster)

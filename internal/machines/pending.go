@@ -17,9 +17,9 @@ import (
 // is faster.
 const PendingRecheck = 5 * time.Second
 
-// Pending remembers the Machines that this process created and deleted until the cache shows these changes. An
-// owner that only counted Machines in the cache would create or delete more Machines in their place. The zero value
-// is ready to use.
+// Pending remembers the Machines that this process created and deleted until the cache shows these changes. The
+// MachineSet and KubeadmControlPlane controllers have one each. An owner that only counted Machines in the cache would
+// create or delete more Machines in their place. The zero value is ready to use.
 type Pending struct {
 	created, deleted kube.Pending
 	mu               sync.Mutex

@@ -12,8 +12,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Changed is a predicate for owners of Machines. It selects changes that affect the owner and ignores most of a
-// Machine's status. Owners can add condition types to the ones that all owners evaluate.
+// Changed is the predicate for the watches of Machines in the MachineSet and KubeadmControlPlane controllers. It
+// selects changes that affect the owner and ignores most of a Machine's status, so that a change of a field that it
+// does not compare enqueues no owner. Owners can add condition types to the ones that all owners evaluate.
 func Changed(conditionTypes ...string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*clusterv1.Machine)

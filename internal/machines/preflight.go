@@ -8,7 +8,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// PreflightCheck is one named check.
+// PreflightCheck is one named check that runs before a Machine is created. F is the input of the checks:
+// [PreflightVersions] for MachineSets (see [WorkerChecks]), a type of its own for the KubeadmControlPlane controller.
 type PreflightCheck[F any] struct {
 	// Name is the name with which users select and skip the check.
 	Name string

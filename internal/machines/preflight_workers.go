@@ -10,7 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// PreflightWorkers is the input of the checks for worker Machines.
+// PreflightWorkers is the input of the checks for worker Machines. The MachineSet controller runs them before it
+// creates, replaces or transfers a Machine.
 type PreflightWorkers struct {
 	Cluster *clusterv1.Cluster
 	// ControlPlane is the object that spec.controlPlaneRef of the Cluster references.
@@ -21,7 +22,8 @@ type PreflightWorkers struct {
 	Machine clusterv1.MachineSpec
 }
 
-// WorkerChecks returns the checks for worker Machines.
+// WorkerChecks returns the checks for worker Machines. Cluster API defines the checks and their names; Kubernetes and
+// kubeadm define the version skew.
 //
 //	ControlPlaneIsStable     it is neither provisioned nor upgraded, and the topology has no upgrade pending
 //	KubernetesVersionSkew    not newer than the running control plane, and at most 3 minor versions older

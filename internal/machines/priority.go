@@ -11,7 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// DeletionPriority orders surplus Machines for deletion; the lowest value is deleted first.
+// DeletionPriority orders the surplus Machines of a MachineSet for deletion; the lowest value is deleted first. The
+// MachineDeployment controller uses it to predict which Machines a MachineSet deletes.
 type DeletionPriority int
 
 // The priorities.
@@ -64,7 +65,7 @@ func OrderText(order clusterv1.MachineSetDeletionOrder) string {
 }
 
 // ByDeletionPriority compares Machines by priority, then by the given order, then by name. The random order uses a
-// hash of the UID, so that every reconciliation selects the same Machines.
+// hash of the UID, so that every reconciliation, also of another manager, selects the same Machines.
 func ByDeletionPriority(order clusterv1.MachineSetDeletionOrder) func(a, b OwnedMachine) int {
 	return func(a, b OwnedMachine) int {
 		return cmp.Or(cmp.Compare(PriorityOf(a), PriorityOf(b)), byOrder(a, b, order), strings.Compare(a.Name, b.Name))

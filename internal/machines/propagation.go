@@ -12,9 +12,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// InPlace returns the desired state of an existing Machine. The argument fresh is the Machine that its owner would
-// create now, live is the existing Machine. Metadata and the fields that follow the template in place are taken
-// from fresh, all other fields from live.
+// InPlace returns the desired state of an existing Machine, which its owner (a MachineSet, a control plane or a
+// MachinePool) applies when the Machine differs. The argument fresh is the Machine that its owner would create now,
+// live is the existing Machine. Metadata and the fields that follow the template in place are taken from fresh, all
+// other fields from live. Cluster API defines which fields follow in place.
 func InPlace(fresh, live *clusterv1.Machine) *clusterv1.Machine {
 	m := &clusterv1.Machine{ObjectMeta: *fresh.ObjectMeta.DeepCopy()}
 	m.Namespace, m.Name, m.UID = live.Namespace, live.Name, live.UID
@@ -39,7 +40,8 @@ func includes(have, want *clusterv1.Machine) bool {
 }
 
 // Follows reports whether a Machine has everything that is desired, and nothing that the field manager applied
-// earlier and no longer wants. The check is cheap if the Machine is up to date.
+// earlier and no longer wants. The MachinePool controller calls it for each Machine; the check is cheap if the Machine
+// is up to date.
 func Follows(have, want *clusterv1.Machine, manager string) bool {
 	if !includes(have, want) {
 		return false

@@ -12,9 +12,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Remediation decides which unhealthy Machines of an owner are replaced now. The decision is recorded in the
-// OwnerRemediated condition before a Machine is deleted, so that the limit holds after a crash. The replacement is
-// created when the owner scales up again.
+// Remediation decides which unhealthy Machines of a MachineSet are replaced now, in each reconciliation. A
+// MachineHealthCheck requests the replacement by setting the Machine's condition OwnerRemediated to False. The decision
+// is recorded in this condition before a Machine is deleted, so that the limit holds after a crash. The replacement is
+// created when the MachineSet scales up again.
 type Remediation struct {
 	Members OwnedMachines
 	// Refused explains why the owner never replaces Machines itself, or is empty.

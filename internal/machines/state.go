@@ -13,7 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// OwnerState contains the current and desired Machines of an owner.
+// OwnerState contains the current and desired Machines of an owner. The MachineSet and KubeadmControlPlane controllers
+// create it from their snapshot in each reconciliation, to plan the actions of this package ([OwnerState.Propagation])
+// and to run them ([MachineWriter.Act]).
 type OwnerState struct {
 	Now        time.Time
 	Definition Definition
@@ -107,7 +109,8 @@ func (s OwnerState) metadata(m *clusterv1.Machine) clone.Metadata {
 	return clone.MetadataFor(m, s.Manager, s.Definition.Labels, s.Definition.Annotations)
 }
 
-// differs reports whether a condition has to be written to match the verdict. An absent verdict requires no write.
+// differs reports whether a condition has to be written to match the desired result. An absent result requires no
+// write.
 func differs(current *metav1.Condition, desired condition.Result) bool {
 	if desired == condition.Absent() {
 		return false

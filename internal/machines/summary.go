@@ -14,7 +14,8 @@ import (
 // NewMachineGrace is how long a new Machine may lack an UpToDate condition before that is reported.
 const NewMachineGrace = 10 * time.Second
 
-// List are the Machines of one owner.
+// List are the Machines of one owner. Its methods compute counters and conditions for the status of MachineSets,
+// MachineDeployments and control planes. The reasons are Cluster API's.
 type List []*clusterv1.Machine
 
 // ReplicaCounts are numbers of Machines by state.

@@ -10,9 +10,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// UpToDate computes the UpToDate condition of a Machine from the templates that it was created from. While these
-// are unknown, the condition stays unchanged. The verdict is absent if the condition was never set or the owner
-// does not set it ([State.ByOrigin]).
+// UpToDate computes the UpToDate condition of a Machine of a standalone MachineSet from the templates that the Machine
+// was created from. While these are unknown, the condition stays unchanged. The result is absent if the condition was
+// never set or the owner does not set it with this package ([OwnerState.ByOrigin]): the Machine controller computes the
+// condition for MachineDeployments, the KubeadmControlPlane controller for its own Machines.
 func (s OwnerState) UpToDate(m *clusterv1.Machine) condition.Result {
 	if !s.ByOrigin {
 		return condition.Absent()
@@ -49,7 +50,7 @@ func (s OwnerState) SetConditions(r Remediation) []reconciler.Action {
 	return out
 }
 
-// IsUpToDate reports whether no action is left that requires reading clones.
+// IsUpToDate reports whether no action is left that requires reading clones. Owners then record it in [Verified].
 func (s OwnerState) IsUpToDate() bool {
 	return len(s.Propagation()) == 0 && !slices.ContainsFunc(s.Members, func(m OwnedMachine) bool {
 		current := condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition)

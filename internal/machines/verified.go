@@ -8,7 +8,8 @@ import (
 )
 
 // Verified records the generation of each owner for which all Machines and clones were completely compared and were
-// up to date. The zero value is ready to use.
+// up to date. The MachineSet and KubeadmControlPlane controllers have one each, so that they read and compare clones
+// only when something may have changed. The zero value is ready to use.
 type Verified struct {
 	mu          sync.Mutex
 	generations map[types.UID]int64

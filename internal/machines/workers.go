@@ -13,8 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Workers counts the Machines of a Cluster that do not belong to its control plane, or its MachinePools if there
-// are no such Machines. A positive count may come from the cache; zero is confirmed with a live read.
+// Workers counts the Machines of a Cluster that do not belong to its control plane, or its MachinePools if there are no
+// such Machines. The KubeadmControlPlane controller waits with its deletion while there are any. A positive count may
+// come from the cache; zero is confirmed with a live read.
 type Workers struct {
 	cache client.Reader
 	live  *kube.SharedRead[map[string]int] // by Cluster

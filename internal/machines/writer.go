@@ -11,13 +11,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// MachineWriter creates, changes and deletes the Machines of owners.
+// MachineWriter creates, changes and deletes the Machines of owners. The MachineSet, KubeadmControlPlane and
+// MachinePool controllers create it when they run an action.
 type MachineWriter struct {
 	// Live reads from the API server, because the cache does not contain all managed fields.
 	Live   client.Reader
 	Writer *kube.Writer
-	// Manager is the owner's field manager, with which Machines are created and updated. MetadataManager applies
-	// the metadata of clones.
+	// Manager is the owner's field manager, with which Machines are created and updated. MetadataManager applies the
+	// metadata of clones. Their names must not change, because fields of existing objects belong to them.
 	Manager, MetadataManager string
 	// Former are field managers that previously applied the fields that Manager applies now. The ownership of their
 	// fields that follow the template is transferred to Manager.

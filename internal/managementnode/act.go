@@ -28,6 +28,8 @@ import (
 // tokenLife is the lifetime of the bootstrap token for a join.
 const tokenLife = 15 * time.Minute
 
+// observe reads the state of the container and its Node. [Supervisor.Run] calls it in each step, and then act for the
+// actions of [decide].
 func (k *Supervisor) observe(ctx context.Context) (snapshot, error) {
 	s := snapshot{Version: buildinfo.Kubernetes()}
 	var err error
@@ -49,6 +51,7 @@ func (k *Supervisor) observe(ctx context.Context) (snapshot, error) {
 	return s, nil
 }
 
+// act executes one action.
 func (k *Supervisor) act(ctx context.Context, s snapshot, a action) error {
 	switch a.(type) {
 	case createMachine:
@@ -64,6 +67,7 @@ func (k *Supervisor) act(ctx context.Context, s snapshot, a action) error {
 	return fmt.Errorf("unknown action %T", a)
 }
 
+// spec returns the container to create.
 func (k *Supervisor) spec() backend.MachineSpec {
 	ref := machine(k.cfg.Reservation.Instance)
 	return backend.MachineSpec{
@@ -73,6 +77,7 @@ func (k *Supervisor) spec() backend.MachineSpec {
 	}
 }
 
+// join creates a bootstrap token and starts kubeadm join in the container. A later step observes its progress.
 func (k *Supervisor) join(ctx context.Context, m backend.Machine) error {
 	token, err := bootstraputil.GenerateBootstrapToken()
 	if err != nil {
@@ -92,7 +97,8 @@ func (k *Supervisor) join(ctx context.Context, m backend.Machine) error {
 	return k.cfg.Host.Bootstrap(ctx, machine(k.cfg.Reservation.Instance), program)
 }
 
-// applyAddons creates the objects in the management cluster that its node and Pods need.
+// applyAddons creates the objects in the management cluster that its node and Pods need. It runs once per process,
+// before the first step.
 func (k *Supervisor) applyAddons(ctx context.Context) error {
 	if err := k.publish(ctx); err != nil {
 		return err

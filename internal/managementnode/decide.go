@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/backend"
 )
 
-// snapshot is the observed state of the container and its Node.
+// snapshot is the observed state of the container and its Node, the input of [decide].
 type snapshot struct {
 	// Machine is the container of the node.
 	Machine backend.Machine
@@ -68,7 +68,8 @@ type plan struct {
 	Wait    string
 }
 
-// decide returns the plan for the observed state.
+// decide returns the plan for the observed state. [Supervisor.Run] calls it in each step. It has no side effects; the
+// table is in the package documentation.
 func decide(s snapshot) plan {
 	m := s.Machine
 	switch m.State {
@@ -92,6 +93,7 @@ func decide(s snapshot) plan {
 	return decideJoin(s)
 }
 
+// decideJoin returns the plan for a running container of the desired version.
 func decideJoin(s snapshot) plan {
 	switch s.Bootstrap.Phase {
 	case backend.NotStarted:
@@ -125,8 +127,8 @@ func isReady(n *corev1.Node) bool {
 	return false
 }
 
-// lastErrorLine returns the line of a log that describes the failure: the last line that starts with "error", or else the
-// last line.
+// lastErrorLine returns the line of a log that describes the failure: the last line that starts with "error", or else
+// the last line.
 func lastErrorLine(log string) string {
 	lines := strings.Split(strings.TrimSpace(log), "\n")
 	for _, line := range slices.Backward(lines) {

@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// Name is the name of the Node, and of the object in [Namespace] that the network and the container are labelled
-// with.
+// Name is the name of the Node, and of the object in [Namespace] that the network and the container are labelled with.
+// It must not change, because the container of an existing data directory is found by it.
 const Name = "management-node"
 
 // Namespace contains Slipway's own objects.
@@ -53,13 +53,14 @@ type Reservation struct {
 func image() string { return backend.DefaultImage(buildinfo.Kubernetes(), false) }
 
 // Reserve checks that the node image exists on the host, and creates the network of the node if it is missing.
+// `slipway up --node` calls it before it starts the API server, which listens in that network.
 func Reserve(ctx context.Context, host Host, instance string, allowed policy.Configuration) (Reservation, error) {
 	found, err := host.HasImage(ctx, image())
 	if err != nil {
 		return Reservation{}, fmt.Errorf("--node needs Docker: %w", err)
 	}
 	if !found {
-		return Reservation{}, fault.New(fault.Invalid, reasonImage, "--node needs the node image %s, which is not on this host: make it with \"slipway image build\"", image())
+		return Reservation{}, fault.New(fault.Invalid, reasonImage, "--node needs the node image %s, which is not on this host: build it with \"slipway image build\"", image())
 	}
 	ref := network(instance)
 	before, err := replaceNetwork(ctx, host, instance, allowed.Management.NodeInternet)
@@ -93,7 +94,8 @@ func replaceNetwork(ctx context.Context, host Host, instance string, internet bo
 	return n.Subnet, Remove(ctx, host, instance)
 }
 
-// Remove deletes the container and the network. It returns no error if they do not exist.
+// Remove deletes the container and the network. `slipway up --node=false` calls it. It returns no error if they do not
+// exist.
 func Remove(ctx context.Context, host Host, instance string) error {
 	if err := host.Delete(ctx, machine(instance)); err != nil {
 		return fmt.Errorf("delete the management cluster's node: %w", err)

@@ -15,7 +15,7 @@ import (
 // joinTimeout is the timeout of kubeadm join, long enough for a busy host.
 const joinTimeout = 5 * time.Minute
 
-// joinInput is the input of the join script.
+// joinInput is the input of the join script, which [Supervisor.Run] runs in a new container.
 type joinInput struct {
 	Endpoint netip.AddrPort
 	CA       []byte // PEM
@@ -26,8 +26,8 @@ type joinInput struct {
 	Offline bool
 }
 
-// joinScript returns the bootstrap script of the container: it configures the Pod network and runs kubeadm join. kubeadm
-// trusts only the CA in the script and does not discover one.
+// joinScript returns the bootstrap script of the container: it configures the Pod network and runs kubeadm join.
+// kubeadm trusts only the CA in the script and does not discover one.
 func joinScript(f joinInput) (backend.Script, error) {
 	discovery, err := f.discovery()
 	if err != nil {
@@ -63,6 +63,7 @@ const (
 	joinFile      = "/run/kubeadm/join.yaml"
 )
 
+// discovery returns the kubeconfig with which kubeadm join finds the API server.
 func (f joinInput) discovery() ([]byte, error) {
 	return yaml.Marshal(map[string]any{
 		"apiVersion": "v1", "kind": "Config", "current-context": "default",
@@ -74,6 +75,7 @@ func (f joinInput) discovery() ([]byte, error) {
 	})
 }
 
+// join returns the configuration of kubeadm join.
 func (f joinInput) join() ([]byte, error) {
 	return yaml.Marshal(map[string]any{
 		"apiVersion": "kubeadm.k8s.io/v1beta4", "kind": "JoinConfiguration",

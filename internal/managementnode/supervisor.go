@@ -48,7 +48,8 @@ type Status struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Supervisor creates and maintains the node.
+// Supervisor creates and maintains the node. `slipway up --node` runs one ([Supervisor.Run]) while the management
+// cluster runs.
 type Supervisor struct {
 	cfg           Config
 	reader        client.Client
@@ -117,6 +118,7 @@ func (p plan) deletion() (d deleteMachine, found bool) {
 	return deleteMachine{}, false
 }
 
+// message describes the plan for the status.
 func (p plan) message() string {
 	if len(p.Actions) > 0 {
 		return p.Actions[len(p.Actions)-1].String()
@@ -124,6 +126,7 @@ func (p plan) message() string {
 	return p.Wait
 }
 
+// report passes a status that differs from the last one to Changed.
 func (k *Supervisor) report(s Status) {
 	s.Container = machine(k.cfg.Reservation.Instance).Name
 	if s != k.last {
@@ -149,7 +152,7 @@ func (k *Supervisor) step(ctx context.Context) (plan, error) {
 	k.health.decided(p)
 	var errs []error
 	for _, a := range p.Actions {
-		klog.FromContext(ctx).Info("node of the management cluster", "action", a.String())
+		klog.FromContext(ctx).Info("acting on the node of the management cluster", "action", a.String())
 		if err := k.act(ctx, s, a); err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", a, err))
 			break
@@ -161,8 +164,8 @@ func (k *Supervisor) step(ctx context.Context) (plan, error) {
 	return p, errors.Join(errs...)
 }
 
-// deleteToken deletes the bootstrap token once the join has finished, because any user with read access to Secrets could
-// join a node with it.
+// deleteToken deletes the bootstrap token once the join has finished, because any user with read access to Secrets
+// could join a node with it.
 func (k *Supervisor) deleteToken(ctx context.Context) error {
 	if k.token == nil {
 		return nil

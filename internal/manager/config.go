@@ -31,7 +31,8 @@ import (
 // namespace is the default namespace of the manager's own objects.
 const namespace = rbac.Namespace
 
-// Config configures the manager. REST is required, and the zero values of all other fields are defaults.
+// Config configures the manager. The commands `slipway manager` and `slipway up` set it from their flags and
+// configuration files. REST is required, and the zero values of all other fields are defaults.
 type Config struct {
 	// REST connects to the management cluster with the identity of the manager.
 	REST *rest.Config
@@ -153,14 +154,14 @@ type Webhook struct {
 
 // Host describes the machine that runs containers of the Local provider and hosted control planes.
 type Host struct {
-	// DataDir holds the data of hosted control planes.
+	// DataDir holds the data of hosted control planes, load balancers, snapshots and simulated clusters.
 	DataDir string
 	// TemporaryData means that DataDir is lost when the process ends, as in a Pod without a volume. In this
 	// case, no processes of hosted control planes are started.
 	TemporaryData bool
 	// Instance distinguishes this management cluster from others on the same machine.
 	Instance string
-	// Executable is the program that is started for each hosted control plane.
+	// Executable is the program that is started for each hosted control plane and each load balancer.
 	Executable string
 	// Bundles is the folder with the bundles for hosts of the SSH provider. Empty: the folder bundles of DataDir.
 	Bundles string
@@ -189,8 +190,8 @@ func (c Config) Lease() client.ObjectKey {
 	return client.ObjectKey{Namespace: c.home(), Name: c.lease()}
 }
 
-// lease returns the lease name shared by managers with the same providers, so that no provider runs in two
-// managers. A manager with the core provider uses the name of the reference implementation.
+// lease returns the lease name shared by managers with the same providers, so that no provider runs in two managers. A
+// manager with the core provider uses the name of the reference implementation.
 func (c Config) lease() string {
 	const name = "controller-leader-election-"
 	if c.Policy.Runs(providerset.Core) {

@@ -55,7 +55,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// addControllers adds the controllers of the enabled providers.
+// addControllers adds the controllers of the enabled providers, and the storage migration, to the manager. [Run] calls
+// it before the manager starts. A controller that is added here also belongs in package providerset.
 func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error {
 	p, err := newParts(ctx, mgr, cfg)
 	if err != nil {
@@ -111,6 +112,7 @@ type controllerDeps struct {
 	tasks *jobs.Runner
 }
 
+// newParts returns the dependencies and adds the shared ones to the manager.
 func newParts(ctx context.Context, mgr manager.Manager, cfg Config) (*controllerDeps, error) {
 	p := &controllerDeps{ctx: ctx, cfg: cfg, process: mgr, members: map[providerset.Name]manager.Manager{}, tasks: jobs.NewRunner(ctx, time.Now, jobs.SnapshotLimits())}
 	provider, err := tracing(ctx, cfg)

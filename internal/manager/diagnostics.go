@@ -15,8 +15,9 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
 
-// diagnostics serves metrics, profiles and the log level over TLS to clients that the API server authorizes.
-// It serves the plan of an object to users who may get the object.
+// diagnostics returns the options of controller-runtime's metrics server. The server exposes metrics, profiles and the
+// log level over TLS to clients that the API server authorizes. It also exposes the plan of an object to users who may
+// get the object.
 func diagnostics(e Endpoints, kept *PlanStore) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: e.Diagnostics, TLSOpts: e.TLS, ExtraHandlers: map[string]http.Handler{
 		"/debug/pprof/":        http.HandlerFunc(pprof.Index),

@@ -33,7 +33,7 @@ func (e Extensions) certificates() (*hook.ClientCertificates, error) {
 	return hook.NewCertificates(e.CertFile, e.KeyFile)
 }
 
-// PlannedExtensions returns a client of Runtime Extensions for a plan. The plan supplies the discovered
+// PlannedExtensions returns a client of Runtime Extensions for `slipway plan`. The plan supplies the discovered
 // ExtensionConfigs and the namespaces that they select.
 func PlannedExtensions(cfg Extensions) (*hook.Extensions, error) {
 	certificates, err := cfg.certificates()
@@ -45,7 +45,8 @@ func PlannedExtensions(cfg Extensions) (*hook.Extensions, error) {
 	})
 }
 
-// addExtensions adds the registry of Runtime Extensions and the controller that discovers them.
+// addExtensions adds, for the first controller that calls extensions, the registry of Runtime Extensions and the
+// controller that discovers them.
 func addExtensions(s reconciler.Setup, cfg Extensions) (*hook.Extensions, error) {
 	certificates, err := cfg.certificates()
 	if err != nil {

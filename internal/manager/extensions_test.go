@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/hook/hooktest"
+	"github.com/slipwayhq/slipway/test/hooktest"
 )
 
 // RT-17

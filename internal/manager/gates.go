@@ -5,9 +5,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// checkGates rejects feature gates that have no effect or contradict each other. Without the core provider,
-// InPlaceUpdates does not need RuntimeSDK, because the manager with the core provider discovers the
-// extensions.
+// checkGates rejects feature gates that have no effect or contradict each other, before [Run] connects to the
+// management cluster. Without the core provider, InPlaceUpdates does not need RuntimeSDK, because the manager with the
+// core provider discovers the extensions.
 func (c Config) checkGates() error {
 	if c.Gates.Enabled(providerset.GateInPlaceUpdates) && !c.Gates.Enabled(providerset.GateRuntimeSDK) && c.Policy.Runs(providerset.Core) {
 		return fault.New(fault.Invalid, "GatesContradict",

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// providerManager is the manager for the controllers of one provider with a separate identity. It shares the caches
-// and the lifecycle of the process, while live reads, writes and Events use the provider's identity.
+// providerManager is the manager for the controllers of one provider with a separate identity, as in `slipway up`. It
+// shares the caches and the lifecycle of the process, while live reads, writes and Events use the provider's identity.
 type providerManager struct {
 	manager.Manager
 	own cluster.Cluster

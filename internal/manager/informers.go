@@ -18,7 +18,8 @@ import (
 // measures only one informer for each name.
 const informerName = "slipway"
 
-// informers creates the informers of the manager's cache and exports their metrics.
+// informers creates the informers of the manager's cache and exports their metrics. [Run] passes it to
+// controller-runtime. Names and labels of the metrics are those of Kubernetes components and must stay.
 type informers struct {
 	scheme   *runtime.Scheme
 	queued   *prometheus.GaugeVec

@@ -30,11 +30,11 @@ const rightsPoll, rightsTimeout = 20 * time.Millisecond, 30 * time.Second
 // installer is the field manager of Install.
 const installer = "install"
 
-// Install prepares a management cluster for [Run] with administrator access: the manager's namespace, RBAC
-// for the enabled providers, and the roles for users. Unchanged objects are not written. Objects from an
-// earlier version or run that are no longer needed are deleted, including the webhook configurations of
-// disabled providers. CRDs and webhook configurations are managed by the manager itself. CRDs of a provider
-// that is no longer enabled remain, with their objects.
+// Install prepares a management cluster for [Run] of `slipway up`, with administrator access: the manager's namespace,
+// RBAC for the enabled providers, and the roles for users. Unchanged objects are not written. Objects from an earlier
+// version or run that are no longer needed are deleted, including the webhook configurations of disabled providers.
+// CRDs and webhook configurations are managed by the manager itself. CRDs of a provider that is no longer enabled
+// remain, with their objects.
 func Install(ctx context.Context, admin *rest.Config, rights rbac.Rights) error {
 	if rights.Sets == nil {
 		rights.Sets = providerset.All()

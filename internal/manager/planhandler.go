@@ -18,13 +18,14 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// plansPath is the URL prefix of plans. It is followed by group, kind, namespace and name of an object.
+// plansPath is the URL prefix of plans at the diagnostics endpoint. It is followed by group, kind, namespace and name
+// of an object.
 const plansPath = "/debug/plans/"
 
-// PlanHandler serves the plans of a store at GET /debug/plans/<group>/<kind>/<namespace>/<name>. It authenticates users by
-// a verified client certificate or a TokenReview, and authorizes them with a SubjectAccessReview for getting the
-// object. The response to an unauthorized user does not reveal whether the object exists. Without an API for
-// authorization it rejects every request.
+// PlanHandler serves, for `slipway explain`, the plans of a store at GET
+// /debug/plans/<group>/<kind>/<namespace>/<name>. It authenticates users by a verified client certificate or a
+// TokenReview, and authorizes them with a SubjectAccessReview for getting the object. The response to an unauthorized
+// user does not reveal whether the object exists. Without an API for authorization it rejects every request.
 type PlanHandler struct {
 	Store *PlanStore
 	// API authenticates tokens and authorizes users. A verified client certificate identifies its user

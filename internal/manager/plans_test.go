@@ -43,8 +43,8 @@ func filled() *PlanStore {
 }
 
 var want = ObjectPlans{Kind: "Machine", Namespace: "ns", Name: "m", Plans: []PlanRecord{{
-	Controller: "machine", Time: at, Actions: []string{"cordon Node n"}, Recheck: "1s", Errors: []string{"the Node says no"},
-	Waits: []reconciler.Wait{{Reason: "DrainingNode", Message: "Draining Node n", On: []reconciler.Subject{{Kind: "Node", Name: "n"}}, Until: reconciler.UntilTime}},
+	Controller: "machine", Time: at, Actions: []string{"cordon Node n"}, Recheck: "1s", Errors: []string{"the Node says no"}, ErrorsSince: at,
+	Waits: []reconciler.Wait{{Reason: "DrainingNode", Message: "Draining Node n", On: []reconciler.Subject{{Kind: "Node", Name: "n"}}, Until: reconciler.UntilTime, Since: at}},
 }}}
 
 func TestStore(t *testing.T) {
@@ -65,6 +65,30 @@ func TestStore(t *testing.T) {
 	s.Drop(kind, key)
 	if _, ok := s.Get(kind, key); ok || len(s.records) != 0 {
 		t.Error("nothing is kept of an object that does not exist any more")
+	}
+}
+
+// Waits and errors have the time of the first plan that has them, not that of the last one.
+func TestStoreSince(t *testing.T) {
+	now := at
+	s := &PlanStore{Now: func() time.Time { return now }}
+	by := reconciler.PlanKey{Controller: "machine", Kind: kind, Key: key}
+	for i, message := range []string{"draining, 2 Pods left", "draining, 1 Pod left"} {
+		now = at.Add(time.Duration(i) * time.Minute)
+		var p reconciler.Plan
+		p.WaitFor("Draining", "%s", message).For("Node", "n").ForTime()
+		p.WaitFor("Other", "x").For("Node", message).ForTime()
+		s.Store(by, p, errors.New("failed"))
+	}
+	got, _ := s.Get(kind, key)
+	r := got.Plans[0]
+	if r.Waits[0].Since != at || r.Waits[1].Since != now || r.ErrorsSince != at || r.Time != now {
+		t.Errorf("%+v", r)
+	}
+	s.Store(by, reconciler.Plan{}, nil)
+	s.Store(by, reconciler.Plan{}, errors.New("failed"))
+	if got, _ := s.Get(kind, key); got.Plans[0].ErrorsSince != now {
+		t.Errorf("after a success: %+v", got.Plans[0])
 	}
 }
 

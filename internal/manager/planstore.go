@@ -21,7 +21,8 @@ const (
 	maxText  = 1024
 )
 
-// ObjectPlans contains the last plans of one object.
+// ObjectPlans contains the last plans of one object, as the diagnostics endpoint returns them. The JSON names must
+// stay, because `slipway explain` may be of another version.
 type ObjectPlans struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -44,6 +45,23 @@ type PlanRecord struct {
 	Recheck string `json:"recheck,omitempty"`
 	// Errors of the reconciliation.
 	Errors []string `json:"errors,omitempty"`
+	// ErrorsSince is the time of the first of the consecutive reconciliations that failed.
+	ErrorsSince time.Time `json:"errorsSince,omitzero"`
+}
+
+// continueFrom copies the beginning of waits and errors that the previous record has, too. A wait is the same if it has the
+// same reason and objects, because its message may contain changing details.
+func (r *PlanRecord) continueFrom(previous PlanRecord) {
+	for i := range r.Waits {
+		w := &r.Waits[i]
+		at := slices.IndexFunc(previous.Waits, func(old reconciler.Wait) bool { return old.Reason == w.Reason && slices.Equal(old.On, w.On) })
+		if at >= 0 {
+			w.Since = previous.Waits[at].Since
+		}
+	}
+	if len(r.Errors) > 0 && len(previous.Errors) > 0 {
+		r.ErrorsSince = previous.ErrorsSince
+	}
 }
 
 type object struct {
@@ -51,8 +69,9 @@ type object struct {
 	client.ObjectKey
 }
 
-// PlanStore holds the last plan of each controller for each object. Records are bounded in size, and deleted with their
-// objects. The zero value is empty and ready to use.
+// PlanStore holds the last plan of each controller for each object. Package reconciler stores one after each
+// reconciliation, and [PlanHandler] reads them. Records are bounded in size, and deleted with their objects. The zero
+// value is empty and ready to use.
 type PlanStore struct {
 	// Now returns the current time. It defaults to time.Now.
 	Now func() time.Time
@@ -75,14 +94,14 @@ func (s *PlanStore) Store(by reconciler.PlanKey, p reconciler.Plan, failed error
 		r.Actions = append(r.Actions, fmt.Sprintf("... (%d more)", more))
 	}
 	for _, w := range p.Waits[:min(len(p.Waits), maxItems)] {
-		w.Message = redact.Clip(w.Message, maxText)
+		w.Message, w.Since = redact.Clip(w.Message, maxText), r.Time
 		r.Waits = append(r.Waits, w)
 	}
 	if p.Recheck > 0 {
 		r.Recheck = p.Recheck.String()
 	}
 	if failed != nil {
-		r.Errors = kube.FailureMessages(failed)
+		r.Errors, r.ErrorsSince = kube.FailureMessages(failed), r.Time
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,6 +111,7 @@ func (s *PlanStore) Store(by reconciler.PlanKey, p reconciler.Plan, failed error
 	o := object{by.Kind, by.Key}
 	at, known := slices.BinarySearchFunc(s.records[o], by.Controller, func(r PlanRecord, name string) int { return strings.Compare(r.Controller, name) })
 	if known {
+		r.continueFrom(s.records[o][at])
 		s.records[o][at] = r
 		return
 	}

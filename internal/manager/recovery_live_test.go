@@ -215,7 +215,7 @@ func TestRestoreOfMachines(t *testing.T) { // KC-19
 
 	plan, err := order.Prepare(t.Context(), cluster, restores(damaged))
 	must(t, err)
-	if err := order.Run(t.Context(), "default", plan); err == nil || !strings.Contains(err.Error(), "nothing was changed: Snapshot "+damaged+" is not what its manifest says") {
+	if err := order.Run(t.Context(), "default", plan); err == nil || !strings.Contains(err.Error(), "nothing was changed: Snapshot "+damaged+" does not match its manifest") {
 		t.Errorf("a damaged snapshot: %v", err)
 	}
 	before := controlPlaneMachines(t, c)

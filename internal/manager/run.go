@@ -38,8 +38,8 @@ const stopTimeout = 10 * time.Second
 // longer than the default limit of two minutes.
 const syncTimeout = 15 * time.Minute
 
-// Run runs all controllers and webhooks until ctx ends. The management cluster must have been prepared with
-// [Install].
+// Run runs all controllers and webhooks until ctx ends. `slipway manager` and the manager process of `slipway up` call
+// it once. The management cluster must have been prepared with [Install] or with the manifests of a release.
 func Run(ctx context.Context, cfg Config) error { return explainMissingKind(start(ctx, cfg)) }
 
 func start(ctx context.Context, cfg Config) error {
@@ -212,7 +212,7 @@ func addHealth(mgr manager.Manager) error {
 
 // becameReady logs that the manager is ready, and notifies the program that started it.
 func (c Config) becameReady() {
-	c.Log.Info("ready: the webhooks answer and the controllers run")
+	c.Log.Info("ready: webhooks and controllers are running")
 	for _, tell := range []func(){c.Ready, c.Working} {
 		if tell != nil {
 			tell()
@@ -220,7 +220,7 @@ func (c Config) becameReady() {
 	}
 }
 
-// afterCaches calls ready when the caches are synced, which is when the controllers start.
+// afterCaches is a runnable that calls ready when the caches are synced, which is when the controllers start.
 type afterCaches struct {
 	mgr   manager.Manager
 	ready func()

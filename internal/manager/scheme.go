@@ -24,7 +24,8 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 )
 
-// NewScheme returns a scheme with all kinds that the manager reads, writes or converts.
+// NewScheme returns a scheme with all kinds that the manager reads, writes or converts. The manager, `slipway plan` and
+// tests use it. Add each new API version here.
 func NewScheme() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

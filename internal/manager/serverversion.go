@@ -15,7 +15,7 @@ import (
 // and the policy for ClusterClasses in other namespaces, need v1.30.
 const oldest, oldestWithTopology, oldestWithWebhooks = "1.20.0", "1.22.0", "1.30.0"
 
-// checkServer rejects a management cluster that is too old.
+// checkServer rejects a management cluster that is too old. [Run] calls it before it writes anything.
 func checkServer(cfg Config) error {
 	client, err := discovery.NewDiscoveryClientForConfig(cfg.REST)
 	if err != nil {

@@ -41,7 +41,8 @@ type Workload struct {
 	Concurrency int
 }
 
-// common returns the setup shared by all controllers, without manager and concurrency.
+// common returns the part of the setup that all controllers of the process share: all but the manager and the
+// concurrency.
 func (c Config) common(tracer trace.Tracer) (reconciler.Setup, error) {
 	metrics, err := reporting.NewMetrics(ctrlmetrics.Registry)
 	if err != nil {
@@ -64,7 +65,7 @@ func (c Config) common(tracer trace.Tracer) (reconciler.Setup, error) {
 	return common, nil
 }
 
-// addRemote adds the connections to workload clusters.
+// addRemote adds the connections to workload clusters, which all controllers share, to the manager.
 func addRemote(mgr manager.Manager, cfg Config, metrics prometheus.Registerer) (*workload.Clusters, error) {
 	self, err := workload.SelfFromEnvironment(os.Getenv, nil)
 	if err != nil {

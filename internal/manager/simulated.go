@@ -10,8 +10,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated"
 )
 
-// addSimulated adds the server of simulated clusters, which uses no resources until there is a cluster. On
-// shutdown, the manager waits until its state is saved.
+// addSimulated adds the server of simulated clusters (package simulated) to the manager for the backends of hosted
+// control planes and local machines. It uses no resources until there is a cluster. On shutdown, the manager waits
+// until its state is saved.
 func addSimulated(ctx context.Context, mgr manager.Manager, cfg Config) (*simulated.Server, error) {
 	server := simulated.New(ctx, simulated.Config{
 		Dir: datadir.Dir(cfg.Host.DataDir).Simulated(), Log: cfg.Log.WithName("simulated"), Objects: int(cfg.Policy.Maxima.SimulatedObjects),

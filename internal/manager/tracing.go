@@ -24,8 +24,8 @@ const flushTimeout = 5 * time.Second
 // scope is the instrumentation scope of the spans.
 const scope = "github.com/slipwayhq/slipway"
 
-// tracing returns an OTLP trace provider that is configured by the OTEL_* environment variables, or nil if
-// tracing is disabled.
+// tracing returns an OTLP trace provider for the controllers, configured by the OTEL_* environment variables of
+// OpenTelemetry, or nil if tracing is disabled.
 func tracing(ctx context.Context, cfg Config) (*sdktrace.TracerProvider, error) {
 	if !cfg.Tracing && os.Getenv("OTEL_TRACES_EXPORTER") != "otlp" {
 		return nil, nil
@@ -65,7 +65,7 @@ func addTracing(mgr manager.Manager, provider *sdktrace.TracerProvider, machines
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
 		defer cancel()
 		if err := provider.Shutdown(end); err != nil {
-			mgr.GetLogger().Info("the last traces were not sent", "error", err.Error())
+			mgr.GetLogger().Info("sending the last traces failed", "error", err.Error())
 		}
 		return nil
 	}))

@@ -12,7 +12,8 @@ import (
 // maxVerbosity is the highest log level.
 const maxVerbosity = 10
 
-// verbosity serves the log level. PUT sets it to a number from 0 to 10, and GET returns it.
+// verbosity serves the log level at /debug/flags/v of the diagnostics endpoint, like Kubernetes components. PUT sets it
+// to a number from 0 to 10, and GET returns it.
 func verbosity(level *slog.LevelVar) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method {

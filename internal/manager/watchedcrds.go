@@ -20,9 +20,9 @@ import (
 // watchedPoll is the interval between checks for the CRDs of other providers.
 const watchedPoll = time.Second
 
-// awaitWatched waits for the CRDs that the enabled providers watch but do not install, such as those of
-// another implementation of the core provider, which may be installed later. The manager reports ready in the
-// meantime, so that the program that started it can install them.
+// awaitWatched waits for the CRDs that the enabled providers watch but do not install, such as those of another
+// implementation of the core provider, which may be installed later. [Run] calls it before it adds the controllers. The
+// manager reports ready in the meantime, so that the program that started it can install them.
 func awaitWatched(ctx context.Context, mgr manager.Manager, cfg Config) error {
 	missing, said := providerset.Missing(cfg.Policy.Sets()), false
 	err := wait.PollUntilContextCancel(ctx, watchedPoll, true, func(ctx context.Context) (bool, error) {
@@ -32,7 +32,7 @@ func awaitWatched(ctx context.Context, mgr manager.Manager, cfg Config) error {
 		}
 		if !said {
 			said = true
-			cfg.Log.Info("waiting for CRDs of providers that do not run here: install a provider that has them", "crds", strings.Join(missing, ", "))
+			cfg.Log.Info("waiting for CRDs of providers that do not run in this manager: install a provider that includes them", "crds", strings.Join(missing, ", "))
 			if cfg.Ready != nil {
 				cfg.Ready()
 			}

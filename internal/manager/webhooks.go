@@ -23,7 +23,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// WebhookService is the default Service in front of managers that do not run on the API server's machine.
+// WebhookService is the default Service in front of managers that do not run on the API server's machine. The manifests
+// of a release contain it.
 const WebhookService = "slipway-webhook"
 
 // inPod is an environment variable that is set in Pods.
@@ -40,8 +41,8 @@ func (c Config) WebhookAddress() webhook.Address {
 	return out
 }
 
-// prepareWebhooks creates the serving certificate and installs CRDs and webhook configurations. If the
-// certificate is externally managed, the configurations are, too, and the result is nil.
+// prepareWebhooks creates the serving certificate and installs CRDs and webhook configurations. [Run] calls it before
+// the manager starts. If the certificate is externally managed, the configurations are, too, and the result is nil.
 func prepareWebhooks(ctx context.Context, cfg Config) (*webhook.Certificates, error) {
 	if cfg.Webhook.CertDir != "" {
 		return nil, nil
@@ -103,6 +104,8 @@ func webhookServer(cfg Config, certificates *webhook.Certificates) ctrlwebhook.S
 	return ctrlwebhook.NewServer(options)
 }
 
+// addWebhooks adds the handlers of package webhook to the manager's webhook server, and the renewal of its certificate
+// to the manager.
 func addWebhooks(mgr manager.Manager, cfg Config, certificates *webhook.Certificates) error {
 	if err := addOpenAPI(mgr); err != nil {
 		return err

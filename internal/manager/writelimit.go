@@ -21,7 +21,7 @@ const writesAtOnce = 100
 // etcd, a webhook or the request itself timed out.
 const lateFailure = 5 * time.Second
 
-// limitWrites limits the writes of all identities together.
+// limitWrites limits the writes of all identities together. [Run] calls it before it creates the manager.
 func (c *Config) limitWrites() {
 	limit := limitWrites(writesAtOnce)
 	c.REST.Wrap(limit)

@@ -16,7 +16,8 @@ import (
 )
 
 // Objects reads the objects in YAML or JSON documents, and the items of lists. Every object must have an apiVersion, a
-// kind and a name.
+// kind and a name. Commands call it for files of users and of providers, the ClusterResourceSet controller for the data
+// of ConfigMaps and Secrets, and packages with embedded manifests for these.
 func Objects(data []byte) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	d := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(data), 4096)
@@ -77,7 +78,7 @@ func Documents(data []byte) ([][]byte, error) {
 	}
 }
 
-// YAML encodes objects as a multi-document YAML stream.
+// YAML encodes objects as a multi-document YAML stream, for output of commands.
 func YAML(objects []*unstructured.Unstructured) ([]byte, error) {
 	var out bytes.Buffer
 	for i, o := range objects {

@@ -8,7 +8,7 @@ import (
 )
 
 // unbounded returns the first keyword of a template that can repeat its content, empty if there is none. Without
-// repetition, the cost of a template grows only with its length.
+// repetition, the cost of a template grows only with its length. [Parse] and [ParseAny] reject such a template.
 func unbounded(t *template.Template) string {
 	if len(t.Templates()) > 1 {
 		return "define"
@@ -52,8 +52,8 @@ func repeatsIn(n parse.BranchNode) string {
 // widePrintf matches printf widths that are too large.
 var widePrintf = regexp.MustCompile(`%[^a-zA-Z%]*(\d{4}|\*)`)
 
-// boundedFunctions returns the functions of text/template that produce strings, with a limit for each. Without it, a few nested
-// calls could produce a string of any length.
+// boundedFunctions returns the functions of text/template that produce strings, with a limit for each. Without it, a
+// few nested calls could produce a string of any length.
 func boundedFunctions() template.FuncMap {
 	limit := func(text string) (string, error) {
 		if len(text) > maxTemplate {

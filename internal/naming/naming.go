@@ -18,7 +18,8 @@ const (
 	maxTemplate = 4096
 )
 
-// Random returns a random part; intn returns a random number in [0, n).
+// Random returns a random part; intn returns a random number in [0, n). Controllers use it for names without a template
+// as well.
 func Random(intn func(n int) int) string {
 	out := make([]byte, randomLength)
 	for i := range out {
@@ -30,7 +31,9 @@ func Random(intn func(n int) int) string {
 // Values contains the variables of a template by name, such as {"cluster": {"name": "c"}}; .random is added.
 type Values map[string]map[string]string
 
-// Template renders names.
+// Template renders names. The MachineSet, KubeadmControlPlane and topology controllers render the names of new objects
+// from templates in specs (such as spec.machineNaming of a MachineSet), and admission validates these templates. Their
+// language and variables are Cluster API's.
 type Template struct{ parsed *template.Template }
 
 // Parse parses a template. It renders the template twice to check that it uses only variables in values, and that it

@@ -26,8 +26,8 @@ type imageLayers struct {
 	programs map[string]string
 }
 
-// kubeadmRepository is kubeadm's default image repository. Nodes have the images of this build under these names, too, so
-// that manifests written for other machines work unchanged and nothing is pulled.
+// kubeadmRepository is kubeadm's default image repository. Nodes have the images of this build under these names, too,
+// so that manifests written for other machines work unchanged and nothing is pulled.
 const kubeadmRepository = "registry.k8s.io"
 
 // kubeadmRef returns the name of an image in kubeadm's default repository, and an empty string for an image that
@@ -43,7 +43,7 @@ func kubeadmRef(ref string) string {
 	return kubeadmRepository + "/" + name
 }
 
-// containerImages returns the images of a node, once for each of their names.
+// containerImages returns the images that a build preloads into a node image, once for each of their names.
 func containerImages(v versions, p imageLayers, controlPlane bool) []containerImage {
 	var out []containerImage
 	for _, image := range ownImages(v, p, controlPlane) {
@@ -81,7 +81,8 @@ func ownImages(v versions, p imageLayers, controlPlane bool) []containerImage {
 	return out
 }
 
-// programPath returns the path of a program in its image. Manifests of Kubernetes use some of these paths.
+// programPath returns the path of a program in its image. The manifests of kubeadm and of the add-ons use these paths,
+// so they must not change.
 func programPath(name string) string {
 	switch name {
 	case "pause":

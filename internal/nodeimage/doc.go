@@ -7,8 +7,8 @@
 // The programs of Kubernetes and containerd are compiled from their Go modules, together with one version of
 // Kubernetes: a [ModuleMaker] creates the go.mod that a Kubernetes program needs outside of the Kubernetes repository,
 // a [GoToolchain] compiles the program with the Go toolchain of this host and verifies the checksums of the modules,
-// and a [BuildCache] caches each result in a directory. Package versions compiles the programs of hosted control planes in
-// the same way.
+// and a [BuildCache] caches each result in a directory. Package versions compiles the programs of hosted control planes
+// in the same way.
 //
 // The steps of a build:
 //

@@ -51,7 +51,7 @@ func labelOf(ctx context.Context, docker Docker, ref, label string) string {
 	return got.Config.Labels[label]
 }
 
-// preloading is the container in which container images are added to a node image.
+// preloading is the container in which the last step of a build adds container images to a node image.
 type preloading struct {
 	docker Docker
 	// base is the node image without container images; archive contains the container images.

@@ -12,7 +12,8 @@ import (
 // errorLines limits the lines of a failed command's output in an error.
 const errorLines = 15
 
-// command is a program to run. Its standard error is used only for the error.
+// command is a program that a build runs on this host, such as go or mmdebstrap. Its standard error is used only for
+// the error.
 type command struct {
 	Dir  string
 	Env  []string

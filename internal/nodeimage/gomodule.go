@@ -13,7 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// GoModule is a Go module for a build: its go.mod and the files of its own packages, by path.
+// GoModule is a Go module that a build creates to compile a program in it: its go.mod and the files of its own
+// packages, by path.
 type GoModule struct {
 	Mod   string
 	Files map[string]string

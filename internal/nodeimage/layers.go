@@ -27,8 +27,9 @@ type entry struct {
 	link string
 }
 
-// writeLayer writes a tar archive that depends only on the entries: sorted, owned by root, without timestamps. It also
-// writes the parent directories of the entries.
+// writeLayer writes a layer of an image as a tar archive. It also writes the parent directories of the entries. The
+// archive depends only on the entries: they are sorted, owned by root and without timestamps, so that the same sources
+// result in the same image.
 func writeLayer(w io.Writer, entries []entry) error {
 	sort.Slice(entries, func(i, j int) bool { return entries[i].name < entries[j].name })
 	out := tar.NewWriter(w)

@@ -17,13 +17,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// DefaultVersion is the default Kubernetes version: the one that Slipway is compiled with.
+// DefaultVersion is the default Kubernetes version: the one that Slipway is compiled with. A test compares it with
+// go.mod.
 const DefaultVersion = "v1.36.3"
 
 // repository is the prefix of every image in a node. There is no such registry; images with this prefix are preloaded.
 const repository = "slipway.dev"
 
-// Labels of a node image.
+// Labels of a node image. Package internal/local/backend reads labelVersion, so existing images require that they do
+// not change.
 const (
 	labelVersion = "dev.slipway.node.kubernetes"
 	labelRole    = "dev.slipway.node.role"
@@ -36,7 +38,8 @@ const (
 	roleControlPlane = "control-plane"
 )
 
-// workerRef returns the name of the image for worker nodes of a Kubernetes version such as "v1.36.3".
+// workerRef returns the name of the image for worker nodes of a Kubernetes version such as "v1.36.3". Package
+// internal/local/backend computes the same name for the machines that it creates.
 func workerRef(version string) string { return repository + "/node:" + version }
 
 // controlPlaneRef returns the name of the image for nodes on which kubeadm runs a control plane. Workers can use it,
@@ -91,8 +94,8 @@ type Docker interface {
 
 var _ Docker = (*client.Client)(nil)
 
-// List returns the node images of an engine, newest version first. An engine that does not respond is a fault of kind
-// Unreachable.
+// List returns the node images of an engine, newest version first, for `slipway image list` and for commands that check
+// whether an image exists. An engine that does not respond is a fault of kind Unreachable.
 func List(ctx context.Context, docker Docker) ([]Image, error) {
 	found, err := docker.ImageList(ctx, client.ImageListOptions{Filters: make(client.Filters).Add("label", labelVersion)})
 	if err != nil {

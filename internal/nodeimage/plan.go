@@ -22,7 +22,8 @@ const layout = "3"
 // sources returns the files of images/node.
 func sources() embed.FS { return node.Sources }
 
-// plan contains all inputs of an image. Creating a plan downloads the sources of modules and compiles nothing.
+// plan contains all inputs of an image. [Build] compares its key with the label of an existing image before it builds
+// anything. Creating a plan downloads the sources of modules and compiles nothing.
 type plan struct {
 	versions versions
 	// programs, in build order.

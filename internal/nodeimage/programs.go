@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// kubernetesPrograms returns the Kubernetes programs of every node. kube-proxy has a main package of Slipway.
+// kubernetesPrograms returns the Kubernetes programs of every node image. kube-proxy has a main package of Slipway
+// (images/node/kube-proxy).
 func kubernetesPrograms(v versions, m GoModule, proxyMain string) []GoProgram {
 	stamp := VersionFlags(v.Kubernetes)
 	var out []GoProgram
@@ -20,9 +21,9 @@ func kubernetesPrograms(v versions, m GoModule, proxyMain string) []GoProgram {
 
 const containerd = "github.com/containerd/containerd/v2"
 
-// containerdPrograms returns the container runtime; runc needs C and comes from Debian. Nodes of all Kubernetes
-// versions have the same container runtime, built with the modules of the default version, because modules of other
-// versions may be too new for it.
+// containerdPrograms returns the container runtime of every node image; runc needs C and comes from Debian. Nodes of
+// all Kubernetes versions have the same container runtime, built with the modules of the default version, because
+// modules of other versions may be too new for it.
 func containerdPrograms(modules ModuleMaker) ([]GoProgram, error) {
 	m, err := modules.Make(GoRequirement{Path: containerd, Version: containerdVersion})
 	var out []GoProgram
@@ -36,7 +37,7 @@ func containerdPrograms(modules ModuleMaker) ([]GoProgram, error) {
 
 func containerdNames() []string { return []string{"containerd", "containerd-shim-runc-v2", "ctr"} }
 
-// controlPlanePrograms returns the programs of a control plane.
+// controlPlanePrograms returns the programs of a control plane, for node images on which kubeadm runs one.
 func controlPlanePrograms(v versions, m GoModule) []GoProgram {
 	stamp := VersionFlags(v.Kubernetes)
 	var out []GoProgram

@@ -18,7 +18,8 @@ import (
 // debianArchiveKeys is the keyring for verifying Debian's packages, on Debian and on Ubuntu.
 const debianArchiveKeys = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
-// userland is a Debian file system to build.
+// userland is a Debian file system to build. A node image needs two: the complete system of the node, and the one in
+// its container images for network programs.
 type userland struct {
 	name     string
 	packages []string
@@ -74,8 +75,8 @@ func (u userland) key() string {
 	return keyOf(parts...)
 }
 
-// buildUserland returns the userland as a tar archive. A userland is rebuilt when its packages change or on request, but not
-// when Debian publishes updates, so that builds are reproducible.
+// buildUserland returns the userland as a tar archive. A userland is rebuilt when its packages change or on request,
+// but not when Debian publishes updates, so that builds are reproducible.
 func (d debian) buildUserland(ctx context.Context, u userland) (string, error) {
 	return d.store.Run(ctx, BuildStep{Name: u.name, Key: u.key(), Make: func(ctx context.Context, file string) error {
 		if _, err := os.Stat(debianArchiveKeys); err != nil {

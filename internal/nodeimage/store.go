@@ -25,7 +25,8 @@ func keyOf(parts ...string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// BuildCache caches the result of each step in a file that is named after the step and the key of its inputs.
+// BuildCache caches the result of each step in a file that is named after the step and the key of its inputs. Builds of
+// node images ([Build]) and of control plane programs (package versions) use one each.
 type BuildCache struct {
 	Dir      string
 	Progress io.Writer // receives a line for each step
@@ -88,8 +89,8 @@ func (s BuildCache) Timed(what string, f func() error) error {
 	return nil
 }
 
-// Sweep removes files that no build has used for cacheRetention. Errors are ignored, because remaining files only use disk
-// space.
+// Sweep removes files that no build has used for cacheRetention. Errors are ignored, because remaining files only use
+// disk space.
 func (s BuildCache) Sweep(now time.Time) {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 var knownSums string
 
 // sums contains lines of a go.sum by module and version (version/go.mod for a checksum of only the go.mod).
+// [GoToolchain] checks each download and each build with them.
 type sums map[string]string
 
 func parseSums(text string) sums {

@@ -25,7 +25,9 @@ type GoProgram struct {
 	Stamp []string
 }
 
-// GoToolchain is the Go toolchain of the machine.
+// GoToolchain is the Go toolchain of the machine, with which builds of node images and of control plane programs
+// (package versions) download modules and compile. Only this package runs Go commands, which a test checks;
+// [BuildCache.goCommand] has the reason.
 type GoToolchain struct {
 	Version string
 	Store   BuildCache
@@ -46,7 +48,7 @@ const (
 	noModule = "module slipway.dev/nothing\n\ngo 1.21\n"
 )
 
-// command runs a go command that does not concern the module of a directory, such as a query for a version. Go
+// goCommand runs a go command that does not concern the module of a directory, such as a query for a version. Go
 // applies the go.mod of its working directory or of a parent directory, which can even select another toolchain.
 // Therefore the command runs in a directory with its own go.mod that only the user can write to, never in the directory
 // for temporary files or in the caller's working directory.

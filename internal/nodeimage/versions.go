@@ -7,7 +7,8 @@ import (
 	"github.com/slipwayhq/slipway/config/classes"
 )
 
-// Versions of components that are not part of Kubernetes.
+// Versions of components that are not part of Kubernetes, chosen by Slipway. A change requires the checksums of the new
+// modules in known.sum.
 const (
 	// flannelVersion is the version of the network add-on's program and image.
 	flannelVersion = classes.FlannelVersion
@@ -45,7 +46,8 @@ func versionsOf(kubernetes, source string) (versions, error) {
 	return v, nil
 }
 
-// Names of the preloaded images.
+// The following methods return the names of the preloaded images.
+
 func (v versions) pause() string        { return repository + "/pause:" + v.Pause }
 func (v versions) coredns() string      { return corednsRef(v.CoreDNS) }
 func (v versions) etcd() string         { return repository + "/etcd:" + v.Etcd }

@@ -3,7 +3,8 @@ package pause
 import "time"
 
 // Backoff returns the delay before the next attempt after a number of consecutive failures: first after one failure,
-// doubled for each further one, up to longest. It is zero without failures.
+// doubled for each further one, up to longest. It is zero without failures. Supervisors of child processes use it for
+// restarts, and clients of other systems for retries.
 func Backoff(failures int, first, longest time.Duration) time.Duration {
 	if failures <= 0 {
 		return 0

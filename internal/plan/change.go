@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// applier is the field manager of `kubectl apply`.
+// applier is the field manager of `kubectl apply`, so that the plan has the same field ownership.
 const applier = "kubectl-client-side-apply"
 
 // Refusal is a part of the change that the API would reject, with the API's error message.
@@ -24,7 +24,8 @@ type Refusal struct {
 	Message string `json:"message"`
 }
 
-// change applies the change and returns the rejected parts. Like kubectl, it continues after a rejection.
+// change applies the proposed change to the copy of the management cluster, after the controllers have settled ([Run]),
+// and returns the rejected parts. Like kubectl, it continues after a rejection.
 func (t *simulation) change(ctx context.Context, c Change) []Refusal {
 	var out []Refusal
 	writer := t.world.Client()
@@ -55,6 +56,7 @@ func versionHint(u *unstructured.Unstructured, err error) string {
 	return "; remove metadata.resourceVersion from the manifest, or read the object again"
 }
 
+// refusal returns the message of the API for a rejection.
 func refusal(err error) string {
 	if meta.IsNoMatchError(err) {
 		return fmt.Sprintf("%s; install the provider that it belongs to", err)

@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Difference returns the object changes between two snapshots of the same management cluster, in the form of a plan.
+// Difference returns the object changes between two snapshots of the same management cluster, in the form of a plan. A
+// run of `slipway plan` compares the copy before and after the change with it.
 func Difference(before, after []*unstructured.Unstructured) []ObjectChange {
 	was, is := map[id]*unstructured.Unstructured{}, map[id]*unstructured.Unstructured{}
 	for _, u := range before {

@@ -22,8 +22,8 @@ type Field struct {
 // redacted replaces secret values.
 const redacted = "(not shown)"
 
-// fields returns the fields that differ, except the status and the fields that the API server and the controllers
-// maintain.
+// fields returns the fields of an object that differ, for [ObjectChange], except the status and the fields that the API
+// server and the controllers maintain. Values of Secrets are not shown.
 func fields(before, after *unstructured.Unstructured) []Field {
 	var out []Field
 	compareMaps("", userContent(before), userContent(after), &out)

@@ -30,7 +30,8 @@ const (
 	Delete Verb = "delete"
 )
 
-// Plan contains the effects of a change.
+// Plan contains the effects of a change, as [Run] returns them. `slipway plan` prints it as text, or as JSON or YAML,
+// so its fields are an interface for scripts.
 type Plan struct {
 	// Refused are the parts of the change that the API would reject. The rest of the plan does not include them.
 	Refused []Refusal `json:"refused,omitempty"`
@@ -215,7 +216,7 @@ func compareObjects(a, b Object) int {
 	return cmp.Or(cmp.Compare(rank(a.Kind), rank(b.Kind)), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// rank orders kinds from general to specific.
+// rank orders kinds from general to specific, for the output.
 func rank(kind string) int {
 	order := []string{"ClusterClass", "Cluster", "MachineDeployment", "MachinePool", "MachineHealthCheck", "MachineSet", "Machine"}
 	if n := slices.Index(order, kind); n >= 0 {

@@ -18,7 +18,8 @@ import (
 )
 
 // PrepareObjects converts all objects of a snapshot and of a change to the versions that the controllers use, and sets
-// the given namespace on proposed objects without one. Unknown fields are an error, as in `kubectl apply`.
+// the given namespace on proposed objects without one. `slipway plan` calls it between reading the objects and [Run].
+// Unknown fields are an error, as in `kubectl apply`.
 func PrepareObjects(s *Snapshot, c *Change, namespace string) error {
 	converter, err := conversion.New(nil)
 	if err != nil {
@@ -73,6 +74,8 @@ func unknownFields(crds []*apiextensionsv1.CustomResourceDefinition, objects []*
 	return nil
 }
 
+// clusterScoped returns the kinds without a namespace: of the CRDs, and the built-in kinds that manifests of providers
+// have.
 func clusterScoped(crds []*apiextensionsv1.CustomResourceDefinition) map[schema.GroupKind]bool {
 	out := map[schema.GroupKind]bool{{Kind: "Namespace"}: true, {Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}: true,
 		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"}: true}

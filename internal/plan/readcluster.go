@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -18,6 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -25,9 +25,9 @@ import (
 // listsAtOnce is the number of concurrent lists, and pageSize the maximum number of objects in a response.
 const listsAtOnce, pageSize = 8, 500
 
-// ReadCluster copies a management cluster: its CRDs, all objects of Cluster API and of its providers, and the metadata
-// of the Secrets of clusters. If the client may not list a kind in all namespaces, it lists the given namespaces
-// instead.
+// ReadCluster copies a management cluster for `slipway plan`: its CRDs, all objects of Cluster API and of its
+// providers, and the metadata of the Secrets of clusters. It must not read the content of Secrets. If the client may
+// not list a kind in all namespaces, it lists the given namespaces instead.
 func ReadCluster(ctx context.Context, c client.Reader, namespaces []string) (Snapshot, error) {
 	s := Snapshot{}
 	var ours []*apiextensionsv1.CustomResourceDefinition
@@ -86,7 +86,7 @@ func versionOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 // listAll lists all objects of the kinds concurrently, and returns them in the order of the kinds.
 func listAll(ctx context.Context, c client.Reader, kinds []schema.GroupVersionKind, namespaces []string) ([]*unstructured.Unstructured, error) {
 	found := make([][]*unstructured.Unstructured, len(kinds))
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := fault.NewGroup(ctx)
 	group.SetLimit(listsAtOnce)
 	for n, kind := range kinds {
 		group.Go(func() (err error) {

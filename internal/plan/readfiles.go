@@ -21,8 +21,8 @@ import (
 // reasonInvalidInput is the reason of the errors of this package.
 const reasonInvalidInput = "InvalidInput"
 
-// ReadFiles reads the objects in files, in order; "-" is standard input. In a folder it reads the files that end with
-// .yaml, .yml or .json, sorted by name.
+// ReadFiles reads the objects in the files of `slipway plan -f` and `--delete`, in order; "-" is standard input. In a
+// folder and its subfolders it reads the files that end with .yaml, .yml or .json, sorted by path.
 func ReadFiles(paths []string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, path := range paths {
@@ -92,8 +92,8 @@ func file(path string, stdin io.Reader) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// ReadFolder reads a copy of a management cluster from a folder: its objects with their status, and its CRDs. For kinds
-// without a CRD in the folder, it uses the CRDs of this build.
+// ReadFolder reads a copy of a management cluster from a folder (`slipway plan --offline`): its objects with their
+// status, and its CRDs. For kinds without a CRD in the folder, it uses the CRDs of this build.
 func ReadFolder(path string, own []*apiextensionsv1.CustomResourceDefinition) (Snapshot, error) {
 	objects, err := ReadFiles([]string{path}, nil)
 	if err != nil {

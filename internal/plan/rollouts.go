@@ -5,11 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// rollouts counts the Machines of each owner.
+// rollouts counts the Machines of each owner, for [Plan].Rollouts. The runLog fills it at the end of a run.
 type rollouts map[id]*Rollout
 
 // add counts a Machine that exists at the end, or one that does not.
@@ -24,8 +25,8 @@ func (r rollouts) add(u, before *unstructured.Unstructured, exists bool) {
 			Object:  Object{APIVersion: clusterv1.GroupVersion.String(), Kind: owner.kind.Kind, Namespace: owner.key.Namespace, Name: owner.key.Name},
 			Cluster: clusterOf(u),
 		}
-		if owner.kind.Group != clusterv1.GroupVersion.Group {
-			of.APIVersion = owner.kind.Group
+		if controller := metav1.GetControllerOf(u); controller != nil && owner.kind.Group != clusterv1.GroupVersion.Group {
+			of.APIVersion = controller.APIVersion
 		}
 		r[owner] = of
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot contains the objects of a management cluster and their kinds.
+// Snapshot contains the objects of a management cluster and their kinds: the input of [Run].
 type Snapshot struct {
 	Kinds   *memory.Kinds
 	Objects []*unstructured.Unstructured
@@ -61,8 +61,8 @@ type Options struct {
 	Limits world.Limits
 }
 
-// Run computes the effects of a change on a snapshot, and the resulting snapshot. It takes some milliseconds for each
-// object.
+// Run computes the effects of a change on a snapshot, and the resulting snapshot, for `slipway plan`. It takes some
+// milliseconds for each object.
 func Run(ctx context.Context, o Options, s Snapshot, c Change) (*Plan, Snapshot, error) {
 	t, err := newSimulation(o, s)
 	if err != nil {
@@ -118,7 +118,7 @@ func (o Options) limits(objects int) world.Limits {
 	return l
 }
 
-// simulation is a simulation of one change.
+// simulation is a simulation of one change: the parts of package world with a log.
 type simulation struct {
 	world     *world.World
 	workloads *world.Workloads

@@ -30,7 +30,8 @@ func idOf(u *unstructured.Unstructured) id {
 	return id{kind: u.GroupVersionKind().GroupKind(), key: client.ObjectKeyFromObject(u)}
 }
 
-// runLog records the decisions and observations of a run. It implements reconciler.PlanStore.
+// runLog records the decisions of the controllers and the writes of a run, and compiles the [Plan] from them. It
+// implements reconciler.PlanStore, with which every controller reports its plans.
 type runLog struct {
 	now func() time.Time
 	// began is the time of the change, zero before it.

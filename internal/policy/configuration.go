@@ -16,7 +16,9 @@ const (
 	kind       = "Configuration"
 )
 
-// Configuration is the content of the operator's configuration file. [Default] applies to settings that the
+// Configuration is the content of the operator's configuration file, which `slipway up` and `slipway manager` read at
+// their start. Admission and the controllers get it as their policy ([Configuration.DeniedImage], for example). The
+// JSON names are the file format: they must not change within an apiVersion. [Default] applies to settings that the
 // file leaves out.
 type Configuration struct {
 	metav1.TypeMeta `json:",inline"`
@@ -235,7 +237,8 @@ type Maximum struct {
 	Total     int32 `json:"total"`
 }
 
-// Default returns the configuration that applies without a file.
+// Default returns the configuration that applies without a file. The comments of the fields, and those that
+// --print-config prints (print.go), repeat these values.
 func Default() Configuration {
 	return Configuration{
 		TypeMeta:  metav1.TypeMeta{APIVersion: apiVersion, Kind: kind},

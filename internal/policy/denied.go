@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// settingLocation completes messages with the location of the setting.
+// settingLocation completes the messages of this file with the location of the setting. Admission returns the messages
+// to users; the controllers, which check existing objects as well, show them in conditions.
 const settingLocation = "in the configuration file (--config of slipway up or slipway manager)"
 
 // DeniedMount returns why a node in the namespace may not mount the folder, or an empty string if it may. The
@@ -162,8 +163,8 @@ func (c Configuration) DeniedSecret(name, kind string) string {
 	return ""
 }
 
-// credentials returns the name suffixes of Secrets that contain the keys, certificates and administrator
-// kubeconfig of a cluster.
+// credentials returns the name suffixes of Secrets that contain the keys, certificates and administrator kubeconfig of
+// a cluster. The suffixes are those of Cluster API, and "encryption" is Slipway's.
 func credentials() []string {
 	return []string{"ca", "etcd", "proxy", "sa", "apiserver-etcd-client", "kubeconfig", "encryption"}
 }

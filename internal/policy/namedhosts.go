@@ -20,10 +20,11 @@ type ReachableHost struct {
 const tooSmall = 21
 
 // ReachableHosts returns the hosts in the configuration file. Networks of clusters must not contain these addresses,
-// because traffic from this host to them would be routed into the cluster network.
+// because traffic from this host to them would be routed into the cluster network. `slipway up` and the Local provider
+// pass them to the container backend, which chooses and checks the ranges of the networks.
 //
-// Ranges in workloads.ranges that are large enough for a network are left out, because they usually contain
-// the networks of clusters on this host.
+// Ranges in workloads.ranges that are large enough for a network are left out, because they usually contain the
+// networks of clusters on this host.
 func (c Configuration) ReachableHosts() []ReachableHost {
 	var out []ReachableHost
 	add := func(setting, host string) {

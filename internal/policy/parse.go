@@ -20,7 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// Parse parses a configuration file and applies the defaults. The error lists all problems of the file.
+// Parse parses a configuration file and applies the defaults. `slipway up` and `slipway manager` call it for the file
+// of --config. The error lists all problems of the file.
 func Parse(text []byte) (Configuration, error) {
 	c := Default()
 	c.APIVersion, c.Kind = "", ""
@@ -52,6 +53,7 @@ func invalid(err error) error {
 		strings.ReplaceAll(err.Error(), "\n", "\n  ")).From(err)
 }
 
+// problems returns everything that is wrong with a decoded file, sorted, with the path of each setting.
 func (c Configuration) problems() []error {
 	var out []error
 	wrong := func(format string, args ...any) { out = append(out, fmt.Errorf(format, args...)) }
@@ -132,6 +134,7 @@ func (c Configuration) problems() []error {
 // mostHosts is the largest accepted number of hosts that are worked on at the same time.
 const mostHosts = 500
 
+// numbers returns all settings that are numbers, by path. None of them may be negative; a new one must be added here.
 func (c Configuration) numbers() map[string]int64 {
 	m := c.Maxima
 	return map[string]int64{

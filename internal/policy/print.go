@@ -8,7 +8,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// comments maps the path of each setting to its description, with the default.
+// comments maps the path of each setting to its description, with the default, for --print-config. A test checks that
+// each setting has an entry. The defaults repeat those of [Default].
 func comments() map[string]string {
 	return map[string]string{
 		"apiVersion": "Limits for users who write objects, set by the operator. Every setting is optional. A change requires a restart.",
@@ -83,7 +84,8 @@ func comments() map[string]string {
 	}
 }
 
-// Print encodes the configuration as a file that [Parse] accepts, with a comment on each setting.
+// Print encodes the configuration as a file that [Parse] accepts, with a comment on each setting. The flag
+// --print-config of `slipway up` and `slipway manager` shows it.
 func (c Configuration) Print() ([]byte, error) {
 	plain, err := yaml.Marshal(c)
 	if err != nil {

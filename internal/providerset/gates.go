@@ -16,7 +16,9 @@ const (
 	GateMachineTaintPropagation   featuregate.Feature = "MachineTaintPropagation"
 )
 
-// NewGates returns the feature gates with their defaults.
+// NewGates returns the feature gates with their defaults, for the flag --feature-gates of the commands that run
+// controllers. The names are Cluster API's, which users know, and must not change; package release has an environment
+// variable for each gate.
 func NewGates() (featuregate.MutableFeatureGate, error) {
 	gates := featuregate.NewFeatureGate()
 	return gates, gates.Add(map[featuregate.Feature]featuregate.FeatureSpec{

@@ -22,7 +22,9 @@ const (
 // a provider, but has no controllers or kinds.
 const Simulated Name = "simulated"
 
-// Set describes a provider and its components.
+// Set describes a provider and its components. The manager starts its controllers and webhooks and installs its CRDs;
+// config/rbac has its permissions, and package release writes its components. A test of package manager compares the
+// lists with the code.
 type Set struct {
 	Name Name
 	// Controllers maps the name of each controller to the number of objects that it reconciles concurrently by default.
@@ -50,7 +52,8 @@ func (s Set) MutatingWebhookName() string { return "slipway-defaulting-" + strin
 // ValidatingWebhookName returns the name of the provider's ValidatingWebhookConfiguration.
 func (s Set) ValidatingWebhookName() string { return "slipway-validation-" + string(s.Name) }
 
-// All returns the sets of this build, core first. The caller owns the result.
+// All returns the sets of this build, core first. A name of a controller is also the prefix of its flag
+// --NAME-concurrency. The caller owns the result.
 func All() []Set {
 	return []Set{core(), bootstrapKubeadm(), controlPlaneKubeadm(), controlPlaneHosted(), infrastructureLocal(), infrastructureSSH()}
 }

@@ -6,13 +6,12 @@ import (
 	"fmt"
 	"reflect"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/reconciler/reporting"
 )
 
-// independent is an action that does not depend on neighbouring actions of the same type in the plan. Consecutive
-// Independent actions of one type run in parallel.
+// independent is an action that does not depend on neighbouring actions of the same type in the plan. Actions of
+// controllers implement it to run in parallel with consecutive actions of their type.
 type independent interface {
 	Action
 	// Independent marks the type.
@@ -45,8 +44,8 @@ func failureOf(action Action, err error) error {
 // atOnce limits how many independent actions of a plan run in parallel.
 const atOnce = 10
 
-// runActions runs the actions of a plan. The first failure ends the reconciliation; independent actions that run in
-// parallel with the failed one are still completed.
+// runActions runs the actions of a plan. Each reconciliation calls it after Decide. The first failure ends the
+// reconciliation; independent actions that run in parallel with the failed one are still completed.
 func (r *Reconciler[O, S]) runActions(ctx context.Context, s S, plan Plan) Outcome {
 	var out Outcome
 	for rest := plan.Actions; len(rest) > 0; {
@@ -68,14 +67,14 @@ func (r *Reconciler[O, S]) runActions(ctx context.Context, s S, plan Plan) Outco
 	return out
 }
 
-// attempts runs actions in parallel and returns their errors. A single action runs on the current goroutine, because a new
-// goroutine would first have to grow its stack.
+// attempts runs actions in parallel and returns their errors. A single action runs on the current goroutine, because a
+// new goroutine would first have to grow its stack.
 func (r *Reconciler[O, S]) attempts(ctx context.Context, s S, actions []Action) []error {
 	if len(actions) == 1 {
 		return []error{r.attempt(ctx, s, actions[0])}
 	}
 	errs := make([]error, len(actions))
-	var all errgroup.Group
+	var all fault.Group
 	all.SetLimit(atOnce)
 	for i, action := range actions {
 		all.Go(func() error {
@@ -112,4 +111,14 @@ func countParallel(actions []Action) int {
 		n++
 	}
 	return n
+}
+
+// UnknownAction returns the error of a controller whose act function does not implement an action of its decisions.
+func UnknownAction(controller string, action any) error {
+	return fault.New(fault.Bug, "UnknownAction", "the %s controller does not implement the action %q", controller, fmt.Sprint(action))
+}
+
+// UnknownRead returns the error of a controller that does not implement a read that its decisions request.
+func UnknownRead(controller string, read any) error {
+	return fault.New(fault.Bug, "UnknownQuestion", "the %s controller does not implement the read %q", controller, fmt.Sprint(read))
 }

@@ -14,8 +14,9 @@ type Object interface {
 	GetConditions() []metav1.Condition
 }
 
-// Controller defines one controller for the driver. O is the Go type of its kind, S the type of its snapshot. The
-// functions Observe, Decide, Act and Report are required.
+// Controller defines one controller for the driver. The Add function of a controller's package passes it to
+// [NewReconciler]. O is the Go type of its kind, S the type of its snapshot. The functions New, Observe, Decide, Act
+// and Report are required.
 type Controller[O Object, S any] struct {
 	// Name is the name of the controller; its field manager is "slipway-<name>".
 	Name string

@@ -13,9 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
-// isPaused returns why the object is paused and must not be reconciled. It applies the conditions of a paused object with
-// a separate field manager, so that the rest of the status stays unchanged. Objects that are not paused have the Paused
-// condition in their regular status.
+// isPaused returns why the object is paused and must not be reconciled. Each reconciliation begins with it. It applies
+// the conditions of a paused object with a separate field manager, so that the rest of the status stays unchanged.
+// Objects that are not paused have the Paused condition in their regular status.
 func (r *Reconciler[O, S]) isPaused(ctx context.Context, o O) (reporting.Pause, error) {
 	var while WhilePaused
 	if r.WhilePaused != nil {
@@ -57,8 +57,8 @@ func (r *Reconciler[O, S]) now() time.Time {
 	return r.Now()
 }
 
-// EvaluateOptionsFor returns the generation, time and previous conditions with which a controller evaluates its condition
-// table.
+// EvaluateOptionsFor returns the generation, time and previous conditions with which the Report function of a
+// controller evaluates its condition table.
 func EvaluateOptionsFor(o Object, now time.Time) condition.EvaluateOptions {
 	return condition.EvaluateOptions{Generation: o.GetGeneration(), Now: now, Old: o.GetConditions()}
 }

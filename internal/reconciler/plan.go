@@ -11,10 +11,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/reporting"
 )
 
-// Plan is the result of Decide.
+// Plan is the result of the Decide function of a [Controller]: a value that the driver executes ([Reconciler]), the
+// Report function of the controller reads, and `slipway explain` prints.
 type Plan struct {
-	// Stage is the stage of a process with several stages that the plan belongs to, such as a deletion. Report reads it, so
-	// that no status is inferred from the first action or the first wait. Controllers without stages leave it zero.
+	// Stage is the stage of a process with several stages that the plan belongs to, such as a deletion. Report reads
+	// it, so that no status is inferred from the first action or the first wait. Controllers without stages leave it
+	// zero.
 	Stage Stage
 	// Actions run in order; the first failure ends the reconciliation.
 	Actions []Action
@@ -34,8 +36,8 @@ type Stage struct {
 	Reason, Message string
 }
 
-// Enter sets the stage of the plan. Its message has the messages of all waits. If there is only one wait, or the stage has no
-// reason of its own, the reason of the wait is more precise and replaces it.
+// Enter sets the stage of the plan. Its message has the messages of all waits. If there is only one wait, or the stage
+// has no reason of its own, the reason of the wait is more precise and replaces it.
 func (p *Plan) Enter(order int, reason string) {
 	p.Stage = Stage{Order: order, Reason: reason, Message: strings.Join(texts(p.Waits), "\n* ")}
 	if n := len(p.Waits); n == 1 || n > 1 && reason == "" {
@@ -54,7 +56,8 @@ type Action interface{ fmt.Stringer }
 // ReadRequest is a read that Decide requests, as a small comparable struct.
 type ReadRequest interface{ fmt.Stringer }
 
-// Wait is a reason to do nothing now. A wait is not an error.
+// Wait is a reason to do nothing now. A wait is not an error. Its JSON form is served by the diagnostics endpoint and
+// must not change.
 type Wait struct {
 	// Reason is a CamelCase condition reason.
 	Reason string `json:"reason"`
@@ -67,6 +70,8 @@ type Wait struct {
 	Field string `json:"field,omitempty"`
 	// Until is the kind of change that ends the wait.
 	Until Until `json:"until"`
+	// Since is the time of the first of the consecutive plans with this wait. The store of plans sets it.
+	Since time.Time `json:"since,omitzero"`
 }
 
 // Subject is an object that a wait depends on. Without a namespace it is in the namespace of the waiting object, or
@@ -77,7 +82,7 @@ type Subject struct {
 	Name      string `json:"name"`
 }
 
-// Until is the kind of change that ends a wait.
+// Until is the kind of change that ends a wait. The values are part of the JSON form of a [Wait].
 type Until string
 
 const (

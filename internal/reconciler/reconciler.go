@@ -34,7 +34,8 @@ const (
 	invalidDelay = 2 * time.Minute
 )
 
-// Reconciler runs a [Controller].
+// Reconciler is the driver: it runs a [Controller] for one object at a time per worker. [NewReconciler] creates it, and
+// controller-runtime calls Reconcile for each object in the work queue of the controller.
 type Reconciler[O Object, S any] struct {
 	Controller[O, S]
 	Client client.Client
@@ -65,7 +66,9 @@ type Reconciler[O Object, S any] struct {
 	kind    schema.GroupVersionKind
 }
 
-// Reconcile performs one reconciliation of the object.
+// Reconcile performs one reconciliation of the object, in the steps that the package comment lists. Objects that are
+// outside the manager's scope, stale in the cache or quarantined end it before any function of the controller is
+// called.
 func (r *Reconciler[O, S]) Reconcile(ctx context.Context, req ctrl.Request) (result ctrl.Result, err error) {
 	began := time.Now()
 	now := r.now()

@@ -16,8 +16,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/reporting"
 )
 
-// report writes the status and records the events, or defers both and returns the delay. Values that the API would
-// reject are omitted from the status and listed in refused.
+// report writes the status and records the events after each reconciliation, or defers both and returns the delay.
+// Package pacing decides which changes are deferred. Values that the API would reject are omitted from the status and
+// listed in refused.
 func (r *Reconciler[O, S]) report(ctx context.Context, o O, report Report, out Outcome) (left time.Duration, refused, err error) {
 	key, failed := client.ObjectKeyFromObject(o), out.Err != nil && fault.KindOf(out.Err) != fault.Conflict
 	if r.writes.Interval > 0 && !failed && r.Writer.Writes().Stale(o) {

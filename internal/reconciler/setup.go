@@ -23,7 +23,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
-// Setup contains the dependencies and settings that the manager passes to every controller.
+// Setup contains the dependencies and settings of a controller. The manager passes one to the Add function of each
+// controller, and `slipway plan` passes one with a manager in memory.
 type Setup struct {
 	Manager ctrl.Manager
 	// Process is the manager with the identity of the process, if Manager has the identity of a provider. It
@@ -108,7 +109,7 @@ type WorkTracker interface {
 	Begin(kind schema.GroupVersionKind, o client.Object) (done func(), aside time.Duration)
 }
 
-// firstRetry and lastRetry limit the backoff after errors.
+// firstRetry and lastRetry limit the backoff after errors that the driver does not map to a delay of its own.
 const firstRetry, lastRetry = 50 * time.Millisecond, 30 * time.Second
 
 func (s Setup) Options() controller.Options {
@@ -141,7 +142,8 @@ func (s Setup) References(name string, c controller.Controller, r watches.Referr
 	return r.References(s.Manager, s.WatchFilter, name, c)
 }
 
-// NewReconciler returns the driver for c with the manager's client, writer and event recorder.
+// NewReconciler returns the driver for c with the manager's client, writer and event recorder. The Add function of each
+// controller calls it.
 func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, S] {
 	kind, _ := apiutil.GVKForObject(c.New(), s.Manager.GetScheme()) // objects of a kind that is not in the scheme cannot be read
 	r := &Reconciler[O, S]{

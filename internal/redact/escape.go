@@ -9,7 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Escape returns s with all control characters escaped except newlines and tabs.
+// Escape returns s with all control characters escaped except newlines and tabs. Packages describe and progress apply
+// it to text from objects before they show it.
 func Escape(s string) string {
 	if strings.IndexFunc(s, isControl) < 0 {
 		return s
@@ -32,7 +33,8 @@ func isControl(r rune) bool {
 
 func escaped(r rune) string { return strings.Trim(strconv.QuoteRuneToASCII(r), "'") }
 
-// EscapeWriter escapes text like [Escape] and writes it to a terminal. It is safe for concurrent use.
+// EscapeWriter escapes text like [Escape] and writes it to a terminal. It is safe for concurrent use. The commands of
+// Slipway use it for standard output and standard error if these are terminals.
 type EscapeWriter struct {
 	to io.Writer
 
@@ -66,7 +68,8 @@ func (w *EscapeWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Clip shortens a text to the given number of bytes, at a character boundary, and marks that it is shortened.
+// Clip shortens a text to the given number of bytes, at a character boundary, and marks that it is shortened. Callers
+// use it for text of others in messages, conditions and status fields. It does not remove secrets.
 func Clip(text string, most int) string {
 	if len(text) <= most {
 		return text

@@ -14,15 +14,16 @@ const (
 	closingQuote = `\\?["']?`
 	// quotedValue matches a quoted value, also inside a string and with the closing quote missing.
 	quotedValue = `"(?:[^"\\\n]|\\.)*"?|'[^'\n]*'?|\\"(?:[^"\\\n]|\\[^"\n])*\\?"?`
-	// assignment matches the assignment between a name and its value in a program or a configuration. `NAME= command` in a
-	// shell assigns an empty value, so without a space before the operator none may follow it.
+	// assignment matches the assignment between a name and its value in a program or a configuration. `NAME= command` in
+	// a shell assigns an empty value, so without a space before the operator none may follow it.
 	assignment = `(?:[ \t]+:?=[=>]?[ \t]*|:?=[=>]?)`
 	// headerName matches the start of an authorization header, up to the credentials.
 	headerName = `(?i:\bauthorization)` + closingQuote + `[ \t]*[:=][ \t]*["']?`
 )
 
-// forms match secrets. The first group of an expression precedes the secret and the second follows it; both are
-// preserved.
+// forms match secrets in logs and in the data of machines. [Tail] masks what they match, and [FindNamedSecrets] returns
+// it. The first group of an expression precedes the secret and the second follows it; both are preserved. An expression
+// must run in linear time, because an attacker can choose the text.
 var forms = []*regexp.Regexp{
 	regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)`),
 	regexp.MustCompile(`(?m:^[A-Za-z0-9+/]{60,}={0,2}$)`), // a line of a key whose beginning was cut off
@@ -64,5 +65,6 @@ func hideKeys(text string) string {
 
 var endsLikeSecret = regexp.MustCompile(secretName + `$|\.key$`)
 
-// IsSecretName reports whether a name or a file path ends like the name of a secret.
+// IsSecretName reports whether a name or a file path ends like the name of a secret. Package cloudinit applies it to
+// the paths of the files in bootstrap data.
 func IsSecretName(name string) bool { return endsLikeSecret.MatchString(name) }

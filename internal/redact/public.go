@@ -8,7 +8,8 @@ import (
 )
 
 // Public returns the last lines of a script's output, at most the given number of bytes, for users who may not read the
-// data that the script was generated from.
+// data that the script was generated from. The container backend of the Local provider applies it to the output of a
+// failed bootstrap, which appears in a condition of the LocalMachine.
 //
 // No list of secret forms is complete. Therefore Public works from an allowlist: words in the form of ordinary text are
 // preserved, and everything else is masked, including the value of every variable, flag and field. A trace line of a

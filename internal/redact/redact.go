@@ -17,7 +17,9 @@ const margin = 16 << 10
 // control character the rest would appear as text.
 var colors = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-9;:<=>?]*[ -/]*[@-~]`)
 
-// Tail returns the last lines of a log, at most the given number of bytes, without secrets and control characters.
+// Tail returns the last lines of a log, at most the given number of bytes, without secrets and control characters. The
+// backends of hosted control planes and of the Local provider apply it to the output of processes and nodes before it
+// becomes part of a status or an error.
 func Tail(log string, most int) string {
 	log = cutFront(log, most+margin)
 	// Remove control characters before matching: between two parts of a secret, they would hide it from the

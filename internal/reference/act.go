@@ -10,7 +10,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// Act runs an action of this package on the link that the action names.
+// Act sets the owner of a provider object (infrastructure, bootstrap config or control plane) that a controller's
+// object references, or deletes it. The Cluster, Machine and MachinePool controllers call it for the actions that
+// [Link.Decide] and [Link.Delete] planned. The arguments links are all references of the object; the action names one
+// by its role. The deletion ignores changes since the object was read, because providers write to their objects all the
+// time.
 func Act(ctx context.Context, w *kube.Writer, action reconciler.Action, links ...Link) error {
 	for _, l := range links {
 		switch a := action.(type) {
@@ -24,5 +28,5 @@ func Act(ctx context.Context, w *kube.Writer, action reconciler.Action, links ..
 			}
 		}
 	}
-	return fault.New(fault.Bug, "UnknownAction", "no link to %s", action)
+	return fault.New(fault.Bug, "UnknownAction", "the object has no reference for the action %q", action)
 }

@@ -16,7 +16,8 @@ import (
 // cannot be watched.
 const missingRecheck = 30 * time.Second
 
-// The actions of controllers with links. Each may be repeated.
+// The actions on provider objects, which [Act] runs. Each may be repeated. Role is the name of the [Role] of the
+// object.
 type (
 	// SetOwner adds the owner reference and the cluster label to the object.
 	SetOwner struct{ Owner, Role, Kind, Name string }
@@ -35,8 +36,8 @@ func (a Delete) String() string {
 	return fmt.Sprintf("delete %s %s: the %s is deleted", a.Kind, a.Name, a.Owner)
 }
 
-// Decide adds the actions and waits for the object while its owner is not being deleted. The package documentation
-// contains the decision table.
+// Decide adds the actions and waits for the object. The Cluster, Machine and MachinePool controllers call it for each
+// of their references while their object is not being deleted. The package documentation contains the decision table.
 func (l Link) Decide(p *reconciler.Plan) {
 	problem := l.Problem()
 	switch presence := l.Presence(); {
@@ -55,7 +56,8 @@ func (l Link) Decide(p *reconciler.Plan) {
 	}
 }
 
-// Delete deletes the object and waits until it is gone. An object that another owner controls is not deleted.
+// Delete deletes the object and waits until it is gone, while its owner is being deleted. An object that another owner
+// controls is not deleted.
 func (l Link) Delete(p *reconciler.Plan, reason string) {
 	switch l.Remove(p) {
 	case contract.Unreadable:

@@ -10,7 +10,9 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Role describes the role of a provider object for the object that references it.
+// Role describes the role of a provider object for the object that references it. The Cluster, Machine and MachinePool
+// controllers declare one for each of their references. An object is done if it reports the result that its contract
+// requires of it, for example that it is provisioned.
 type Role struct {
 	// Owner is the kind that holds the reference; Name is the purpose of the object, such as "infrastructure".
 	Owner schema.GroupVersionKind
@@ -26,7 +28,8 @@ type Role struct {
 	AnyContract bool
 }
 
-// Link is a reference together with the referenced object.
+// Link is a reference together with the referenced object. Controllers create it from their snapshot, which is the
+// input of a reconciliation.
 type Link struct {
 	Role
 	// From is the object that holds the reference; Cluster is the name of its Cluster.
@@ -66,8 +69,8 @@ func (l Link) IsDone() bool {
 	return l.Presence() == contract.Found && l.conflictingController() == nil && l.View.Completion().Done()
 }
 
-// Problem returns what a user has to change before the object can be used, or an empty string. Readable fields may
-// be used regardless.
+// Problem returns a message for users with the change that is needed before the object can be used, or an empty string.
+// Readable fields may be used regardless.
 func (l Link) Problem() string {
 	o := l.View.Target()
 	switch l.Presence() {

@@ -42,8 +42,9 @@ func (l Link) isOwned() bool {
 		})
 }
 
-// own adds the owner reference and the cluster label. If the object is not shared, the owner becomes its controller
-// and replaces any previous controller.
+// own adds the owner reference and the cluster label, with which providers find the owner and the Cluster of their
+// objects (contract of Cluster API). [Act] calls it for [SetOwner]. If the object is not shared, the owner becomes its
+// controller and replaces any previous controller.
 func (l Link) own(o metav1.Object) {
 	ownership.Label(o, clusterv1.ClusterNameLabel, l.Cluster)
 	if !l.Shared {

@@ -12,7 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// ComputeCondition returns the owner's condition for the object. If the reference is not set, Reached decides whether the
+// ComputeCondition returns the owner's condition for the object, such as InfrastructureReady. The condition tables of
+// the Cluster, Machine and MachinePool controllers call it. If the reference is not set, Reached decides whether the
 // owner needs the object.
 func (l Link) ComputeCondition() condition.Result {
 	switch presence := l.Presence(); {
@@ -45,8 +46,8 @@ func (l Link) missing() condition.Result {
 	return condition.False(clusterv1.ObjectDoesNotExistReason, l.Ref.Kind+" does not exist")
 }
 
-// mirror returns the mirrored condition of the object. If the object does not have the condition, the verdict
-// depends on whether the object is done.
+// mirror returns the mirrored condition of the object. If the object does not have the condition, the result depends on
+// whether the object is done.
 func (l Link) mirror() condition.Result {
 	o := l.Object()
 	f := o.Condition(l.Source)

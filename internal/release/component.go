@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// componentOptions of the components.
+// componentOptions configures the components of all providers in a release.
 type componentOptions struct {
 	// Version of the release, for example v0.1.0.
 	Version string
@@ -26,7 +26,8 @@ type componentOptions struct {
 	Image string
 }
 
-// managerWorkload is a Deployment with all objects that it needs.
+// managerWorkload describes the Deployment of a manager (`slipway manager`) and the objects that it needs: for one
+// provider, or for all of them.
 type managerWorkload struct {
 	componentOptions
 	name, namespace string
@@ -35,7 +36,8 @@ type managerWorkload struct {
 	sets      []providerset.Set
 }
 
-// Providers returns the provider sets that have components in a release: those with controllers.
+// Providers returns the provider sets that have components in a release: those with controllers. [Write] writes a
+// provider repository for each of them.
 func Providers() []providerset.Set {
 	var out []providerset.Set
 	for _, set := range providerset.All() {
@@ -47,7 +49,9 @@ func Providers() []providerset.Set {
 }
 
 // providerObjects returns the components of one provider, in the order in which they can be applied. All of them have
-// the provider label and, if they are namespaced, the provider's namespace.
+// the provider label and, if they are namespaced, the provider's namespace. A release contains them as
+// TYPE-components.yaml, which clusterctl and `slipway init` install. Both find the objects by the label later, and an
+// upgrade replaces objects of the same name: names and label must not change between releases.
 func providerObjects(set providerset.Set, o componentOptions) ([]*unstructured.Unstructured, error) {
 	name := rbac.RoleOf(set.Name)
 	u := managerWorkload{componentOptions: o, name: name, namespace: name + "-system", providers: string(set.Name), sets: []providerset.Set{set}}
@@ -69,8 +73,8 @@ func providerObjects(set providerset.Set, o componentOptions) ([]*unstructured.U
 	return objects, nil
 }
 
-// managerObjects returns one manager that runs all providers, including the simulated backend. It is applied without
-// clusterctl.
+// managerObjects returns one manager that runs all providers, including the simulated backend. A release contains it as
+// manager.yaml, which users apply with kubectl, without clusterctl.
 func managerObjects(o componentOptions) ([]*unstructured.Unstructured, error) {
 	u := managerWorkload{componentOptions: o, name: rbac.ServiceAccount, namespace: rbac.Namespace, sets: providerset.All()}
 	objects, err := u.objects()
@@ -80,6 +84,8 @@ func managerObjects(o componentOptions) ([]*unstructured.Unstructured, error) {
 	return objects, nil
 }
 
+// objects returns all objects of a manager, the namespace first: the RBAC rules, CRDs and webhook configurations that
+// `slipway up` also installs, the ServiceAccount, and the objects of parts.
 func (u managerWorkload) objects() ([]*unstructured.Unstructured, error) {
 	rights := rbac.Rights{Sets: u.sets, PodNamespace: u.namespace}
 	roles, err := rbac.Objects(rights)
@@ -117,6 +123,7 @@ func (u managerWorkload) namespaceLabels() map[string]string {
 	return map[string]string{api.EnforceLevelLabel: string(api.LevelRestricted)}
 }
 
+// serviceAccount returns the ServiceAccount of the Pods, to which [rbac.Objects] binds the roles.
 func (u managerWorkload) serviceAccount(name string) *corev1.ServiceAccount {
 	return &corev1.ServiceAccount{
 		TypeMeta:   metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "ServiceAccount"},
@@ -136,7 +143,8 @@ func toUnstructured(o runtime.Object) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-// ComponentsYAML returns a manifest with the objects.
+// ComponentsYAML returns a manifest with the objects. Besides the components, it encodes the cluster templates and
+// ClusterClasses of a release and of `slipway generate cluster`.
 func ComponentsYAML(objects []*unstructured.Unstructured) ([]byte, error) {
 	var out bytes.Buffer
 	for n, o := range objects {

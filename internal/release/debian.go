@@ -10,7 +10,8 @@ import (
 	"github.com/blakesmith/ar"
 )
 
-// Debian writes a Debian package.
+// Debian writes the program as a Debian package, which [Write] adds to a release. The format is dpkg's; the order of
+// the members in the archive must not change.
 func (p program) Debian(w io.Writer) error {
 	files := []file{
 		{"usr/bin/slipway", 0o755, p.binary},
@@ -62,6 +63,7 @@ func (p program) control(files []file) []byte {
 	return []byte(strings.Join(fields, "\n") + "\n")
 }
 
+// sums returns the file md5sums, by which dpkg verifies installed files.
 func sums(files []file) []byte {
 	var out bytes.Buffer
 	for _, f := range files {

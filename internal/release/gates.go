@@ -13,7 +13,8 @@ import (
 )
 
 // gateVariables returns the environment variables by which users of Cluster API set feature gates in the components of
-// its providers.
+// its providers. clusterctl replaces them when it installs a provider. The names are Cluster API's and must not change;
+// a test checks that every gate has one.
 func gateVariables() map[featuregate.Feature]string {
 	return map[featuregate.Feature]string{
 		providerset.GateMachinePool:               "EXP_MACHINE_POOL",
@@ -29,7 +30,8 @@ func gateVariables() map[featuregate.Feature]string {
 	}
 }
 
-// gates returns the value of --feature-gates: each gate with its variable and its default.
+// gates returns the value of --feature-gates for the Deployment of a manager: each gate with its variable and its
+// default.
 func gates() string {
 	known, err := providerset.NewGates()
 	if err != nil { // the gates are constants of the program

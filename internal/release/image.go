@@ -22,8 +22,9 @@ const (
 // artifactUser is an unprivileged user ID. The image has no users, and its files belong to root.
 const artifactUser = "65532:65532"
 
-// Image writes an OCI image layout with the program into a new directory. It is the image of the manager, which has no
-// shell, runs unprivileged and writes only to volumes.
+// Image writes an OCI image layout with the program into a new directory, for [Write]. It is the image of the manager,
+// which has no shell, runs unprivileged and writes only to volumes. The entrypoint and the user must fit the Deployment
+// of the manager, which passes only arguments.
 func (p program) Image(dir, reference string) error {
 	var content bytes.Buffer
 	if err := p.tar(&content, []file{

@@ -9,7 +9,8 @@ import (
 	cdx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// Materials writes the bill of materials as CycloneDX JSON: every Go module that is linked into the program.
+// Materials writes the bill of materials of a release as CycloneDX JSON: every Go module that is linked into the
+// program. [Write] calls it.
 func (p program) Materials(w io.Writer) error {
 	bom := cdx.NewBOM()
 	bom.Metadata = &cdx.Metadata{

@@ -13,7 +13,9 @@ import (
 	"time"
 )
 
-// program is the program to release.
+// program is the built slipway binary of a release. Its methods write it in the formats in which [Write] publishes it:
+// archive, Debian package, image and bill of materials. The same program, version and time must result in the same
+// bytes.
 type program struct {
 	// Version of the release, for example v0.1.0.
 	Version string

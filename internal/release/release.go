@@ -19,7 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// programFolder contains the files that belong to no provider.
+// programFolder is the folder of a release, next to the folders of the providers, with the files that belong to no
+// provider.
 const programFolder = "slipway"
 
 // Config contains the options of a release. All fields are required.
@@ -38,7 +39,8 @@ type Config struct {
 	Time time.Time
 }
 
-// Write writes the release and replaces an earlier one of the same version.
+// Write writes the release and replaces an earlier one of the same version. `make release` (hack/release) calls it, and
+// the benchmark of `slipway init`.
 func Write(ctx context.Context, c Config) error {
 	version, err := semver.Parse(strings.TrimPrefix(c.Version, "v"))
 	if err != nil || c.Version != "v"+version.String() {
@@ -67,7 +69,7 @@ func Write(ctx context.Context, c Config) error {
 	return w.checksums(path.Join(programFolder, c.Version))
 }
 
-// program writes the files that belong to no provider.
+// program writes the files that belong to no provider. The names of the files are those that users download.
 func (w *writer) program(c Config, p program) error {
 	folder := path.Join(programFolder, c.Version)
 	if err := w.begin(folder); err != nil {
@@ -116,7 +118,7 @@ func (w *writer) image(folder string, p program, reference string) error {
 	})
 }
 
-// writer writes files below a directory and records their names.
+// writer writes the files of one release below a directory and records their names for the checksums.
 type writer struct {
 	dir   string
 	files []string

@@ -16,7 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// repositories writes the repository of each provider.
+// repositories writes the repository of each provider, for [Write]. The layout PROVIDER/VERSION/ and the file names are
+// those that clusterctl reads from a local repository.
 func (w *writer) repositories(c Config, version semver.Version) error {
 	for _, set := range Providers() {
 		folder := path.Join(string(set.Name), c.Version)
@@ -61,7 +62,8 @@ func componentsFile(provider providerset.Name) string {
 	return kind + "-components.yaml"
 }
 
-// metadata returns a metadata.yaml in which all minor versions up to this one implement the current contract.
+// metadata returns a metadata.yaml, in clusterctl's format, in which all minor versions up to this one implement the
+// current contract of Cluster API. clusterctl refuses to install a version that is missing in it.
 func metadata(version semver.Version) []byte {
 	var out bytes.Buffer
 	out.WriteString("apiVersion: clusterctl.cluster.x-k8s.io/v1alpha3\nkind: Metadata\nreleaseSeries:\n")
@@ -71,7 +73,7 @@ func metadata(version semver.Version) []byte {
 	return out.Bytes()
 }
 
-// openAPI writes the OpenAPI document of the hooks.
+// openAPI writes the OpenAPI document of the runtime hooks to the repository of the core provider.
 func (w *writer) openAPI(folder string, c Config) error {
 	doc, err := openapi.Document(c.Version)
 	if err != nil {
@@ -95,6 +97,8 @@ func (w *writer) sshClusters(folder string, c Config) error {
 	return w.clusters(folder, c, sshFlavors(), []string{classes.SSH})
 }
 
+// clusters writes cluster templates and ClusterClasses to the repository of an infrastructure provider, where
+// `clusterctl generate cluster` reads them. The prefix clusterclass- is clusterctl's.
 func (w *writer) clusters(folder string, c Config, flavors []Flavor, classNames []string) error {
 	examples, err := fs.Sub(c.Sources, "examples")
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	Network = "LOCAL_NETWORK"
 )
 
-// Flavor is a template.
+// Flavor is a cluster template that is derived from an example.
 type Flavor struct {
 	// Name of the flavor. Empty: the default flavor.
 	Name string
@@ -34,12 +34,13 @@ type Flavor struct {
 	class string
 }
 
-// sshFlavors returns the flavors of the SSH provider in a release.
+// sshFlavors returns the cluster templates of the SSH provider in a release.
 func sshFlavors() []Flavor {
 	return []Flavor{{Name: "", example: "ssh.yaml", cluster: "hosts", class: classes.SSH}}
 }
 
-// Flavors returns the flavors of the Local provider in a release.
+// Flavors returns the cluster templates of the Local provider in a release. `slipway generate cluster` offers the same
+// ones without a release. The examples are in the folder examples; users select a flavor by its name (`--flavor`).
 func Flavors() []Flavor {
 	return []Flavor{
 		{Name: "", example: "machinedeployment.yaml", cluster: "workers", network: "172.31"},

@@ -33,11 +33,13 @@ const (
 	dataFolder, temporaryFolder = "/data", "/tmp"
 )
 
+// service returns the name of the Service through which the API server calls the webhooks.
 func (u managerWorkload) service() string {
 	return strings.Replace(u.name, "slipway-", "slipway-webhook-", 1)
 }
 
-// labels returns the labels that select the Pods.
+// labels returns the labels that select the Pods. The selector of a Deployment is immutable, so an upgrade requires
+// that they stay the same.
 func (u managerWorkload) labels() map[string]string {
 	return map[string]string{"app.kubernetes.io/name": "slipway", "app.kubernetes.io/component": strings.TrimPrefix(u.name, "slipway-")}
 }
@@ -50,7 +52,8 @@ func (u managerWorkload) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: u.namespace, Name: name, Labels: u.labels()}
 }
 
-// parts returns the Deployment and its accompanying objects.
+// parts returns the Deployment of a manager and its accompanying objects, for the components of a provider and for
+// manager.yaml ([providerObjects], [managerObjects]).
 func (u managerWorkload) parts(account string) []runtime.Object {
 	return []runtime.Object{
 		&corev1.Service{
@@ -82,6 +85,8 @@ func (u managerWorkload) networkPolicy() *networkingv1.NetworkPolicy {
 	}
 }
 
+// deployment returns the Deployment. Its Pods must comply with the Pod Security standard "restricted", which the
+// namespace enforces.
 func (u managerWorkload) deployment(account string) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "Deployment"}, ObjectMeta: u.meta(u.name),
@@ -145,7 +150,8 @@ func probe(path string, failures int32) *corev1.Probe {
 	}
 }
 
-// arguments returns the arguments of the manager. The variables are the same as in Cluster API's core provider.
+// arguments returns the arguments of the manager, which must be flags of `slipway manager`. clusterctl replaces the
+// variables in them. The names CAPI_* are the same as in Cluster API's core provider.
 func (u managerWorkload) arguments() []string {
 	args := []string{
 		"manager", "--leader-elect", "--webhook-service=" + u.service(), "--webhook-port=" + strconv.Itoa(webhookPort),

@@ -1,8 +1,8 @@
 package rollout
 
-// An old MachineSet whose Machines can be updated in place moves them to the new MachineSet. The old MachineSet is
-// scaled down by at most maxUnavailable Machines, as if they were deleted. The new MachineSet is scaled up by one for
-// each Machine after it has moved.
+// This file is the part of [Plan] for in-place updates. An old MachineSet whose Machines can be updated in place moves
+// them to the new MachineSet. The old MachineSet is scaled down by at most maxUnavailable Machines, as if they were
+// deleted. The new MachineSet is scaled up by one for each Machine after it has moved.
 //
 //	old       scales down ─► moves Machines ─► …
 //	new                      Moved ─► counts ─► updates ─► Available
@@ -11,7 +11,8 @@ package rollout
 // creates one Machine, and the last old Machine is deleted instead of moved.
 
 // decideMoves selects the old MachineSets that move Machines: those that support it, as long as the new MachineSet
-// needs more than the Machines already moving to it.
+// needs more than the Machines already moving to it. It runs before the replicas are planned, because the other steps
+// treat these MachineSets differently.
 func (l *ledger) decideMoves() {
 	if l.current == nil || l.Limits.OnDelete {
 		return

@@ -7,7 +7,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Limits is a rollout strategy resolved for a number of replicas.
+// Limits is a rollout strategy resolved for a number of replicas. The MachineDeployment controller resolves it in each
+// reconciliation.
 type Limits struct {
 	// OnDelete replaces a Machine only after the user has deleted it. The numbers are zero in this case.
 	OnDelete bool
@@ -17,9 +18,10 @@ type Limits struct {
 	MaxUnavailable int32
 }
 
-// Resolve resolves the numbers and percentages of a strategy. Percentages are rounded up for maxSurge and down for
-// maxUnavailable. The defaults are 1 and 0. If both are zero, one Machine may be unavailable, because the rollout
-// could not progress otherwise. The error names the field.
+// Resolve resolves the numbers and percentages of a strategy. The MachineDeployment API defines the defaults (1 and 0)
+// and the rounding of percentages: up for maxSurge, down for maxUnavailable. If both are zero, one Machine may be
+// unavailable, because the rollout could not progress otherwise. The error names the field, because users read it in a
+// condition.
 func Resolve(strategy clusterv1.MachineDeploymentRolloutStrategy, replicas int32) (Limits, error) {
 	if strategy.Type == clusterv1.OnDeleteMachineDeploymentStrategyType {
 		return Limits{OnDelete: true}, nil
@@ -38,8 +40,8 @@ func Resolve(strategy clusterv1.MachineDeploymentRolloutStrategy, replicas int32
 	return Limits{MaxSurge: surge, MaxUnavailable: min(unavailable, replicas)}, nil
 }
 
-// MaxInFlight returns how many Machines of the current MachineSet may be remediated concurrently: a number, or a
-// percentage of the replicas rounded up. The default is all of them.
+// MaxInFlight returns how many Machines of the current MachineSet the MachineSet controller may remediate concurrently:
+// a number, or a percentage of the deployment's replicas rounded up. The default is all of them.
 func MaxInFlight(limit *intstr.IntOrString, replicas int32) (int32, error) {
 	return scaled("maxInFlight", limit, rounding{replicas, replicas, true})
 }

@@ -1,7 +1,8 @@
 package rollout
 
-// onDelete scales up the new MachineSet for Machines that users have deleted from the old ones. The total never
-// exceeds the desired replicas, so the new MachineSet waits until a deleted Machine is gone.
+// onDelete is the part of [Plan] for the strategy OnDelete: it scales up the new MachineSet for Machines that users
+// have deleted from the old ones. The total never exceeds the desired replicas, so the new MachineSet waits until a
+// deleted Machine is gone.
 func (l *ledger) onDelete() {
 	var old, occupied int32
 	for _, e := range l.old {

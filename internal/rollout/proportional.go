@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// proportional distributes the deployment's replicas over the MachineSets by size and rolls nothing out. The
-// computation uses absolute sizes, so the total never depends on the previous total. If a reconciliation fails
-// between the updates of two MachineSets, the retry therefore neither repeats nor loses a share:
+// proportional is the part of [Plan] for a deployment whose rollout is paused or blocked: it distributes the replicas
+// over the MachineSets by size and rolls nothing out. The computation uses absolute sizes, so the total never depends
+// on the previous total. If a reconciliation fails between the updates of two MachineSets, the retry therefore neither
+// repeats nor loses a share:
 //
 //	MachineSets with replicas   total
 //	none                        the current MachineSet, or else the newest, gets the deployment's replicas

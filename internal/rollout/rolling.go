@@ -1,6 +1,7 @@
 package rollout
 
-// rollingUpdate moves replicas from the old MachineSets to the new one within the limits:
+// rollingUpdate is the part of [Plan] for the strategy RollingUpdate. It moves replicas from the old MachineSets to the
+// new one within maxSurge and maxUnavailable:
 //
 //	new     scales up to replicas + maxSurge, counting every Machine that exists or may still be created
 //	old     1. unavailable and missing replicas, as long as the new Machines are available
@@ -40,8 +41,8 @@ func (l *ledger) resizeNew() {
 // minAvailable returns how many Machines must remain available.
 func (l *ledger) minAvailable() int32 { return l.Limits.MinAvailable(l.Replicas) }
 
-// dropFree removes unavailable and missing replicas. The number is limited as if they were available, because
-// replacing them may not help while Machines of the new MachineSet are unavailable.
+// dropFree removes unavailable and missing replicas (see [MachineSet.Free]). The number is limited as if they were
+// available, because replacing them may not help while Machines of the new MachineSet are unavailable.
 func (l *ledger) dropFree() {
 	budget := l.freeBudget()
 	for _, e := range l.old {

@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// MachineSet is one MachineSet of a deployment.
+// MachineSet is one MachineSet of a deployment. The MachineDeployment controller computes the counts from the Machines
+// in its cache.
 type MachineSet struct {
 	Name string
 	// Revision and Created order the MachineSets by age.
@@ -59,7 +60,8 @@ type DeploymentState struct {
 type Change struct {
 	Set      string
 	From, To int32
-	Why      string
+	// Why is the reason, which users read in events and logs.
+	Why string
 }
 
 func (c Change) String() string {
@@ -67,7 +69,8 @@ func (c Change) String() string {
 }
 
 // Plan returns the MachineSets to scale now, starting with the new one, followed by the others from oldest to newest.
-// An empty plan means that nothing can change until the state of a Machine changes.
+// The MachineDeployment controller calls it in each reconciliation. An empty plan means that nothing can change until
+// the state of a Machine changes.
 //
 //	paused       proportional.go
 //	OnDelete     ondelete.go
@@ -176,7 +179,7 @@ func (e *entry) setTarget(target int32, why string) {
 	}
 }
 
-// ledger collects the changes of one plan.
+// ledger is the working state of one plan: the MachineSets with the replicas that are planned so far.
 type ledger struct {
 	DeploymentState
 	current *entry   // nil if there is no new MachineSet

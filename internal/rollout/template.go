@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/naming"
 )
 
-// rolloutFields contains the fields of a machine template that require a new Machine. All other fields are propagated in
-// place, see [InPlaceTemplate].
+// rolloutFields contains the fields of a Machine template that require a new Machine, as Cluster API defines. All other
+// fields are propagated in place, see [InPlaceTemplate]. If a field is added here, later changes of it start rollouts.
 type rolloutFields struct {
 	Version       string
 	FailureDomain string
@@ -47,8 +47,9 @@ func InPlaceTemplate(have, want clusterv1.MachineTemplateSpec) clusterv1.Machine
 }
 
 // Differences describes, for users, the differences between a MachineSet's or Machine's template and the desired one
-// that require a new Machine. The order is stable, with one sentence per difference. The result is empty if the
-// template is up to date.
+// that require a new Machine. The order is stable, with one sentence per difference, in the wording of Cluster API's
+// UpToDate condition. The result is empty if the template is up to date; controllers decide with it whether a rollout
+// is needed.
 func Differences(have, want clusterv1.MachineTemplateSpec) []string {
 	h, w := relevantOf(have), relevantOf(want)
 	var out []string
@@ -93,8 +94,9 @@ func Expired(after, created, now time.Time) bool {
 	return !after.IsZero() && !now.Before(after) && created.Before(after)
 }
 
-// Hash returns the template's part of the label machine-template-hash. Templates without Differences have the same
-// hash.
+// Hash returns the template's part of the label machine-template-hash, for the MachineDeployment controller. Templates
+// without [Differences] have the same hash. It only names new MachineSets: existing ones are compared with
+// [Differences], so another hash function would start no rollout.
 func Hash(t clusterv1.MachineTemplateSpec) string {
 	data, err := json.Marshal(relevantOf(t))
 	if err != nil {

@@ -9,13 +9,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// UpToDateCondition returns the UpToDate condition of a Machine of a MachineDeployment. It depends on the Machine's
-// MachineSet, and not on changes of the Machine itself.
+// UpToDateCondition computes the UpToDate condition of a Machine of a MachineDeployment, for the Machine controller and
+// for the progress that the commands show. It compares the template of the Machine's MachineSet with the deployment;
+// edits of the Machine's own spec have no effect. Other owners of Machines compute it in another way.
 func UpToDateCondition(m *clusterv1.Machine, set *clusterv1.MachineSet, d *clusterv1.MachineDeployment, now time.Time) condition.Result {
 	return ConditionOfChanges(m, OutdatedReasons(set, d, now), nil)
 }
 
-// OutdatedReasons lists the reasons why the Machines of a MachineSet are not up to date with the deployment.
+// OutdatedReasons lists the reasons why the Machines of a MachineSet are not up to date with the deployment. The
+// MachineDeployment controller calls it for its own counts, because the Machines' conditions may still refer to an
+// earlier template.
 func OutdatedReasons(set *clusterv1.MachineSet, d *clusterv1.MachineDeployment, now time.Time) []string {
 	missing := Differences(set.Spec.Template, d.Spec.Template)
 	if Expired(d.Spec.Rollout.After.Time, set.CreationTimestamp.Time, now) {
@@ -24,7 +27,10 @@ func OutdatedReasons(set *clusterv1.MachineSet, d *clusterv1.MachineDeployment, 
 	return missing
 }
 
-// ConditionOfChanges returns the UpToDate condition of a Machine from its missing and unknown changes.
+// ConditionOfChanges returns the UpToDate condition of a Machine. The argument missing has the reasons why the Machine
+// is outdated, such as [Differences]. The argument unknown has a line for each part whose template is unknown; only
+// standalone MachineSets have such parts (package machines). The message is a list with "* ", which is Cluster API's
+// format.
 func ConditionOfChanges(m *clusterv1.Machine, missing, unknown []string) condition.Result {
 	_, updating := m.Annotations[clusterv1.UpdateInProgressAnnotation]
 	switch {

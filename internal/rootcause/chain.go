@@ -96,7 +96,7 @@ func (c Chain) NeedsUser() bool { return c.Remedy.Text != "" && !c.Remedy.Automa
 // Summary returns the root cause in one line, such as "Machine demo-x: the machine does not run (since 5m)".
 func Summary(c Chain) string {
 	root := c.Root()
-	text := strings.Join(strings.Fields(root.Message), " ")
+	text := strings.TrimPrefix(strings.Join(strings.Fields(root.Message), " "), "* ")
 	text = redact.Escape(fmt.Sprintf("%s: %s", root.Object, redact.Clip(cmp.Or(text, root.Reason, root.Type), maxSummary)))
 	if root.Since.IsZero() || c.Time.Before(root.Since) {
 		return text

@@ -82,16 +82,53 @@ func (o object) negativeGates() (types []string) {
 // conditionProblems returns the conditions that do not have the status they should have.
 func (o object) conditionProblems(now time.Time) (out []problem) {
 	for _, c := range o.conditions {
-		if slices.Contains(handledTypes(), c.Type) || o.isExpected(c) {
+		p := problem{Link: Link{Object: o.ref, Type: c.Type, Reason: c.Reason, Message: clip(c.Message), Since: c.LastTransitionTime.Time}}
+		switch {
+		case slices.Contains(handledTypes(), c.Type):
+			continue
+		case o.isExpected(c):
+			if w, found := warningOf(c); found {
+				p.weight, p.fixed = weightProgress, Remedy{Text: w.text, Automatic: true}
+				out = append(out, p)
+			}
 			continue
 		}
-		p := problem{Link: Link{Object: o.ref, Type: c.Type, Reason: c.Reason, Message: clip(c.Message), Since: c.LastTransitionTime.Time}}
-		p.isMirror = classes()[c.Type] == classMirror
+		p.isMirror = classes()[c.Type] == classMirror || classes()[c.Type] == classSummary
 		p.on = o.conditionTarget(c.Type)
 		p.weight = o.conditionWeight(c, p.Link, now)
 		out = append(out, p)
 	}
+	demoteSummaries(out, now)
 	return out
+}
+
+// warningOf returns the remedy for a warning in a condition that has its expected status. Summaries repeat other conditions.
+func warningOf(c describe.Condition) (remedy, bool) {
+	message := strings.ToLower(clip(c.Message))
+	if message == "" || classes()[c.Type] != classOwn {
+		return remedy{}, false
+	}
+	i := slices.IndexFunc(warnings, func(p phrase) bool { return p.matches(message) })
+	if i < 0 {
+		return remedy{}, false
+	}
+	return warnings[i].remedy, true
+}
+
+// demoteSummaries reduces the weight of summaries whose remedy another condition has, too: the other one is more precise.
+func demoteSummaries(problems []problem, now time.Time) {
+	texts := map[string]bool{}
+	for _, p := range problems {
+		if r, known := findRemedy(p.Link, now); known && classes()[p.Type] != classSummary {
+			texts[r.text] = true
+		}
+	}
+	for i := range problems {
+		p := &problems[i]
+		if r, known := findRemedy(p.Link, now); known && classes()[p.Type] == classSummary && texts[r.text] {
+			p.weight = max(p.weight, weightSummary)
+		}
+	}
 }
 
 // conditionWeight returns the weight of a condition without its expected status. Conditions other than Deleting do not
@@ -106,7 +143,7 @@ func (o object) conditionWeight(c describe.Condition, l Link, now time.Time) wei
 	case class == classMirror && c.Status == metav1.ConditionUnknown, class == classOwn && c.Status == metav1.ConditionUnknown && (!known || r.automatic):
 		return weightUnknown
 	case class != classMirror && known && !r.automatic:
-		return weightUser
+		return weightUserTask
 	}
 	return weightCondition
 }
@@ -135,7 +172,7 @@ func (o object) conditionTarget(conditionType string) []Ref {
 
 // contractProblem reports a provider object without conditions that has not set the field by which its contract reports
 // readiness.
-func (o object) contractProblem() (problem, bool) {
+func (o object) contractProblem(now time.Time) (problem, bool) {
 	domain, _, _ := strings.Cut(o.ref.Group, ".")
 	field := map[string]string{"infrastructure": "provisioned", "bootstrap": "dataSecretCreated", "controlplane": "controlPlaneInitialized"}[domain]
 	if field == "" || !o.expectsStatus() || len(o.conditions) > 0 {
@@ -147,14 +184,15 @@ func (o object) contractProblem() (problem, bool) {
 	if reached || ready || initialized {
 		return problem{}, false
 	}
-	return problem{
+	p := problem{
 		weight: weightCondition,
 		Link:   Link{Object: o.ref, Message: "Its provider has not reported status.initialization." + field + " yet", Since: o.content.GetCreationTimestamp().Time},
-		fixed: Remedy{
-			Text:    "Check the provider of {kind} (group {group}): it has to set status.initialization." + field + "; its controller logs why it does not",
-			Command: "kubectl describe {resource} {name} -n {namespace}",
-		},
-	}, true
+		fixed:  Remedy{Text: progressText, Automatic: true},
+	}
+	if now.Sub(p.Since) > stuckAfter {
+		p.fixed = Remedy{Text: "Check the provider of {kind} (group {group}): it has to set status.initialization." + field + "; its controller logs why it does not", Command: describeText}
+	}
+	return p, true
 }
 
 // isStatusless reports whether no controller writes a status of the kind.
@@ -164,7 +202,7 @@ func isStatusless(kind string) bool {
 
 // expectsStatus reports whether a controller of Cluster API or of a provider is expected to write a status.
 func (o object) expectsStatus() bool {
-	if o.ref.Group == "" || isStatusless(o.ref.Kind) {
+	if o.ref.Group == "" || o.ref.Group == "clusterctl.cluster.x-k8s.io" || isStatusless(o.ref.Kind) {
 		return false
 	}
 	if strings.HasSuffix(o.ref.Group, "cluster.x-k8s.io") || o.content.GetLabels()[clusterv1.ClusterNameLabel] != "" {

@@ -24,14 +24,14 @@ func Explain(g Graph, of Ref, now time.Time) (Chain, bool) {
 	return s.explain(of)
 }
 
-// UserActions returns the chains of the objects that end with a user's action, one for each root cause, the oldest first.
-// Causes that make a Cluster unavailable come before the others.
-func UserActions(g Graph, of []Ref, now time.Time) []Chain {
+// Problems returns the chains of objects, one for each root cause: first those that need a user, with causes that make a
+// Cluster unavailable before others, then those that end without one. Older causes come first.
+func Problems(g Graph, of []Ref, now time.Time) []Chain {
 	s := newSearch(g, now)
 	best := map[Ref]Chain{}
 	for _, ref := range of {
 		c, found := s.explain(ref)
-		if !found || !c.NeedsUser() {
+		if !found {
 			continue
 		}
 		root := c.Root().Object
@@ -41,7 +41,9 @@ func UserActions(g Graph, of []Ref, now time.Time) []Chain {
 	}
 	var out []Chain
 	for _, c := range best {
-		out = append(out, c)
+		if !s.isRepeated(c, best) {
+			out = append(out, c)
+		}
 	}
 	slices.SortFunc(out, func(a, b Chain) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), compareSince(a.Root().Since, b.Root().Since), a.Root().Object.compare(b.Root().Object))
@@ -49,12 +51,29 @@ func UserActions(g Graph, of []Ref, now time.Time) []Chain {
 	return out
 }
 
+// isRepeated reports whether an owner of the root of a chain is the root of another chain with the same remedy, as when a
+// MachineSet and its MachineDeployment wait for the same template.
+func (s *search) isRepeated(c Chain, others map[Ref]Chain) bool {
+	u, found := s.graph.Get(c.Root().Object)
+	if !found {
+		return false
+	}
+	for _, owner := range ownersOf(u) {
+		if other, known := others[owner]; known && other.Remedy.Text == c.Remedy.Text {
+			return true
+		}
+	}
+	return false
+}
+
 // rank sorts chains by their effect: unavailable Clusters first, objects that are paused on purpose last.
 func rank(c Chain) int {
 	switch first := c.Links[0]; {
+	case !c.NeedsUser():
+		return 3
 	case c.weight == weightPaused:
 		return 2
-	case first.Object.Kind == clusterv1.ClusterKind && first.Type != "" && classes()[first.Type] != classProgress:
+	case first.Object.Kind == clusterv1.ClusterKind && classes()[first.Type] != classProgress:
 		return 0
 	}
 	return 1
@@ -74,13 +93,14 @@ type result struct{ chain *Chain }
 type search struct {
 	graph Graph
 	now   time.Time
-	// done has the results of finished nodes, and nil for the nodes of the current path.
-	done map[visit]*result
+	done  map[visit]result
+	// path has the objects of the current path.
+	path map[Ref]bool
 	left int
 }
 
 func newSearch(g Graph, now time.Time) *search {
-	return &search{graph: g, now: now, done: map[visit]*result{}}
+	return &search{graph: g, now: now, done: map[visit]result{}, path: map[Ref]bool{}}
 }
 
 func (s *search) explain(of Ref) (Chain, bool) {
@@ -96,24 +116,22 @@ func (s *search) explain(of Ref) (Chain, bool) {
 
 // visit returns the chain of a node, or nil if there is none or the limits are reached.
 func (s *search) visit(v visit, depth int) *Chain {
-	if known, seen := s.done[v]; seen {
-		if known == nil {
-			return nil // a cycle
-		}
+	if known, seen := s.done[v]; seen && !s.path[v.ref] {
 		return known.chain
 	}
-	if depth >= maxDepth || s.left <= 0 {
+	if s.path[v.ref] || depth >= maxDepth || s.left <= 0 {
 		return nil
 	}
 	s.left--
 	u, found := s.graph.Get(v.ref)
 	if !found {
-		s.done[v] = &result{}
+		s.done[v] = result{}
 		return nil
 	}
-	s.done[v] = nil
+	s.path[v.ref] = true
+	defer delete(s.path, v.ref)
 	c := s.chain(newObject(v.ref, u), v.upward, depth)
-	s.done[v] = &result{c}
+	s.done[v] = result{c}
 	return c
 }
 
@@ -174,9 +192,11 @@ func (o object) planProblems(plan Plan, now time.Time) (out []problem) {
 	}
 	for _, w := range plan.Waits {
 		p := problem{weight: weightWait, on: w.On, isTimed: w.Timed, Link: Link{Object: o.ref, Reason: w.Reason, Message: clip(w.Message), Since: o.since(w.Since, w.Reason, w.Message)}}
-		if w.User {
+		switch r, known := findRemedy(p.Link, now); {
+		case w.User:
+			p.weight, p.fixed = weightUser, waitRemedy(p.Link, now)
+		case known && !r.automatic:
 			p.weight = weightUser
-			p.fixed = waitRemedy(p.Link, now)
 		}
 		out = append(out, p)
 	}
@@ -192,6 +212,7 @@ func (o object) since(recorded time.Time, reason, message string) time.Time {
 	if !recorded.IsZero() {
 		return recorded
 	}
+	message, _, _ = strings.Cut(message, "; ")
 	for _, c := range o.conditions {
 		if !o.isExpected(c) && (reason != "" && c.Reason == reason || message != "" && strings.Contains(c.Message, message)) {
 			return c.LastTransitionTime.Time
@@ -211,12 +232,15 @@ type candidate struct {
 // object itself is the root cause.
 func (s *search) follow(o object, problems []problem, upward bool, depth int) (*Chain, problem) {
 	top := problems[0]
-	through := map[Ref]problem{}
 	accept := func(c candidate, chain *Chain) bool {
 		switch {
-		case top.weight == weightPaused || top.weight == weightUser && c.through == nil:
+		case top.weight == weightPaused:
 			return c.through != nil
 		case top.weight == weightUser:
+			return c.through != nil && c.through.weight <= weightUser && chain.NeedsUser()
+		case top.weight == weightUserTask && c.through == nil:
+			return top.isMirror && s.hasSameRemedy(top.Link, chain)
+		case top.weight == weightUserTask:
 			return chain.NeedsUser()
 		case c.through == nil && top.weight <= weightWait && !top.isMirror:
 			return chain.NeedsUser() || chain.weight < weightSummary
@@ -224,19 +248,39 @@ func (s *search) follow(o object, problems []problem, upward bool, depth int) (*
 		return true
 	}
 	candidates := s.candidates(o, problems, upward)
-	for _, c := range candidates {
-		if _, known := through[c.ref]; !known && c.through != nil {
-			through[c.ref] = *c.through
-		}
-	}
 	below := s.best(candidates, depth, accept)
 	if below == nil {
 		return nil, top
 	}
-	if p, named := through[below.Links[0].Object]; named && (top.weight != weightUser || p.weight <= top.weight) {
-		return below, p
+	return below, leading(problems, candidates, below.Links[0].Object)
+}
+
+// leading returns the problem of an object that describes the way to the next object best: the one that names it, else the
+// first one that names no other object.
+func leading(problems []problem, candidates []candidate, next Ref) problem {
+	top, names := problems[0], map[*problem]bool{}
+	for _, c := range candidates {
+		if c.through != nil {
+			names[c.through] = true
+		}
+		if c.ref == next && c.through != nil && (top.weight > weightUserTask || c.through.weight <= top.weight) {
+			return *c.through
+		}
 	}
-	return below, top
+	for i := range problems {
+		if top.weight > weightUserTask && !names[&problems[i]] {
+			return problems[i]
+		}
+	}
+	return top
+}
+
+// hasSameRemedy reports whether a problem and the root of a chain have the same remedy, as when a summary repeats the
+// message of a dependent.
+func (s *search) hasSameRemedy(l Link, c *Chain) bool {
+	a, known := findRemedy(l, s.now)
+	b, _ := findRemedy(c.Root(), s.now)
+	return known && c.NeedsUser() && a.text == b.text
 }
 
 // candidates returns the objects that may explain the problems of an object: those that its waits and messages name, those

@@ -18,8 +18,9 @@ import (
 type weight int
 
 const (
-	weightPaused weight = iota
-	weightUser
+	weightPaused   weight = iota
+	weightUser            // a wait or a failure that lasts until a user acts
+	weightUserTask        // a condition whose reason or message has a remedy for users
 	weightFinalizer
 	weightAbandoned // no controller has ever acted on the object
 	weightDeletion
@@ -101,7 +102,7 @@ func (o object) problems(now time.Time) []problem {
 		out = append(out, p)
 	}
 	out = append(out, o.conditionProblems(now)...)
-	if p, missing := o.contractProblem(); missing && len(out) == 0 {
+	if p, missing := o.contractProblem(now); missing && len(out) == 0 {
 		out = append(out, p)
 	}
 	sortProblems(out)

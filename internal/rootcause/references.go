@@ -67,7 +67,7 @@ var (
 	// mentionForm matches the names of objects in messages: "Machine a", "Machines a, b", "Secret team/ca".
 	mentionForm = regexp.MustCompile(`\b([A-Z][A-Za-z0-9]{1,62})\s([a-z0-9][a-z0-9./-]*(?:, [a-z0-9][a-z0-9./-]*)*)`)
 	// handlerForm matches the handler of a Runtime Extension: "handler NAME.EXTENSIONCONFIG".
-	handlerForm = regexp.MustCompile(`\bhandler [a-z0-9][a-z0-9-]*\.([a-z0-9][a-z0-9.-]*)`)
+	handlerForm = regexp.MustCompile(`\b(?:handler|Extension) [a-z0-9][a-z0-9-]*\.([a-z0-9][a-z0-9.-]*)`)
 )
 
 // mention is an object that a message names.

@@ -30,8 +30,15 @@ func (s *search) remediate(o object, c *Chain) *Chain {
 		out.Remedy.Text = fmt.Sprintf("%s (MachineHealthCheck %s does not replace it: %s)", c.Remedy.Text, due.HealthCheck, clip(due.BlockedReason))
 		return &out
 	}
-	out.Remedy = Remedy{Automatic: true, At: due.At.Time, Text: fmt.Sprintf("MachineHealthCheck %s replaces it %s: %s", due.HealthCheck, in(due.At.Time, s.now), due.Condition)}
+	out.Remedy = s.remediationRemedy(due)
 	return &out
+}
+
+func (s *search) remediationRemedy(due *describe.Remediation) Remedy {
+	if due.BlockedReason != "" {
+		return Remedy{Text: fmt.Sprintf("MachineHealthCheck %s does not replace it: %s", due.HealthCheck, clip(due.BlockedReason))}
+	}
+	return Remedy{Automatic: true, At: due.At.Time, Text: fmt.Sprintf("MachineHealthCheck %s replaces it %s: %s", due.HealthCheck, in(due.At.Time, s.now), due.Condition)}
 }
 
 // in formats the time until t.

@@ -13,7 +13,8 @@ import (
 
 // remedy is a row of the tables of remedies. Texts and commands have placeholders: {kind}, {name}, {namespace}, {cluster},
 // {group} and {resource} of the object, and {secret}, {configmap}, {clusterclass}, {extension}, {machine}, {node} and
-// {policy} for the first object of these kinds that the message names.
+// {policy} for the first object of these kinds that the message names. {annotation} is the annotation that the message names,
+// and {annotated} is the object that has it, {annotatedkind} and {annotatedname} its kind and name.
 type remedy struct {
 	text, command string
 	automatic     bool
@@ -83,15 +84,16 @@ func isNormal(reason string) bool {
 
 // phrase is a remedy for messages with a known text of a kubelet, etcd, Docker or another component.
 type phrase struct {
-	form *regexp.Regexp
+	alternatives [][]string
 	remedy
 }
 
 // findRemedy returns the remedy for a problem: by its message, else by its reason.
 func findRemedy(l Link, now time.Time) (remedy, bool) {
 	age := now.Sub(l.Since)
+	message := strings.ToLower(l.Message)
 	for _, p := range phrases {
-		if p.form.MatchString(l.Message) {
+		if p.matches(message) {
 			return p.within(age), true
 		}
 	}
@@ -173,6 +175,9 @@ func fill(text string, o object, message string, isCommand bool) string {
 		"{group}": o.ref.Group, "{resource}": strings.ToLower(o.ref.Kind),
 	}
 	named := mentions(message, o.ref.Namespace)
+	annotated := o.annotated()
+	values["{annotated}"], values["{annotatedkind}"], values["{annotatedname}"] = annotated.String(), strings.ToLower(annotated.Kind), annotated.Name
+	values["{annotation}"] = annotationForm.FindString(message[:min(len(message), maxMentionText)])
 	for placeholder, kind := range placeholderKinds() {
 		values[placeholder] = firstNamed(named, kind, o)
 	}
@@ -191,6 +196,17 @@ func fill(text string, o object, message string, isCommand bool) string {
 		pairs = append(pairs, placeholder, value)
 	}
 	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// annotationForm matches an annotation of Slipway in a message.
+var annotationForm = regexp.MustCompile(`\bsimulated\.[a-z0-9.-]+/[A-Za-z0-9._-]*[A-Za-z0-9]`)
+
+// annotated returns the object that an annotation in a message of the object is on: of a Machine, its infrastructure.
+func (o object) annotated() Ref {
+	if target, ok := o.referenceAt("spec", "infrastructureRef"); ok && o.ref.Kind == "Machine" {
+		return target
+	}
+	return o.ref
 }
 
 // firstNamed returns the first object of a kind in a message, or the object itself if it has that kind.

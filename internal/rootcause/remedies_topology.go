@@ -6,9 +6,9 @@ func topologyRemedies() []group {
 	const extension = "kubectl describe extensionconfig {extension}"
 	return []group{
 		auto("The topology continues when the object that the message names is ready",
-			"ControlPlaneUpgradePending", "LifecycleHookBlocking", "MachineDeploymentsCreatePending", "MachineDeploymentsUpgradePending", "MachinePoolsCreatePending",
+			"ControlPlaneUpgradePending", "MachineDeploymentsCreatePending", "MachineDeploymentsUpgradePending", "MachinePoolsCreatePending",
 			"MachinePoolsUpgradePending", "StillDeleting", "TemplateInUse", "TemplateReplaced", "ClusterClassNotReconciled"),
-		auto("The extension is called again at the time that the message names; its owner decides when it allows the change", "HookBlocking", "WaitingForBeforeDeleteHook"),
+		auto("The extension is called again; its owner decides when it allows the change", "HookBlocking", "LifecycleHookBlocking", "WaitingForBeforeDeleteHook"),
 		user("Remove annotation topology.cluster.x-k8s.io/defer-upgrade or hold-upgrade-sequence from the objects that the message names", "kubectl get machinedeployments,machinepools -n {namespace}",
 			"MachineDeploymentsUpgradeDeferred", "MachinePoolsUpgradeDeferred"),
 		user("Correct the ClusterClass or spec.topology of Cluster {cluster} as the message says", "kubectl edit cluster {cluster} -n {namespace}",
@@ -17,7 +17,7 @@ func topologyRemedies() []group {
 		user("Correct ClusterClass {clusterclass} or the template that the message names", editClass, "ControlPlaneTemplateInvalid", "PatchInvalid", "RefVersionsNotUpToDate", "OutdatedRefVersions", "VariableDiscoveryFailed"),
 		user("Create the template that the message names, or correct the reference in the ClusterClass", editClass, "TemplateMissing"),
 		user("Start Runtime Extension {extension}, or correct spec.clientConfig of ExtensionConfig {extension}", extension,
-			"AnsweredFailure", "CertificateExpired", "CertificateInvalid", "CertificateUnknownAuthority", "CertificateWrongHost", "CircuitOpen", "ClientCertificateRefused", "ConnectForbidden", "ConnectionLost", "HostUnknown", "NoConnection", "TLSFailed", "TransportFailed", "ConnectionRefused", "DiscoveryFailed", "NotDiscovered", "NotRegistered"),
+			"AnsweredFailure", "CertificateExpired", "CertificateInvalid", "CertificateUnknownAuthority", "CertificateWrongHost", "CircuitOpen", "ClientCertificateRefused", "ConnectionLost", "HostUnknown", "NoConnection", "TLSFailed", "TransportFailed", "ConnectionRefused", "DiscoveryFailed", "NotDiscovered", "NotRegistered"),
 		user("Correct Runtime Extension {extension}: its response does not follow the Runtime SDK", extension,
 			"AnswerNotJSON", "AnswerTooLarge", "DeprecatedHooks", "ExtensionAnswerInvalid", "InvalidAnswer", "WrongKind"),
 		user("Correct ExtensionConfig {extension}", "kubectl edit extensionconfig {extension}",
@@ -40,6 +40,7 @@ func localRemedies() []group {
 		user("Delete machines, or ask the operator to raise the limit of this host", "slipway status", "HostLimit", "MaximumReached"),
 		user("Start the machine that the message names, or delete Machine {machine} to have it replaced", deleteMachine, "MachineNotRunning", "MachineRemoved", "MachineStopped"),
 		user("Correct kubeletExtraArgs in the KubeadmConfigTemplate of Cluster {cluster}; new Machines get the correction", "slipway logs node {machine} -n {namespace} --unit kubelet", "KubeletFails"),
+		user("Start the kubelet with the command that the message names, or delete Machine {machine} to have it replaced", "kubectl delete machine {machine} -n {namespace}", "KubeletStopped"),
 		user("Read the log of the bootstrap and correct the bootstrap configuration; then delete Machine {machine}", "slipway logs node {machine} -n {namespace}",
 			"BootstrapFailed", "BootstrapInterrupted"),
 		user("Remove what the message names from the bootstrap configuration, or use a node image that supports it", describeText, "BootstrapDataLeftOut"),

@@ -13,16 +13,18 @@ import (
 	"k8s.io/kubernetes/plugin/pkg/auth/authorizer/rbac"
 )
 
-// administrators is the group of the administrator that kubeadm creates.
+// administrators is the group of the administrator that kubeadm creates. kubeadm binds it to a role; here it always has
+// full access.
 const administrators = "kubeadm:cluster-admins"
 
-// access authorizes requests: administrators may do everything, other users what the RBAC objects of the cluster allow.
+// access authorizes the requests of users by the RBAC objects of the cluster, and lists the permissions of a user.
 type access interface {
 	authorizer.Authorizer
 	authorizer.RuleResolver
 }
 
-// newAccess returns the authorizer of all clusters.
+// newAccess returns the authorizer of all clusters, in which administrators may do everything, and the one without this
+// exception. The api is created with them.
 func newAccess(client func() rbacclient.RbacV1Interface) (authorizer.Authorizer, access) {
 	objects := rbacObjects{client}
 	byRoles := rbac.New(objects, objects, objects, objects)

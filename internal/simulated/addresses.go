@@ -25,10 +25,11 @@ type counter struct {
 
 func (c *counter) take() uint32 { return c.next.Add(1) % c.size }
 
-// addresses allocates Service addresses.
+// addresses allocates the addresses of Services in all simulated clusters, for the storage of Services ([parts]). It
+// implements ipallocator.Interface.
 type addresses struct{ counter *counter }
 
-// serviceRange returns the CIDR of Service addresses.
+// serviceRange returns the CIDR of Service addresses, kubeadm's default.
 func serviceRange() net.IPNet {
 	return net.IPNet{IP: net.IPv4(10, 96, 0, 0).To4(), Mask: net.CIDRMask(12, 32)}
 }
@@ -60,7 +61,7 @@ func (addresses) EnableMetrics() {}
 
 func (a addresses) DryRun() ipallocator.Interface { return a }
 
-// ports allocates node ports.
+// ports allocates the node ports of Services. It implements allocator.Interface.
 type ports struct{ counter *counter }
 
 func newPorts() (*portallocator.PortAllocator, error) {
@@ -84,7 +85,7 @@ func (p ports) Free() int { return int(p.counter.size) }
 
 func (ports) Destroy() {}
 
-// podAddress returns a deterministic address for a Pod. Nothing listens there.
+// podAddress returns a deterministic address for a Pod, for its status. Nothing listens there.
 func podAddress(uid string) string {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(uid)) // never fails

@@ -30,7 +30,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
-// api handles the requests of all clusters.
+// api handles the requests of all simulated clusters, like a kube-apiserver with many etcds. The [Server] creates one
+// before it starts the first cluster; the context of a request selects the cluster ([withTenant]).
 type api struct {
 	handler http.Handler
 	client  kubernetes.Interface
@@ -169,6 +170,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// version returns the response of GET /version for a Kubernetes version.
 func version(v string) apimachineryversion.Info {
 	numbers := append(strings.SplitN(strings.TrimPrefix(v, "v"), ".", 3), "", "")
 	return apimachineryversion.Info{

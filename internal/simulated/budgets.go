@@ -15,7 +15,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/disruption"
 )
 
-// budget runs the controller of PodDisruptionBudgets while a cluster has any.
+// budget runs the PodDisruptionBudget controller of Kubernetes while a cluster has any budget. The simulator calls it
+// for each change of one. Evictions, and therefore drains of Nodes, depend on the status that it computes.
 func (l *simulator) budget(m *simulatedCluster) error {
 	wanted := len(m.tenant.Keys.Keys(budgetKeys)) > 0
 	l.mu.Lock()

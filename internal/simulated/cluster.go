@@ -24,7 +24,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
-// cluster is a running simulated control plane.
+// cluster is a running simulated control plane: the HTTPS server in front of the shared api, and the state of its
+// faults and etcd. [Server.Start] creates it.
 type cluster struct {
 	spec   Spec
 	since  time.Time
@@ -45,6 +46,7 @@ func (s Spec) equal(o Spec) bool {
 		bytes.Equal(s.EtcdCert, o.EtcdCert) && bytes.Equal(s.EtcdKey, o.EtcdKey)
 }
 
+// status returns the status for [Server.Status].
 func (c *cluster) status() Status {
 	return Status{Exists: true, Running: true, Ready: !c.faults.down(), Since: c.since, Spec: c.spec}
 }
@@ -89,6 +91,7 @@ func (s *Server) open(name string, spec Spec, f *faults) (*cluster, error) {
 			MinVersion: tls.VersionTLS12, ClientAuth: tls.RequestClientCert, GetCertificate: l.get, NextProtos: []string{"h2", "http/1.1"},
 		},
 	}
+	context.AfterFunc(ctx, func() { _ = c.server.Close() }) // ctx of the cluster, so that nothing retains a closed one
 	return c, nil
 }
 
@@ -106,7 +109,7 @@ func (c *cluster) openEtcd(now func() time.Time) error {
 	return nil
 }
 
-// apiServerPort is the port of the api server Pods.
+// apiServerPort is the port of the api server Pods, kubeadm's default.
 const apiServerPort = 6443
 
 // forward serves a connection to a Pod of the control plane: to an etcd member, or to the api server, which all Nodes
@@ -182,12 +185,11 @@ func (a quorumHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-// serve handles requests until the context is done or close is called.
-func (c *cluster) serve(ctx context.Context, listener net.Listener) {
+// serve handles requests until close is called or the context of the server is done.
+func (c *cluster) serve(listener net.Listener) {
 	go func() {
 		_ = c.server.ServeTLS(faultListener{listener, c.faults}, "", "") // returns when close is called
 	}()
-	context.AfterFunc(ctx, c.close)
 }
 
 // close closes the listener and all connections, and stops the behaviour of the cluster.

@@ -11,8 +11,9 @@ import (
 	podstore "k8s.io/kubernetes/pkg/registry/core/pod/storage"
 )
 
-// evictions is the eviction subresource. The Kubernetes implementation reads disruption budgets with a client, without
-// the context of the request, so each cluster with evictions has a separate instance.
+// evictions is the eviction subresource of Pods, which controllers call when they drain a Node. The Kubernetes
+// implementation reads disruption budgets with a client, without the context of the request, so each cluster with
+// evictions has a separate instance.
 type evictions struct {
 	*podstore.EvictionREST
 	api   *api

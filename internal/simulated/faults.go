@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Faults are failures that a simulated control plane simulates.
+// Faults are failures of a simulated control plane, which users request with annotations to test how clusters react.
+// The backends of simulated clusters pass them to [Server.SetFaults].
 type Faults struct {
 	// Down is how long the api server is unreachable, counted from the first request for this fault. Negative: until
 	// the fault is removed. Zero: it is reachable.
@@ -54,6 +55,7 @@ func (f *faults) current() Faults {
 	return f.desired
 }
 
+// down reports whether the api server is unreachable now.
 func (f *faults) down() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream/wsstream"
 )
 
-// Timeouts of forwarded ports.
+// Timeouts of forwarded ports, our choice.
 const (
 	forwardIdle   = 10 * time.Minute
 	forwardCreate = 30 * time.Second
@@ -29,7 +29,8 @@ const (
 // forward serves a connection to a port of a Pod until it is closed.
 type forward func(ctx context.Context, namespace, pod string, port int32, conn net.Conn) error
 
-// forwards is the portforward subresource of Pods.
+// forwards is the portforward subresource of Pods. Controllers reach the etcd members of a simulated control plane
+// through it, as in a real cluster.
 type forwards struct{ pods rest.Getter }
 
 var _ rest.Connecter = forwards{}
@@ -83,8 +84,8 @@ func (f forwards) Connect(ctx context.Context, name string, options runtime.Obje
 	}), nil
 }
 
-// upgradeWriter writes the response to an upgrade request to the connection, where a tunnel expects it, like a proxy that
-// received the response from a kubelet.
+// upgradeWriter writes the response to an upgrade request to the connection, where a tunnel expects it, like a proxy
+// that received the response from a kubelet.
 type upgradeWriter struct {
 	http.ResponseWriter
 	header http.Header

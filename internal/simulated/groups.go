@@ -64,7 +64,7 @@ import (
 // eventTTL is the lifetime of Events, as in kube-apiserver.
 const eventTTL = time.Hour
 
-// resources returns the served api versions.
+// resources returns the served api versions. A further group needs its provider in [parts.groups], too.
 func resources() *serverstorage.ResourceConfig {
 	config := serverstorage.NewResourceConfig()
 	config.EnableVersions(
@@ -81,7 +81,8 @@ type provider interface {
 	NewRESTStorage(serverstorage.APIResourceConfigSource, generic.RESTOptionsGetter) (genericapiserver.APIGroupInfo, error)
 }
 
-// parts contains the dependencies of the api groups.
+// parts contains the dependencies of the api groups, whose storage it creates for [newAPI] with the packages of
+// kube-apiserver.
 type parts struct {
 	api       *api
 	resources *serverstorage.ResourceConfig

@@ -9,7 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// pod does the work of the kubelet, or of the Pod garbage collector if the Node of the Pod does not exist.
+// pod does the work of the kubelet, or of the Pod garbage collector if the Node of the Pod does not exist. The
+// simulator calls it for each change of a Pod, and of Nodes.
 func (l *simulator) pod(m *simulatedCluster, i item) error {
 	pods := l.client.CoreV1().Pods(i.namespace)
 	pod, err := pods.Get(m.ctx, i.name, metav1.GetOptions{})

@@ -12,7 +12,7 @@ import (
 )
 
 // Loopback returns a client configuration that calls the api in this process, with full access. The context of each
-// call selects the cluster.
+// call selects the cluster. The simulator and the backend of simulated Machines write with it.
 func (a *api) Loopback() *rest.Config {
 	return &rest.Config{
 		Host: "http://simulated", Transport: loopback{a}, QPS: -1, Burst: -1,
@@ -23,7 +23,7 @@ func (a *api) Loopback() *rest.Config {
 }
 
 // LoopbackOf returns a client configuration that calls the api of one cluster in this process, with full access, until
-// ctx is done.
+// ctx is done. It is for libraries that do not pass on the context.
 func (a *api) LoopbackOf(ctx context.Context, t *tenant) *rest.Config {
 	config := a.Loopback()
 	config.Transport = clusterTransport{loopback{a}, ctx, t}

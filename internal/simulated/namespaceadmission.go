@@ -12,7 +12,8 @@ import (
 	"k8s.io/kubernetes/pkg/apis/core"
 )
 
-// namespaceAdmission rejects objects in a namespace that does not exist or is being deleted.
+// namespaceAdmission rejects objects in a namespace that does not exist or is being deleted, like the admission plugin
+// NamespaceLifecycle of Kubernetes. The api calls it for every create; it is the only admission of simulated clusters.
 type namespaceAdmission struct{ namespaces rest.Storage }
 
 func (namespaceAdmission) Handles(operation admission.Operation) bool {

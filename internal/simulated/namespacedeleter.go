@@ -14,7 +14,8 @@ import (
 	"k8s.io/kubernetes/pkg/controller/namespace/deletion"
 )
 
-// namespaceDeleter empties namespaces of all clusters.
+// namespaceDeleter empties deleted namespaces of all clusters, with the code of Kubernetes' namespace controller. The
+// simulator calls it for each change of a namespace.
 type namespaceDeleter struct {
 	mu      sync.Mutex
 	deleter deletion.NamespacedResourcesDeleterInterface

@@ -6,10 +6,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
-// notePrefix is the prefix of the keys of notes. Objects have another prefix.
+// notePrefix is the prefix of the keys of notes, which existing state files contain. Objects have another prefix.
 const notePrefix = "/notes/"
 
-// Notes are small named texts, stored with the objects of a cluster in the same file.
+// Notes are small named texts, stored with the objects of a cluster in the same file. The simulated etcd and the
+// backend of simulated Machines (internal/local/simulated) persist their state in them.
 type Notes struct{ keys *store.Keyspace }
 
 // Get returns a note, or nil if there is none.

@@ -22,11 +22,12 @@ const (
 	Host = "127.0.0.1"
 )
 
-// Ports returns the first and the last port of simulated control planes.
+// Ports returns the first and the last port of simulated control planes, for the validation of endpoints.
 func Ports() (first, last uint16) { return firstPort, firstPort + portCount - 1 }
 
 // Reserve chooses a free port at [Host] for a control plane and reserves it until the control plane is started there or
-// removed. It returns the same port for the same name.
+// removed. It returns the same port for the same name. The backends of simulated clusters call it for the endpoint of a
+// new Cluster.
 func (s *Server) Reserve(name string) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,7 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Limits for the clients of one simulated control plane.
+// Limits for the clients of one simulated control plane, our choice: one cluster must not use all memory of the
+// process.
 const (
 	requestsAtOnce    = 100 // and the same number of watches
 	connectionsAtOnce = 300

@@ -18,7 +18,7 @@ import (
 	simulatedstore "github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
-// Config configures a server of simulated clusters.
+// Config configures a server of simulated clusters. The manager fills it in from its own configuration.
 type Config struct {
 	// Dir is the folder for their state. Required.
 	Dir string
@@ -32,7 +32,7 @@ type Config struct {
 	Log logr.Logger
 }
 
-// Spec is the desired state of a simulated control plane.
+// Spec is the desired state of a simulated control plane, from a HostedControlPlane or the Machines of a control plane.
 type Spec struct {
 	// Cluster is the Cluster of the control plane.
 	Cluster types.NamespacedName
@@ -58,7 +58,9 @@ type Status struct {
 	Spec  Spec
 }
 
-// Server serves simulated clusters. It uses no resources until the first cluster is started.
+// Server serves simulated clusters. The manager creates one; the backends internal/hosted/simulated and
+// internal/local/simulated start and remove control planes with it. It uses no resources until the first cluster is
+// started.
 type Server struct {
 	cfg   Config
 	ctx   context.Context
@@ -97,7 +99,7 @@ func New(ctx context.Context, cfg Config) *Server {
 	}
 	go func() {
 		defer close(s.ended)
-		s.store.Run(ctx, func(err error) { cfg.Log.Error(err, "state of simulated clusters is not written") })
+		s.store.Run(ctx, func(err error) { cfg.Log.Error(err, "writing the state of simulated clusters failed") })
 		s.closeAll()
 	}()
 	return s
@@ -119,7 +121,8 @@ func (s *Server) prepare() error {
 	return nil
 }
 
-// Start starts a simulated control plane, or updates a running one. It serves requests when Start returns.
+// Start starts a simulated control plane, or updates a running one. Backends call it also after a restart of the
+// manager, which starts no control plane itself. It serves requests when Start returns.
 func (s *Server) Start(name string, spec Spec) error {
 	if err := s.prepare(); err != nil {
 		return err
@@ -147,7 +150,7 @@ func (s *Server) Start(name string, spec Spec) error {
 		_ = listener.Close() // it was never used
 		return err
 	}
-	c.serve(s.ctx, listener)
+	c.serve(listener)
 	s.clusters[name], s.byCluster[spec.Cluster] = c, c
 	go s.Notify(name)
 	return nil

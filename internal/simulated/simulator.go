@@ -22,7 +22,7 @@ const (
 	firstRetry, lastRetry = 20 * time.Millisecond, 10 * time.Second
 )
 
-// Prefixes of the watched keys, followed by namespace and name.
+// Prefixes of the watched keys, followed by namespace and name. kube-apiserver's storage defines them.
 const (
 	podKeys       = "/registry/pods/"
 	nodeKeys      = "/registry/nodes/"
@@ -30,7 +30,8 @@ const (
 	budgetKeys    = "/registry/poddisruptionbudgets/"
 )
 
-// simulator simulates controllers and kubelets in all clusters.
+// simulator simulates controllers and kubelets in all clusters. The [Server] starts one; the keyspaces report their
+// changes to it.
 type simulator struct {
 	api        *api
 	client     kubernetes.Interface
@@ -42,7 +43,7 @@ type simulator struct {
 	members map[string]*simulatedCluster
 }
 
-// simulatedCluster is one cluster.
+// simulatedCluster is one cluster in the simulator.
 type simulatedCluster struct {
 	ctx    context.Context
 	tenant *tenant
@@ -135,7 +136,7 @@ func (l *simulator) work() {
 		}
 		switch {
 		case err != nil && m.ctx.Err() == nil:
-			l.log.V(1).Info("simulated cluster: trying again", "cluster", i.member, "object", i.keys+i.namespace+"/"+i.name, "reason", err.Error())
+			l.log.V(1).Info("reconciling an object of a simulated cluster failed, retrying", "cluster", i.member, "object", i.keys+i.namespace+"/"+i.name, "reason", err.Error())
 			l.queue.AddRateLimited(i)
 		case again > 0:
 			l.queue.Forget(i)

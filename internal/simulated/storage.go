@@ -16,10 +16,11 @@ import (
 	"go.etcd.io/etcd/client/v3/kubernetes"
 )
 
-// prefix is the prefix of all object keys.
+// prefix is the prefix of all object keys, as in Kubernetes. Existing state files contain it.
 const prefix = "/registry"
 
-// options configures the storage of objects: encoded as in etcd, in the keyspace of the request.
+// options configures the storage of objects for the api groups: encoded as in etcd, in the keyspace of the request. The
+// encoding is the one of Kubernetes, so that later versions can read the files.
 type options struct {
 	versions *serverstorage.DefaultStorageFactory
 	client   *kubernetes.Client

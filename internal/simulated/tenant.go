@@ -17,7 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
-// tenant is the state that the api needs for one cluster.
+// tenant is one cluster for the shared api: the state that the api needs to serve its requests. A context with a tenant
+// selects the cluster.
 type tenant struct {
 	// Keys stores its objects.
 	Keys *store.Keyspace
@@ -36,7 +37,8 @@ type tenant struct {
 	eviction *podstore.EvictionREST
 }
 
-// newTenant returns a cluster whose users authenticate with client certificates of the authorities.
+// newTenant returns a cluster whose users authenticate with client certificates of the authorities. The Server creates
+// one whenever it starts a cluster.
 func newTenant(keys *store.Keyspace, version string, authorities *x509.CertPool, delay func() time.Duration) *tenant {
 	options := x509request.DefaultVerifyOptions()
 	options.Roots = authorities

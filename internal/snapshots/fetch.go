@@ -16,8 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots/store"
 )
 
-// fetchSnapshot writes a snapshot to a file of this host and verifies it. An encrypted snapshot is decrypted with the age
-// identities. The file does not exist after an error.
+// fetchSnapshot writes a snapshot to a file of this host and verifies it, for a restore ([RetrievedSnapshot.Fetch]). An
+// encrypted snapshot is decrypted with the age identities. The file does not exist after an error.
 func fetchSnapshot(ctx context.Context, from store.Store, m Manifest, to string, identities []byte) (err error) {
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -35,8 +35,8 @@ func fetchSnapshot(ctx context.Context, from store.Store, m Manifest, to string,
 	return out.Sync()
 }
 
-// copyVerified writes a snapshot and verifies it. An encrypted snapshot is decrypted with the age identities. After an error,
-// discard the written data.
+// copyVerified writes a snapshot and verifies it. An encrypted snapshot is decrypted with the age identities. After an
+// error, discard the written data.
 func copyVerified(ctx context.Context, from store.Store, m Manifest, to io.Writer, identities []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -54,7 +54,7 @@ func copyVerified(ctx context.Context, from store.Store, m Manifest, to io.Write
 		return fmt.Errorf("reading snapshot %s: %w", m.Name, err)
 	}
 	if read.bytes != m.Bytes || hex.EncodeToString(read.sum.Sum(nil)) != m.SHA256 {
-		return fault.New(fault.Invalid, reasonDamaged, "Snapshot %s is not what its manifest says: use another snapshot", m.Name)
+		return fault.New(fault.Invalid, reasonDamaged, "Snapshot %s does not match its manifest: use another snapshot", m.Name)
 	}
 	return nil
 }
@@ -72,6 +72,7 @@ func (c contextual) Read(p []byte) (int, error) {
 	return c.from.Read(p)
 }
 
+// decrypted returns the content of a stored snapshot. Its errors must not contain text of the identity.
 func decrypted(stored io.Reader, m Manifest, identities []byte) (io.Reader, error) {
 	if !m.Encrypted {
 		return stored, nil
@@ -81,13 +82,13 @@ func decrypted(stored io.Reader, m Manifest, identities []byte) (io.Reader, erro
 	}
 	keys, err := age.ParseIdentities(bytes.NewReader(identities))
 	if err != nil { // do not wrap the error, because its text may contain a part of the key
-		return nil, fault.New(fault.Invalid, reasonIdentity, "The Secret with the identity has none of age: its key \"identity\" holds what age-keygen writes")
+		return nil, fault.New(fault.Invalid, reasonIdentity, "The identity Secret contains no age identity: store the output of age-keygen under its key \"identity\"")
 	}
 	r, err := age.Decrypt(stored, keys...)
 	var none *age.NoIdentityMatchError
 	switch {
 	case errors.As(err, &none):
-		return nil, fault.New(fault.Invalid, reasonIdentity, "Snapshot %s is encrypted for other identities than that of the Secret", m.Name).From(err)
+		return nil, fault.New(fault.Invalid, reasonIdentity, "Snapshot %s cannot be decrypted with the identity in the Secret", m.Name).From(err)
 	case err != nil:
 		return nil, fault.New(fault.Invalid, reasonDamaged, "Snapshot %s cannot be decrypted: use another snapshot", m.Name).From(err)
 	}

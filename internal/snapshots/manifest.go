@@ -60,7 +60,9 @@ type EtcdState struct {
 	EncryptionKeys string `json:"encryptionKeys,omitempty"`
 }
 
-// Manifest describes a snapshot.
+// Manifest describes a snapshot. It is stored as JSON next to the snapshot, and its fields must stay readable, because
+// stores contain snapshots of earlier releases; an incompatible change needs another format number. The
+// EtcdSnapshotPolicy controller lists manifests, and a restore checks the snapshot against its manifest.
 type Manifest struct {
 	Format  int       `json:"format"`
 	Name    string    `json:"name"`
@@ -87,7 +89,8 @@ func manifestFile(c Cluster, name string) string {
 	return path.Join(c.folder(), name+manifestExtension)
 }
 
-// Name returns the name of a snapshot of the cluster at the given time, with a precision of one second.
+// Name returns the name of a snapshot of the cluster at the given time, with a precision of one second. The name is
+// part of the format of stores.
 func Name(cluster string, at time.Time) string {
 	return cluster + "-" + at.UTC().Format(timeForm)
 }
@@ -190,7 +193,7 @@ func Remove(ctx context.Context, from store.Store, m Manifest) error {
 // Tidy removes the remains of snapshots of a cluster that were interrupted before the given time.
 func Tidy(ctx context.Context, from store.Store, c Cluster, before time.Time) error {
 	if err := from.Tidy(ctx, c.folder(), before); err != nil {
-		return fmt.Errorf("removing what is left of interrupted snapshots: %w", err)
+		return fmt.Errorf("removing the remains of interrupted snapshots: %w", err)
 	}
 	files, err := from.List(ctx, c.folder())
 	if err != nil {
@@ -203,7 +206,7 @@ func Tidy(ctx context.Context, from store.Store, c Cluster, before time.Time) er
 			continue
 		}
 		if err := from.Delete(ctx, f.Name); err != nil {
-			return fmt.Errorf("removing what is left of interrupted snapshots: %w", err)
+			return fmt.Errorf("removing the remains of interrupted snapshots: %w", err)
 		}
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 )
 
 // namespaceStore is the store of one namespace in a separate folder, so that the size limit applies to each namespace.
+// [StoreSettings.Open] returns it for destinations in a folder. Its methods convert names <namespace>/<cluster>/<file>
+// to names relative to that folder.
 type namespaceStore struct {
 	store.Store
 	namespace string

@@ -13,7 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots/store"
 )
 
-// Retriever finds snapshots.
+// Retriever finds snapshots for restores. The HostedControlPlane controller fetches the snapshot into the directory of
+// the control plane ([RetrievedSnapshot.Fetch]), and the LocalMachine controller copies it to a machine of a
+// KubeadmControlPlane ([RetrievedSnapshot.Copy]).
 type Retriever struct {
 	// Client reads EtcdSnapshotPolicies.
 	Client client.Reader
@@ -38,7 +40,8 @@ type RetrievedSnapshot struct {
 	identity []byte
 }
 
-// Find returns the snapshot of a Cluster.
+// Find returns the snapshot of a Cluster. It only searches the store of a policy in the namespace of the Cluster, so
+// that no tenant can restore the data of another one.
 func (s Retriever) Find(ctx context.Context, of Cluster, want RetrievalRequest) (RetrievedSnapshot, error) {
 	policy := &hostedv1.EtcdSnapshotPolicy{}
 	err := s.Client.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: want.Policy}, policy)

@@ -15,13 +15,14 @@ const minScheduleInterval = 5 * time.Minute
 // longestBack limits how far back missed times are considered.
 const longestBack = 366 * 24 * time.Hour
 
-// Schedule is a parsed schedule.
+// Schedule is a parsed spec.schedule of an EtcdSnapshotPolicy, in UTC.
 type Schedule struct{ spec cron.Schedule }
 
-// ParseSchedule parses a schedule. The error message includes examples.
+// ParseSchedule parses a schedule. The webhook of EtcdSnapshotPolicies calls it to reject invalid schedules, and their
+// controller in each reconciliation. The error message includes examples.
 func ParseSchedule(text string) (Schedule, error) {
 	invalid := func(err error) error {
-		return fault.New(fault.Invalid, "ScheduleInvalid", "Schedule %q cannot be read: use five fields as of cron (minute, hour, day of month, month, day of week), for example \"0 */6 * * *\", or @hourly, @daily, @weekly or @monthly", text).From(err)
+		return fault.New(fault.Invalid, "ScheduleInvalid", "Schedule %q cannot be read: use five fields as in cron (minute, hour, day of month, month, day of week), for example \"0 */6 * * *\", or @hourly, @daily, @weekly or @monthly", text).From(err)
 	}
 	if strings.HasPrefix(text, "@every") || strings.Contains(text, "TZ=") {
 		return Schedule{}, invalid(nil)
@@ -39,8 +40,8 @@ func ParseSchedule(text string) (Schedule, error) {
 // Next returns the first scheduled time after the given time.
 func (s Schedule) Next(after time.Time) time.Time { return s.spec.Next(after.UTC()) }
 
-// Due returns the latest scheduled time up to now, if it is at least [minScheduleInterval] after the last snapshot. Otherwise it
-// returns the zero time.
+// Due returns the latest scheduled time up to now, if it is at least [minScheduleInterval] after the last snapshot.
+// Otherwise it returns the zero time.
 func (s Schedule) Due(last, now time.Time) time.Time {
 	if earliest := now.Add(-longestBack); last.Before(earliest) {
 		last = earliest

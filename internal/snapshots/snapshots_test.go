@@ -171,8 +171,8 @@ func TestEncrypted(t *testing.T) {
 	}
 	for name, test := range map[string]struct{ identity, want string }{
 		"none":    {"", "name a Secret with an identity"},
-		"another": {other.String(), "encrypted for other identities"},
-		"no key":  {"AGE-SECRET-KEY-1NONSENSE", "has none of age"},
+		"another": {other.String(), "cannot be decrypted with the identity"},
+		"no key":  {"AGE-SECRET-KEY-1NONSENSE", "contains no age identity"},
 	} {
 		err := snapshots.Fetch(t.Context(), s, made, filepath.Join(t.TempDir(), "x"), []byte(test.identity))
 		if fault.As(err) == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "NONSENSE") {
@@ -341,7 +341,7 @@ func TestS3Refusals(t *testing.T) {
 				}
 				return true
 			})
-		}, "SnapshotStoreUnreachable", "does not answer"},
+		}, "SnapshotStoreUnreachable", "does not respond"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := test.store(t)

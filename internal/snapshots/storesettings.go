@@ -14,14 +14,17 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots/store"
 )
 
-// Keys of the credentials Secret of a store, and of the Secret with an age identity.
+// Keys of the credentials Secret of a store, and of the Secret with an age identity. Users create these Secrets, so the
+// keys must not change.
 const (
 	accessKeyID     = "accessKeyID"
 	secretAccessKey = "secretAccessKey"
 	IdentityKey     = "identity"
 )
 
-// StoreSettings configures the stores that policies may use.
+// StoreSettings configures the stores that EtcdSnapshotPolicies may use. The manager fills it in, and the controllers
+// that take or restore snapshots open stores only through it ([StoreSettings.Open]), because it enforces the operator's
+// configuration.
 type StoreSettings struct {
 	// Root is the snapshot folder in the data directory, or empty if this manager has no data directory.
 	Root string
@@ -81,6 +84,7 @@ func (s StoreSettings) ReadIdentity(ctx context.Context, key client.ObjectKey) (
 	return secret.Data[IdentityKey], nil
 }
 
+// secret reads a Secret. The field that contains its name is for the message.
 func (s StoreSettings) secret(ctx context.Context, key client.ObjectKey, where string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := s.Secrets.Get(ctx, key, secret)

@@ -27,7 +27,7 @@ const (
 
 // Source is the etcd of a cluster.
 type Source interface {
-	// Facts returns the present state of the etcd cluster.
+	// ReadState returns the present state of the etcd cluster.
 	ReadState(ctx context.Context) (EtcdState, error)
 	// Snapshot returns a snapshot as a stream that ends with the checksum of etcd.
 	Snapshot(ctx context.Context) (io.ReadCloser, error)
@@ -42,7 +42,8 @@ type TakeOptions struct {
 	Recipients []string
 }
 
-// Take takes a snapshot and stores it.
+// Take takes a snapshot and stores it, and then its manifest. A background job of the EtcdSnapshotPolicy controller
+// calls it. The manifest must be written last, because it marks the snapshot as complete.
 func Take(ctx context.Context, from Source, to store.Store, order TakeOptions) (Manifest, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
@@ -66,8 +67,11 @@ func Take(ctx context.Context, from Source, to store.Store, order TakeOptions) (
 		defer func() { _ = pipe.Close() }() // stops the encryption if the store does not read to the end
 		content = pipe
 	}
-	// Encryption adds 16 bytes per 64 KiB and a header.
-	if err := to.Write(ctx, m.file(), content, maxBytes+maxBytes/1024); err != nil {
+	limit := int64(maxBytes)
+	if m.Encrypted {
+		limit += maxBytes / 1024 // encryption adds 16 bytes per 64 KiB and a header
+	}
+	if err := to.Write(ctx, m.file(), content, limit); err != nil {
 		return m, fmt.Errorf("storing snapshot %s: %w", m.Name, err)
 	}
 	m.Bytes, m.SHA256 = read.bytes, hex.EncodeToString(read.sum.Sum(nil))
@@ -114,13 +118,14 @@ func encrypted(from io.Reader, to []age.Recipient) *io.PipeReader {
 	return r
 }
 
-// ParseRecipients parses age recipients.
+// ParseRecipients parses age recipients (spec.encryption.recipients of an EtcdSnapshotPolicy). The webhook also calls
+// it.
 func ParseRecipients(texts []string) ([]age.Recipient, error) {
 	var out []age.Recipient
 	for _, text := range texts {
 		r, err := age.ParseX25519Recipient(text)
 		if err != nil {
-			return nil, fault.New(fault.Invalid, "RecipientInvalid", "%q is no recipient of age: those begin with age1 and are printed by age-keygen", text).From(err)
+			return nil, fault.New(fault.Invalid, "RecipientInvalid", "%q is not an age recipient: recipients begin with age1 and are printed by age-keygen", text).From(err)
 		}
 		out = append(out, r)
 	}

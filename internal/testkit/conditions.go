@@ -14,14 +14,16 @@ import (
 	"testing"
 )
 
-// Condition is a row of a condition table.
+// Condition is a row of a condition table: a table of type condition.Table, in which a controller lists its conditions.
 type Condition struct {
 	Type string
 	// Negative conditions are False in the normal state.
 	Negative bool
 }
 
-// AllConditions returns the rows of all condition tables below internal/, sorted by type and without duplicates.
+// AllConditions returns the rows of all condition tables below internal/, sorted by type and without duplicates. Tests
+// of packages describe and progress check with it that they handle every condition of every controller. It finds the
+// tables by their shape in the source, so a table must be a composite literal.
 func AllConditions(t testing.TB) []Condition {
 	t.Helper()
 	root := folder(t, "github.com/slipwayhq/slipway")

@@ -19,8 +19,9 @@ var ErrInjected = errors.New("injected failure")
 // maxWrites limits the runs of a scenario; a scenario with more writes does not settle.
 const maxWrites = 200
 
-// FailEachWrite calls scenario once for each of its writes, with a new client from build: in run n the n-th write fails.
-// Reads never fail, no write fails twice, and the last run has no failure.
+// FailEachWrite calls scenario once for each of its writes, with a new client from build: in run n the n-th write
+// fails. Reads never fail, no write fails twice, and the last run has no failure. Tests of all controllers with several
+// writes use it to check that a reconciliation can be repeated after any failure.
 func FailEachWrite(t *testing.T, build func() *fake.ClientBuilder, scenario func(t *testing.T, c client.WithWatch)) {
 	t.Helper()
 	for n := 1; ; n++ {

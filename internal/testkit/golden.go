@@ -11,7 +11,8 @@ import (
 
 var update = flag.Bool("update", false, "write golden files instead of comparing with them")
 
-// CompareGolden fails the test if got differs from the content of the file.
+// CompareGolden fails the test if got differs from the content of the file. With the flag -update it writes the file
+// instead; the change then appears in the review.
 func CompareGolden(t testing.TB, file, got string) {
 	t.Helper()
 	if *update {

@@ -30,7 +30,8 @@ type OIDCIssuer struct {
 	key      *rsa.PrivateKey
 }
 
-// StartOIDCIssuer starts a provider that stops when the test ends.
+// StartOIDCIssuer starts a provider that stops when the test ends. Tests of API servers that trust token issuers (field
+// authentication of a HostedControlPlane and of the configuration file) use it.
 func StartOIDCIssuer(t testing.TB) *OIDCIssuer {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

@@ -11,17 +11,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// maxAttempts is the maximum number of recorded objects; a forgotten object is applied once more.
+// maxAttempts is the maximum number of recorded objects, our choice to limit memory. When it is reached, all records
+// are dropped, and each object is applied at most once more.
 const maxAttempts = 8192
 
-// Attempts records what was last applied to which state of an object, because applying the same again to the same state
-// would change nothing. The zero value is ready to use.
+// Attempts records what the topology controller last applied to which state of an object. Some webhooks store another
+// value than the one that was applied, so the object would always differ; applying the same again to the same state
+// would change nothing. The controller has one Attempts, in memory only. The zero value is ready to use.
 type Attempts struct {
 	mu   sync.Mutex
 	last map[types.UID]string
 }
 
-// Record records an apply.
+// Record records an apply. The controller calls it after each successful one.
 func (a *Attempts) Record(live client.Object, want *unstructured.Unstructured) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -47,7 +49,8 @@ func (a *Attempts) Of(objects []client.Object) map[types.UID]string {
 	return out
 }
 
-// Fingerprint identifies an apply by the applied content and the state of the object.
+// Fingerprint identifies an apply by the applied content and the resourceVersion of the object. It is compared only
+// within one process, so its form may change.
 func Fingerprint(live client.Object, want *unstructured.Unstructured) string {
 	data, err := json.Marshal(want.Object)
 	if err != nil {

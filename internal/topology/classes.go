@@ -10,10 +10,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// maxClasses is the maximum number of classes in the cache.
+// maxClasses is the maximum number of classes in the cache, our choice to limit memory.
 const maxClasses = 256
 
-// Compiled is the compiled form of a class, which is shared by all its Clusters.
+// Compiled is the compiled form of a ClusterClass, which is shared by all its Clusters.
 type Compiled struct {
 	Variables *variables.Definitions
 	// Program holds the patches; Err is set if they are invalid.
@@ -21,7 +21,8 @@ type Compiled struct {
 	Err     error
 }
 
-// Classes is an LRU cache of compiled classes.
+// Classes is an LRU cache of compiled ClusterClasses. The topology controller has one, and reads the class of the
+// Cluster from it in each reconciliation, so that a class is compiled once after each change.
 type Classes struct {
 	schemas *variables.Schemas
 
@@ -40,7 +41,8 @@ func NewClasses() *Classes {
 	return &Classes{schemas: variables.NewSchemas(), known: lru.New(maxClasses)}
 }
 
-// Of returns the compiled form of a class.
+// Of returns the compiled form of a class. It compiles the patches again if the resourceVersion of the class differs
+// from the cached one or is empty.
 func (c *Classes) Of(class *clusterv1.ClusterClass) Compiled {
 	c.mu.Lock()
 	defer c.mu.Unlock()

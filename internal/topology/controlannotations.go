@@ -9,8 +9,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/conversion"
 )
 
-// controlAnnotations returns annotations that control the behavior of a controller for an object, or that controllers write
-// themselves.
+// controlAnnotations returns annotations that control the behavior of a controller for an object, or that controllers
+// write themselves. An annotation that gets such an effect, in Cluster API or in Slipway, has to be added here.
 func controlAnnotations() []string {
 	return []string{
 		clusterv1.PausedAnnotation, clusterv1.ManagedByAnnotation, clusterv1.DeleteMachineAnnotation, clusterv1.RemediateMachineAnnotation,
@@ -37,8 +37,8 @@ func controlDomains() []string {
 
 // IsControlAnnotation reports whether an annotation controls the controllers of the object that has it. Metadata in
 // spec.topology must not contain such annotations, because it is copied to objects for which the author of the Cluster
-// may have no permissions. Templates of a class may contain them, because their authors may write the objects created
-// from them.
+// may have no permissions: the webhook of Clusters rejects them, and the topology controller does not copy them.
+// Templates of a class may contain them, because their authors may write the objects created from them.
 func IsControlAnnotation(annotation string) bool {
 	if slices.Contains(controlAnnotations(), annotation) {
 		return true
@@ -47,8 +47,8 @@ func IsControlAnnotation(annotation string) bool {
 	return found && slices.ContainsFunc(controlDomains(), func(d string) bool { return domain == d || strings.HasSuffix(domain, "."+d) })
 }
 
-// withoutControlAnnotations removes annotations that must not be copied from spec.topology. Admission rejects them only when they
-// are added.
+// withoutControlAnnotations removes annotations that must not be copied from spec.topology. It is necessary besides
+// admission, which rejects them only when they are added.
 func withoutControlAnnotations(annotations map[string]string) map[string]string {
 	out := make(map[string]string, len(annotations))
 	for name, value := range annotations {

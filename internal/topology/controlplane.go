@@ -12,13 +12,15 @@ import (
 )
 
 // LacksNodes reports whether control planes of a template have no Machines and Nodes, and therefore no replicas:
-// Slipway's hosted control planes. The replicas in a topology are ignored for them, because manifests written for other
-// control planes set replicas.
+// Slipway's hosted control planes. The replicas in a topology are ignored for them, here and by the webhook of
+// Clusters, because manifests written for other control planes set replicas.
 func LacksNodes(template clusterv1.ClusterClassTemplateReference) bool {
 	return template.GroupVersionKind().GroupKind() == schema.GroupKind{Group: hostedv1.GroupVersion.Group, Kind: "HostedControlPlaneTemplate"}
 }
 
-// controlPlane adds the control plane, the template of its Machines, and its health check.
+// controlPlane adds the control plane, the template of its Machines, and its health check to the desired state of a
+// topology, for [Draft.DesiredState]. It sets the fields of Cluster API's control plane contract; spec.topology takes
+// precedence over the class, and patches cannot change these fields.
 func (b *builder) controlPlane() error {
 	class, topology := b.Class.Spec.ControlPlane, b.Cluster.Spec.Topology.ControlPlane
 	hasMachines := class.MachineInfrastructure.TemplateRef.IsDefined()

@@ -9,12 +9,13 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Patched holds the templates of the class after its patches were applied, by part.
+// Patched holds the templates of the class after its patches were applied, by part. [Draft.Patch] returns it.
 type Patched map[Key]contract.Object
 
-// Rotate assigns a new name to each template whose spec changed, and reports whether there is any. Patches may read
-// names, including names of templates, so they have to be applied again. The new name is derived from the old name and
-// the new spec, as patched with the old names: it is the same after a crash, and differs after each change.
+// Rotate assigns a new name to each template whose spec changed, and reports whether there is any. The topology
+// controller calls it after [Draft.Patch], and then Patch once more if it returns true, because patches may read names,
+// including names of templates. The new name is derived from the old name and the new spec, as patched with the old
+// names: it is the same after a crash, and differs after each change.
 func (d *Draft) Rotate(patched Patched) (bool, error) {
 	b, rotated := builder{Draft: d, patched: patched}, false
 	for _, source := range d.Sources {
@@ -33,7 +34,8 @@ func (d *Draft) Rotate(patched Patched) (bool, error) {
 }
 
 // DesiredState returns the desired objects of the topology, created from the patched templates. A part without a
-// patched template uses the template of the class.
+// patched template uses the template of the class. It is the last step of the computation; the topology controller
+// compares the result with the existing objects and writes the differences.
 func (d *Draft) DesiredState(patched Patched) (Desired, error) {
 	b := builder{Draft: d, patched: patched}
 	infra := b.infraCluster()
@@ -56,7 +58,8 @@ func (d *Draft) DesiredState(patched Patched) (Desired, error) {
 	return Desired{Parts: b.parts, Obsolete: d.obsolete(b.parts)}, nil
 }
 
-// builder adds parts to a desired state.
+// builder adds parts to a desired state. Its methods for each part are in desired.go, controlplane.go, workers.go and
+// healthcheck.go.
 type builder struct {
 	*Draft
 	patched Patched

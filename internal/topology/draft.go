@@ -21,13 +21,14 @@ type Source struct {
 	Template contract.Object
 }
 
-// Draft is a topology before the patches are applied: the source and the name of each part.
+// Draft is a topology before the patches are applied: the source and the name of each part. It is the first step of
+// computing the desired state; [Draft.Patch], [Draft.Rotate] and [Draft.DesiredState] follow.
 type Draft struct {
 	Snapshot
 	Versions Versions
 	// Sources in the order of the parts.
 	Sources []Source
-	// Names of the parts. A template that is about to be replaced has its current name.
+	// Names of the parts. A template that is about to be replaced has its current name until [Draft.Rotate] is called.
 	Names map[Key]string
 
 	namer   namer
@@ -42,8 +43,8 @@ type worker struct {
 	live                      LiveWorker
 }
 
-// NewDraft returns the draft of a topology. It returns an error if the class lacks something that the topology
-// references.
+// NewDraft returns the draft of a topology. The topology controller calls it in each reconciliation. It returns an
+// error if the class lacks something that the topology references.
 func NewDraft(s Snapshot, v Versions) (*Draft, error) {
 	d := &Draft{Snapshot: s, Versions: v, Names: map[Key]string{}, namer: namer{cluster: s.Cluster.Name, seed: client.ObjectKeyFromObject(s.Cluster).String()}}
 	for _, step := range []func() error{d.draftCluster, d.draftWorkers} {
@@ -68,7 +69,7 @@ func (d *Draft) draftCluster() error {
 	return d.draftSingle(Key{Role: ControlPlane}, d.Live.ControlPlane, class.ControlPlane.TemplateRef, class.ControlPlane.Naming.Template)
 }
 
-// draftSingle adds a part that exists once in the Cluster.
+// draftSingle adds a part that exists once in the Cluster. It retains the name of the existing object.
 func (d *Draft) draftSingle(key Key, live contract.Object, ref clusterv1.ClusterClassTemplateReference, naming string) error {
 	if _, err := d.addSource(Source{Key: key, Ref: ref}); err != nil {
 		return err
@@ -161,7 +162,8 @@ func (d *Draft) draftWorker(w worker) error {
 	return d.draftRevision(Source{Key: w.infrastructure, Class: w.Class, Ref: w.class.Infrastructure}, machine.InfrastructureRef)
 }
 
-// obsolete returns the workers and health checks that no longer belong to the topology, sorted by name.
+// obsolete returns the workers and health checks that no longer belong to the topology, sorted by name. The topology
+// controller deletes them.
 func (d *Draft) obsolete(parts []Part) []client.Object {
 	out := slices.Clone(d.Live.Surplus)
 	wanted := map[string]bool{}

@@ -9,7 +9,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// health is the health check of a control plane or MachineDeployment; it has the name of that object.
+// health is the input for the MachineHealthCheck of a control plane or MachineDeployment; it has the name of that
+// object.
 type health struct {
 	key         Key
 	name        string
@@ -18,9 +19,10 @@ type health struct {
 	selector    map[string]string
 }
 
-// controlPlaneHealth adds the health check of the topology, if it has one, or else of the class. They are not merged.
-// If the topology does not specify whether a MachineHealthCheck is created, one is created if there is anything to
-// check.
+// controlPlaneHealth adds the MachineHealthCheck of the control plane to the desired state ([Draft.DesiredState]). It
+// has the checks of spec.topology if there are any, or else of the class; they are not merged. If the topology does not
+// specify whether a MachineHealthCheck is created, one is created if there is anything to check. Cluster API documents
+// both rules for the field healthCheck.
 func (b *builder) controlPlaneHealth(name string) error {
 	class, topology := b.Class.Spec.ControlPlane.HealthCheck, b.Cluster.Spec.Topology.ControlPlane.HealthCheck
 	if !ptr.Deref(topology.Enabled, topology.IsDefined() || class.IsDefined()) {
@@ -38,7 +40,7 @@ func (b *builder) controlPlaneHealth(name string) error {
 	return b.healthCheck(h)
 }
 
-// deploymentHealth is like controlPlaneHealth, for a MachineDeployment.
+// deploymentHealth is like controlPlaneHealth, for a MachineDeployment. MachinePools have no health check.
 func (b *builder) deploymentHealth(w worker, name string) error {
 	class, topology := w.class.HealthCheck, w.HealthCheck
 	if !ptr.Deref(topology.Enabled, topology.IsDefined() || class.IsDefined()) {

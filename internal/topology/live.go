@@ -9,7 +9,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Objects returns all existing objects, including templates.
+// Objects returns all existing objects, including templates, in any order. The topology controller looks up its
+// [Attempts] for them.
 func (l Live) Objects() []client.Object {
 	var out []client.Object
 	add := func(objects ...contract.Object) {
@@ -32,7 +33,8 @@ func (l Live) Objects() []client.Object {
 	return out
 }
 
-// IsOwnedBy reports whether an object belongs to the topology of the Cluster.
+// IsOwnedBy reports whether an object belongs to the topology of the Cluster, according to the labels that Cluster API
+// defines. The topology controller adopts no object for which it is false.
 func IsOwnedBy(cluster *clusterv1.Cluster, o client.Object) bool {
 	return o.GetLabels()[clusterv1.ClusterNameLabel] == cluster.Name && IsOwned(o)
 }
@@ -43,12 +45,14 @@ func IsOwned(o client.Object) bool {
 	return ok
 }
 
-// DeploymentTemplates returns the templates of the MachineDeployments in the topology, by name.
+// DeploymentTemplates returns the class templates of the MachineDeployments in spec.topology, by their name there. The
+// topology controller assigns existing workers to these names, and reads their objects in the versions of the
+// templates.
 func (s Snapshot) DeploymentTemplates() map[string]WorkerTemplates {
 	return s.workerTemplates(Deployment)
 }
 
-// PoolTemplates returns the templates of the MachinePools in the topology, by name.
+// PoolTemplates is [Snapshot.DeploymentTemplates] for MachinePools.
 func (s Snapshot) PoolTemplates() map[string]WorkerTemplates { return s.workerTemplates(Pool) }
 
 func (s Snapshot) workerTemplates(role Role) map[string]WorkerTemplates {
@@ -65,7 +69,8 @@ func (s Snapshot) workerTemplates(role Role) map[string]WorkerTemplates {
 	return out
 }
 
-// Replicas returns spec.replicas of an object, and whether it is set.
+// Replicas returns spec.replicas of an object, and whether it is set. The topology controller uses it to recognize and
+// report a change of the scale.
 func Replicas(o client.Object) (int64, bool) {
 	switch o := o.(type) {
 	case *clusterv1.MachineDeployment:

@@ -23,7 +23,8 @@ func merge(all ...map[string]string) map[string]string {
 	return out
 }
 
-// labels adds the labels that all objects of the topology, and its Machines, have to others.
+// labels returns the labels in others, and the labels that all objects of the topology and its Machines have. Cluster
+// API defines them, and the selectors of MachineDeployments and MachineHealthChecks use them, so they must not change.
 func (d *Draft) labels(key Key, others ...map[string]string) map[string]string {
 	out := merge(others...)
 	out[clusterv1.ClusterNameLabel] = d.Cluster.Name
@@ -37,14 +38,16 @@ func (d *Draft) labels(key Key, others ...map[string]string) map[string]string {
 	return ownership.PassWatchLabel(d.Cluster, out)
 }
 
-// withoutUpgradeControls removes annotations that control the upgrade of a worker in the topology.
+// withoutUpgradeControls removes annotations that control the upgrade of a worker in the topology, in place. They are
+// read from spec.topology only.
 func withoutUpgradeControls(annotations map[string]string) map[string]string {
 	delete(annotations, clusterv1.ClusterTopologyDeferUpgradeAnnotation)
 	delete(annotations, clusterv1.ClusterTopologyHoldUpgradeSequenceAnnotation)
 	return annotations
 }
 
-// origin returns the annotations that identify the template of the class.
+// origin returns the annotations, defined by Cluster API, that identify the template of the class from which an object
+// was created.
 func origin(source Source) map[string]string {
 	return map[string]string{
 		clusterv1.TemplateClonedFromNameAnnotation:      source.Ref.Name,
@@ -52,8 +55,8 @@ func origin(source Source) map[string]string {
 	}
 }
 
-// newObject returns the object that a template describes. labels and annotations take precedence over the metadata in the
-// template.
+// newObject returns the desired object that a template of the class describes: an infrastructure cluster, a control
+// plane, or an object of a MachinePool. labels and annotations take precedence over the metadata in the template.
 func (d *Draft) newObject(source Source, patched contract.Object, labels, annotations map[string]string) *unstructured.Unstructured {
 	content, _ := contract.Template(patched)
 	o := d.empty(source, content.Kind)
@@ -66,7 +69,8 @@ func (d *Draft) newObject(source Source, patched contract.Object, labels, annota
 	return o
 }
 
-// newTemplate returns the copy of a class template that belongs to the Cluster.
+// newTemplate returns the desired copy of a class template in the Cluster's namespace, for the Machines of the control
+// plane or of a MachineDeployment.
 func (d *Draft) newTemplate(source Source, patched contract.Object) *unstructured.Unstructured {
 	o := d.empty(source, source.Ref.Kind)
 	o.SetLabels(d.labels(source.Key, patched.GetLabels()))

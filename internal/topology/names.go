@@ -13,14 +13,16 @@ import (
 // attempts is the number of names to try before a user has to change the name template.
 const attempts = 10
 
-// Default name templates.
+// Default name templates, as documented in the API of ClusterClass.
 const (
 	clusterNaming    = "{{ .cluster.name }}-{{ .random }}"
 	deploymentNaming = "{{ .cluster.name }}-{{ .machineDeployment.topologyName }}-{{ .random }}"
 	poolNaming       = "{{ .cluster.name }}-{{ .machinePool.topologyName }}-{{ .random }}"
 )
 
-// namer generates the names of objects of one Cluster.
+// namer generates the names of objects of one Cluster, for [NewDraft] and [Draft.Rotate]. Names depend only on their
+// input, so that an object which was created before a crash, but is not referenced yet, is found by its name. A change
+// of the digest or its input would create such objects twice.
 type namer struct {
 	cluster string
 	// seed is the namespace and name of the Cluster.
@@ -42,7 +44,8 @@ func digest(words ...string) string {
 	})
 }
 
-// object returns the name of a new object, which the object retains afterwards.
+// object returns the name of a new object, which the object retains afterwards. It replaces .random by a digest, and
+// tries the next one if the name is taken.
 func (n namer) object(key Key, text string, taken func(string) bool) (string, error) {
 	values := naming.Values{"cluster": {"name": n.cluster}}
 	switch key.Role {

@@ -12,7 +12,7 @@ import (
 )
 
 // Patch applies the patches of the class to the templates. If responses of extensions are missing, it returns the
-// requests for them and no templates.
+// requests for them and no templates; the topology controller sends them, and calls Patch again with the responses.
 func (d *Draft) Patch(program *patch.Program, answers patch.Responses) (Patched, []patch.ExtensionRequest, error) {
 	globals, err := variables.FromTopology(d.Cluster.Spec.Topology.Variables).WithBuiltins(variables.ClusterBuiltins(d.Cluster))
 	if err != nil {
@@ -37,7 +37,8 @@ func (d *Draft) Patch(program *patch.Program, answers patch.Responses) (Patched,
 	return patched, nil, nil
 }
 
-// item returns the input of the patches for a template.
+// item returns the input of the patches for a template. Its UID must be the same in each reconciliation, because
+// responses of extensions are cached by the content of the request.
 func (d *Draft) item(source Source) (patch.Item, error) {
 	item := patch.Item{
 		UID:  types.UID(uuid.NewSHA1(uuid.NameSpaceOID, []byte(string(d.Cluster.UID)+"/"+source.String())).String()),
@@ -49,7 +50,7 @@ func (d *Draft) item(source Source) (patch.Item, error) {
 	return item, err
 }
 
-// roles maps the roles of package topology to the roles of package patch.
+// roles maps the roles of package topology to the roles of package patch, which selectors of patches distinguish.
 func roles() map[Role]patch.Role {
 	return map[Role]patch.Role{
 		InfraCluster: patch.InfrastructureCluster, ControlPlane: patch.ControlPlane, controlPlaneMachines: patch.ControlPlaneMachines,
@@ -58,7 +59,8 @@ func roles() map[Role]patch.Role {
 	}
 }
 
-// scope returns the variable overrides and the builtin variable of a template.
+// scope returns the variable overrides and the builtin variable of a template. Cluster API documents the builtin
+// variable.
 func (d *Draft) scope(key Key) ([]clusterv1.ClusterVariable, runtimehooksv1.Builtins) {
 	topology := d.Cluster.Spec.Topology
 	switch key.Role {
@@ -95,7 +97,8 @@ func (d *Draft) metadata(key Key, class, topology clusterv1.ObjectMeta) clusterv
 	}
 }
 
-// holder returns a reference to the object that references the part.
+// holder returns a reference to the object that references the part, and the path of the field, as Cluster API
+// specifies for requests to extensions.
 func (d *Draft) holder(key Key) runtimehooksv1.HolderReference {
 	out := runtimehooksv1.HolderReference{
 		APIVersion: clusterv1.GroupVersion.String(), Kind: clusterv1.ClusterKind, Namespace: d.Cluster.Namespace, Name: d.Cluster.Name,

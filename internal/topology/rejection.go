@@ -11,8 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/patch"
 )
 
-// ChangedBy returns the patches of the class that change an object which the API rejected, and the variables that they
-// read. Users need this because the rejected field may not be in any template that they wrote.
+// ChangedBy returns a text for the error message of the topology controller when the API rejects an object: the patches
+// of the class that change the object, and the variables that they read. Users need this because the rejected field may
+// not be in any template that they wrote. The text is empty if no patch changes the object.
 func (s Snapshot) ChangedBy(program *patch.Program, part *Part, err error) string {
 	if program == nil || s.Class == nil {
 		return ""

@@ -11,7 +11,8 @@ import (
 // Role is the role of an object in a topology.
 type Role string
 
-// The roles.
+// The roles. Their texts are part of messages and of the digests in names; the texts of Deployment and Pool are also
+// stored in the annotation [lifecycle.WorkersAnnotation]. They must not change.
 const (
 	InfraCluster             Role = "infrastructure cluster"
 	controlPlaneMachines     Role = "template of control plane machines"
@@ -73,15 +74,16 @@ func (k Key) OfWorker() Key {
 	return Key{}
 }
 
-// Snapshot is the input of the desired state. It is not modified.
+// Snapshot is the input of the desired state. The topology controller reads it in each reconciliation and passes it to
+// [NewDraft]; it is not modified.
 type Snapshot struct {
 	Cluster *clusterv1.Cluster
 	Class   *clusterv1.ClusterClass
 	// Templates of the class, by reference.
 	Templates map[clusterv1.ClusterClassTemplateReference]contract.Object
-	// Live holds the existing objects, including objects that are being deleted.
+	// Live holds the existing objects. Of workers that are being deleted it has only keys and names.
 	Live Live
-	// Changed holds the templates that exist and whose desired spec differs.
+	// Changed holds the existing templates whose spec would change, according to a dry run of the topology controller.
 	Changed map[Key]bool
 }
 
@@ -127,7 +129,8 @@ func (w LiveWorker) machine() clusterv1.MachineSpec {
 	return clusterv1.MachineSpec{}
 }
 
-// Versions holds the Kubernetes version that each part may have now.
+// Versions holds the Kubernetes version that each part may have now. The topology controller fills it in from the
+// decision of package lifecycle.
 type Versions struct {
 	ControlPlane string
 	// Deployments and Pools by their name in the topology; the default is the version of the topology.
@@ -151,7 +154,7 @@ type Part struct {
 	Frozen bool
 }
 
-// Desired is the desired state of a topology.
+// Desired is the desired state of a topology, as returned by [Draft.DesiredState].
 type Desired struct {
 	// Parts in the order in which they are written: an object comes after the objects that it references.
 	Parts []Part

@@ -7,7 +7,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Worker is a MachineDeployment or MachinePool in spec.topology, with the fields that both have.
+// Worker is a MachineDeployment or MachinePool in spec.topology, with the fields that both have, so that webhooks and
+// the topology controller handle both kinds with the same code.
 type Worker struct {
 	Key
 	// Index in the list of its kind.
@@ -21,7 +22,8 @@ type Worker struct {
 	HealthCheck clusterv1.MachineDeploymentTopologyHealthCheck
 }
 
-// Workers returns the MachineDeployments of a topology, then its MachinePools.
+// Workers returns the MachineDeployments of a topology, then its MachinePools. The webhooks of Clusters and
+// ClusterClasses call it too.
 func Workers(t clusterv1.Topology) []Worker {
 	var out []Worker
 	for i, d := range t.Workers.MachineDeployments {
@@ -39,12 +41,12 @@ func Workers(t clusterv1.Topology) []Worker {
 	return out
 }
 
-// Path returns the path of the worker below the path of the topology.
+// Path returns the path of the worker below the path of the topology, for validation errors.
 func (w Worker) Path(topology *field.Path) *field.Path {
 	return workersPath(topology, w.Role).Index(w.Index)
 }
 
-// WorkerClass is a class of MachineDeployments or MachinePools, with the fields that both have.
+// WorkerClass is a class of MachineDeployments or MachinePools in a ClusterClass, with the fields that both have.
 type WorkerClass struct {
 	// Key has the name of the class.
 	Key
@@ -109,7 +111,7 @@ func FindWorkerClass(class *clusterv1.ClusterClass, role Role, name string) *Wor
 	return new(deploymentClass(class, i))
 }
 
-// Path returns the path of the class below the path of the spec.
+// Path returns the path of the class below the path of the spec, for validation errors.
 func (c WorkerClass) Path(spec *field.Path) *field.Path {
 	return workersPath(spec, c.Role).Index(c.Index)
 }

@@ -6,7 +6,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// deployment adds a MachineDeployment with its templates and its health check.
+// deployment adds a MachineDeployment with its templates and its health check to the desired state of a topology, for
+// [Draft.DesiredState]. Fields of spec.topology take precedence over the class.
 func (b *builder) deployment(w worker) error {
 	bootstrap, infrastructure := b.template(w.bootstrap), b.template(w.infrastructure)
 	want, err := encode("MachineDeployment", b.machineDeployment(w, bootstrap, infrastructure))
@@ -48,7 +49,7 @@ func (b *builder) machineDeployment(w worker, bootstrap, infrastructure clusterv
 	return md
 }
 
-// rollout returns the rollout strategy of the topology, if it has one, or else of the class.
+// rollout returns the rollout strategy of the topology, if it has one, or else of the class. They are not merged.
 func rollout(t clusterv1.MachineDeploymentTopology, c clusterv1.MachineDeploymentClass) clusterv1.MachineDeploymentRolloutSpec {
 	out := clusterv1.MachineDeploymentRolloutSpec{After: t.Rollout.After}
 	if ts := t.Rollout.Strategy; ts != (clusterv1.MachineDeploymentTopologyRolloutStrategy{}) {
@@ -87,7 +88,8 @@ func (d *Draft) version(worker Key) string {
 	return cmp.Or(versions[worker.Worker], d.Cluster.Spec.Topology.Version)
 }
 
-// pool adds a MachinePool with its bootstrap config and its infrastructure.
+// pool adds a MachinePool with its bootstrap config and its infrastructure to the desired state. It has these objects
+// themselves and not templates, so they retain their names unless their kind changes.
 func (b *builder) pool(w worker) error {
 	var refs [2]clusterv1.ContractVersionedObjectReference
 	for i, key := range []Key{w.bootstrap, w.infrastructure} {

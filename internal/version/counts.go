@@ -11,7 +11,8 @@ import (
 // Limits of the API for the length of a version and for the number of versions in a status.
 const maxVersion, maxVersions = 256, 100
 
-// Counts maps versions to numbers of replicas. Versions cannot be added to the zero value.
+// Counts maps versions to numbers of replicas, for the field status.versions of Clusters, control planes,
+// MachineDeployments, MachineSets and MachinePools. Versions cannot be added to the zero value.
 type Counts map[string]int32
 
 // Add adds n replicas of a version. It ignores an empty version, and a version longer than the API accepts, because a

@@ -9,7 +9,8 @@ import (
 // Runs reports whether a kubelet that reports version have runs version want of a spec. Distributions add a suffix to
 // the upstream version ("v1.29.0-eks-5e0fdde", "v1.29.0-gke.1", "v1.29.0+k3s1"). Therefore a want without suffix
 // matches every kubelet with the same major, minor and patch number, except alphas, betas and release candidates. A
-// want with a suffix matches only the identical version.
+// want with a suffix matches only the identical version. The MachinePool controller and the upgrade of a topology
+// decide with it whether an upgrade is complete.
 func Runs(have, want string) bool {
 	if have == want {
 		return true
@@ -28,7 +29,8 @@ func Runs(have, want string) bool {
 // isPreview reports whether a suffix marks a Kubernetes pre-release.
 func isPreview(word string) bool { return word == "alpha" || word == "beta" || word == "rc" }
 
-// Valid reports whether a text is a valid version for a spec: "v" followed by a semantic version.
+// Valid reports whether a text is a valid version for a spec: "v" followed by a semantic version. Admission, node
+// images and the files of hosted control planes require it.
 func Valid(text string) bool {
 	number, hasV := strings.CutPrefix(text, "v")
 	_, err := semver.Parse(number)

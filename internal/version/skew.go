@@ -1,9 +1,11 @@
 package version
 
-// MaxKubeletLag is the number of minor versions by which a kubelet may be older than an API server.
+// MaxKubeletLag is the number of minor versions by which a kubelet may be older than an API server, according to the
+// version skew policy of Kubernetes.
 const MaxKubeletLag = 3
 
-// Span is the range of versions that the instances of a component run.
+// Span is the range of versions that the instances of a component run. The preflight checks of Machines compare a new
+// Machine with the span of its control plane, and upgrade plans of a topology use it for the maximum lag of workers.
 type Span struct{ Lowest, Highest Version }
 
 // Include extends a span to contain a version.

@@ -9,7 +9,8 @@ import (
 )
 
 // Version is a Kubernetes version as a user or a provider writes it: with or without a leading v, and with or without a
-// patch number, which managed control planes omit.
+// patch number, which managed control planes omit. Controllers, webhooks and commands compare versions with it; the
+// order of versions with build metadata is Cluster API's.
 type Version struct {
 	semver.Version
 	// short versions have no patch number and stand for the whole minor version.

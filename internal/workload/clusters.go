@@ -41,8 +41,9 @@ type Health struct {
 	NodesRead time.Time
 }
 
-// Clusters holds the connections to all workload clusters. Create it with New and add it to a manager with
-// SetupWithManager. Its methods may be called at any time and from any goroutine.
+// Clusters holds the connections to all workload clusters. The manager has one, which it creates with New and adds to
+// itself with SetupWithManager; controllers use it as a [Workloads]. Its methods may be called at any time and from any
+// goroutine.
 type Clusters struct {
 	cfg     Config
 	log     logr.Logger
@@ -79,7 +80,7 @@ type entry struct {
 // New returns a Clusters that opens no connection before it is started. It fails if the metrics are already registered.
 func New(cfg Config) (*Clusters, error) {
 	if cfg.Management == nil {
-		return nil, errors.New("remote: Config.Management is not set")
+		return nil, errors.New("workload: Config.Management is not set")
 	}
 	cfg = cfg.withDefaults()
 	m, err := newMetrics(cfg.Registerer)
@@ -114,8 +115,8 @@ func (c *Clusters) Start(ctx context.Context) error {
 
 // Client returns a client for the workload cluster. It reads watched kinds from a cache and all other kinds live;
 // ConfigMaps, Secrets, Pods, DaemonSets, Deployments, PersistentVolumes and VolumeAttachments are always read live. It
-// returns ErrNotConnected if there is no connection. Calls of the client fail with ErrBusy if too many calls wait for a
-// slow cluster. The client must not be used for longer than one reconciliation.
+// returns ErrNotConnected if there is no connection. Calls of the client fail with [errBusy] if too many calls wait for
+// a slow cluster. The client must not be used for longer than one reconciliation.
 func (c *Clusters) Client(_ context.Context, key client.ObjectKey) (client.Client, error) {
 	conn, err := c.connection(key)
 	if err != nil {

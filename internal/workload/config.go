@@ -16,7 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// Config configures the connections. Only Management is required.
+// Config configures the connections. The manager sets it from its flags, its configuration and its environment. Only
+// Management is required.
 type Config struct {
 	// Management reads Clusters and kubeconfig Secrets in the management cluster.
 	Management client.Reader
@@ -46,8 +47,8 @@ type Config struct {
 	Memory int64
 	// Crashes, if set, records what is being decoded, and which clusters crashed this process before.
 	Crashes Crashes
-	// IsManagedAddress, if set, reports whether Slipway chose the address (host and port) of a Cluster's API server. If so,
-	// connection problems are described in detail.
+	// IsManagedAddress, if set, reports whether Slipway chose the address (host and port) of a Cluster's API server. If
+	// so, connection problems are described in detail.
 	IsManagedAddress func(ctx context.Context, cluster *clusterv1.Cluster, address string) bool
 	// Clock provides the time. Default: the wall clock.
 	Clock clock.PassiveClock

@@ -80,8 +80,8 @@ type syncingInformer struct {
 	since time.Time
 }
 
-// dial opens a connection: it parses the kubeconfig, probes the API server once, and prepares client and cache; it
-// starts no watch.
+// dial opens a connection for a reconciliation of the Cluster: it parses the kubeconfig, probes the API server once,
+// and prepares client and cache; it starts no watch.
 func (c *Clusters) dial(ctx context.Context, p task) (*connection, error) {
 	cfg, err := ParseKubeconfig(p.kubeconfig, c.cfg.Policy)
 	if err != nil {
@@ -176,11 +176,11 @@ func (c *Clusters) buildClients(conn *connection, cfg *rest.Config) error {
 	conn.stop, conn.ended = cancel, ctx.Done()
 	go func() {
 		if err := conn.cache.Start(ctx); err != nil {
-			c.log.Error(err, "cache of a workload cluster ended", "address", conn.address)
+			c.log.Error(err, "cache of a workload cluster stopped", "address", conn.address)
 		}
 	}()
 	if !conn.cache.WaitForCacheSync(ctx) { // only waits for the start; nothing is watched yet
-		return notConnected("the component is ending")
+		return notConnected("the manager is shutting down")
 	}
 	return nil
 }

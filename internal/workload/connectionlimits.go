@@ -42,7 +42,8 @@ func (c *connection) staleNodes() error {
 	return nil
 }
 
-// excess returns the reason why responses for the cache were rejected, or nil. The connection may be nil.
+// excess returns the reason why responses for the cache were rejected, or nil. Each reconciliation of the Cluster
+// checks it. The connection may be nil.
 func (c *connection) excess() error {
 	if c == nil {
 		return nil

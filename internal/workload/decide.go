@@ -70,8 +70,9 @@ const (
 	stepSuspend
 )
 
-// decide decides the next action for a cluster. A connected cluster whose Secret is deleted remains connected, because
-// its credentials are still valid; a new Secret or a rejected probe ends the connection.
+// decide decides the next action for a cluster. [Clusters.Reconcile] calls it once. It is pure. A connected cluster
+// whose Secret is deleted remains connected, because its credentials are still valid; a new Secret or a rejected probe
+// ends the connection.
 func decide(s connectionState, f observation) step {
 	if f.now.Before(f.suspended) {
 		return stepSuspend

@@ -7,11 +7,11 @@
 // closes, or its probes start or stop failing. The package writes no objects, does not follow redirects, and does not
 // decide which conditions a lost connection affects; controllers derive that from [Health].
 //
-// Any user who can write the kubeconfig Secret of a cluster chooses its API server, so neither is trusted. [ParseKubeconfig]
-// accepts embedded credentials and an https address only; it rejects commands and plugins, files, plain HTTP,
-// unverified servers, impersonation, and proxies and addresses that the operator's policy does not allow. Errors of
-// failed calls do not reveal why they failed (callerror.go). Calls are limited, so that slow clusters do not block the
-// workers of a controller (limiter.go).
+// Any user who can write the kubeconfig Secret of a cluster chooses its API server, so neither is trusted.
+// [ParseKubeconfig] accepts embedded credentials and an https address only; it rejects commands and plugins, files,
+// plain HTTP, unverified servers, impersonation, and proxies and addresses that the operator's policy does not allow.
+// Errors of failed calls do not reveal why they failed (callerror.go). Calls are limited, so that slow clusters do not
+// block the workers of a controller (limiter.go).
 //
 // Responses are limited in memory, because an empty JSON object of two bytes becomes a few hundred bytes when it is
 // decoded. While a response is read, the memory of its values is estimated at every depth of nesting, for a whole

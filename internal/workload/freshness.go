@@ -10,8 +10,9 @@ import (
 // minWatchDuration is how long a watch must be open to count: a watch whose events cannot be decoded ends at once.
 const minWatchDuration = 10 * time.Second
 
-// freshness records when the cached objects of a kind were last known to be current. It is needed because a cache
-// returns its objects even if the API server no longer serves the kind. The zero value is ready for use.
+// freshness records when the cached objects of a kind were last known to be current. Each cluster has one for its
+// Nodes, which [Health.NodesRead] reports. It is needed because a cache returns its objects even if the API server no
+// longer serves the kind. The zero value is ready for use.
 type freshness struct {
 	mu sync.Mutex
 	// read is when an object was last decoded, or when a watch that counted ended.

@@ -3,7 +3,9 @@ package workload
 // maxDepth is the depth up to which a meter tracks nesting. JSON decoders reject more than 10,000 levels.
 const maxDepth = 10_000
 
-// jsonMeter estimates JSON documents. A stream is a sequence of documents.
+// jsonMeter is the [meter] of JSON responses: it estimates the memory that a decoder will need for each document. A
+// stream is a sequence of documents, as in a watch. It must not count less than a decoder allocates, because its input
+// is not trusted.
 type jsonMeter struct {
 	stream, begun   bool
 	quoted, escaped bool

@@ -11,7 +11,8 @@ import (
 )
 
 // servedKinds returns a RESTMapper for the kinds that every API server has and that controllers read. It saves each
-// connection the discovery calls and the memory for all other kinds.
+// connection the discovery calls and the memory for all other kinds. A kind that is missing here is discovered, so add
+// each kind that a controller begins to read.
 func servedKinds() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{
 		corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion, coordinationv1.SchemeGroupVersion, storagev1.SchemeGroupVersion, rbacv1.SchemeGroupVersion,

@@ -22,22 +22,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// reasonKubeconfigInvalid is the reason of every fault of [ParseKubeconfig] and [CheckKubeconfig]; their kind is Invalid.
+// reasonKubeconfigInvalid is the reason of every fault of [ParseKubeconfig] and [CheckKubeconfig]; their kind is
+// Invalid.
 const reasonKubeconfigInvalid = "KubeconfigInvalid"
 
 // Limits of a kubeconfig.
 const (
-	// maxKubeconfigBytes is the maximum size of the file. A kubeconfig with a certificate chain and a key takes less than a tenth
-	// of it.
+	// maxKubeconfigBytes is the maximum size of the file. A kubeconfig with a certificate chain and a key takes less
+	// than a tenth of it.
 	maxKubeconfigBytes = 256 << 10
 	// maxKubeconfigEntries is the maximum number of clusters, of users and of contexts.
 	maxKubeconfigEntries = 20
 )
 
-// ParseKubeconfig returns the client configuration for the current context of an untrusted kubeconfig, such as one in a Secret.
-// It is not meant for kubeconfigs of command-line users, who may run any command anyway. The configuration is built
-// from the allowed fields only, so that no other field has an effect. All entries are validated, also entries outside
-// the current context. The error is a fault whose message states the necessary correction.
+// ParseKubeconfig returns the client configuration for the current context of an untrusted kubeconfig, such as one in a
+// Secret. [Clusters] calls it before it connects; the KubeadmControlPlane controller and commands call it for
+// kubeconfigs of workload clusters. A test checks that no other package parses kubeconfigs of tenants. It is not meant
+// for kubeconfigs of command-line users, who may run any command anyway. The configuration is built from the allowed
+// fields only, so that no other field has an effect. All entries are validated, also entries outside the current
+// context. The error is a fault whose message states the necessary correction.
 func ParseKubeconfig(text []byte, allowed policy.Configuration) (*rest.Config, error) {
 	cfg, err := loadKubeconfig(text)
 	if err != nil {
@@ -74,8 +77,8 @@ func ParseKubeconfig(text []byte, allowed policy.Configuration) (*rest.Config, e
 	return out, nil
 }
 
-// CheckKubeconfig returns the reason why the kubeconfig must not be given to a user, whose own programs would run its commands
-// and read its files; nil if it is safe. It does not restrict addresses and proxies.
+// CheckKubeconfig returns the reason why the kubeconfig must not be given to a user, whose own programs would run its
+// commands and read its files; nil if it is safe. It does not restrict addresses and proxies.
 func CheckKubeconfig(text []byte) error {
 	_, err := loadKubeconfig(text)
 	return err

@@ -15,7 +15,8 @@ func smooth(average, sample time.Duration) time.Duration {
 	return average + (sample-average)/averageSamples
 }
 
-// latencies are moving averages of the latency of calls to many servers. The zero value is empty.
+// latencies are moving averages of the latency of calls to many servers, from which the [slowPool] computes which
+// cluster is slow. The zero value is empty.
 type latencies[K comparable] struct {
 	mu   sync.Mutex
 	each map[K]time.Duration // zero: unknown

@@ -15,7 +15,7 @@ import (
 )
 
 // LimitCalls returns a transport wrapper with which another client of the cluster shares the limiter and the memory
-// account of Client. It is for a controller that calls the cluster before it is connected.
+// account of Client. The HostedControlPlane controller uses it for a cluster that is not connected yet.
 func (c *Clusters) LimitCalls(key client.ObjectKey) func(http.RoundTripper) http.RoundTripper {
 	l := newLimiter(c.pool)
 	if e := c.lookup(key); e != nil {
@@ -65,8 +65,8 @@ func (b limitedBody) Close() error {
 	return err
 }
 
-// rateLimitedTransport is a transport with a rate limit. A call that would have to wait longer than maxWait is rejected, with the time
-// at which it is to be retried.
+// rateLimitedTransport is a transport with a rate limit. A call that would have to wait longer than maxWait is
+// rejected, with the time at which it is to be retried.
 type rateLimitedTransport struct {
 	next  http.RoundTripper
 	rate  *rate.Limiter

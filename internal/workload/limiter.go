@@ -110,7 +110,7 @@ type permit struct {
 	exceeded, released bool
 }
 
-// acquire returns a permit for a call, or ErrBusy.
+// acquire returns a permit for a call, or [errBusy].
 func (l *limiter) acquire(ctx context.Context) (*permit, error) {
 	if l.isSlow() {
 		return l.acquireSlow(ctx)
@@ -194,7 +194,7 @@ func (p *permit) exceed() {
 	}
 }
 
-// release ends the call and returns its error, or ErrBusy if the call was canceled. It may be called more than once.
+// release ends the call and returns its error, or [errBusy] if the call was canceled. It may be called more than once.
 func (p *permit) release(err error) error {
 	if p.end() && (p.exceeded || isServerResponse(err)) { // a refused connection is no measure of latency
 		p.limiter.pool.latencies.observe(p.limiter, min(time.Since(p.began), p.budget))

@@ -14,9 +14,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// ManagedAddresses detects addresses that Slipway chose for API servers of workload clusters. It relies on the status
-// of objects only, because users who can write a Cluster or its Secrets can write addresses there, but cannot write a
-// status.
+// ManagedAddresses detects addresses that Slipway chose for API servers of workload clusters; the manager passes it as
+// [Config.IsManagedAddress]. It relies on the status of objects only, because users who can write a Cluster or its
+// Secrets can write addresses there, but cannot write a status.
 type ManagedAddresses struct{ Live client.Reader }
 
 // Include reports whether an address (host and port) is in the network that Slipway created for the Cluster, or is the

@@ -26,9 +26,10 @@ const (
 	collectEvery = 10 * time.Second
 )
 
-// memoryAccounts tracks the memory that responses of each workload cluster use, in bytes. One cluster may use an eighth
-// of the memory of the process, and all clusters in a namespace a quarter. When all clusters together use half of the
-// memory, a namespace may use no more than an equal share of that half.
+// memoryAccounts tracks the memory that responses of each workload cluster use, in bytes. [Clusters] has one for all
+// clusters; the [limitingTransport] of each connection charges responses to it. One cluster may use an eighth of the
+// memory of the process, and all clusters in a namespace a quarter. When all clusters together use half of the memory,
+// a namespace may use no more than an equal share of that half.
 type memoryAccounts struct {
 	cluster, namespace, maxTotal int64
 

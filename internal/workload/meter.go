@@ -42,7 +42,8 @@ func (c *counting) begin() {
 	c.memory += perDocument
 }
 
-// meter estimates the memory of the documents in a response. It counts at least everything that a decoder would decode.
+// meter estimates the memory of the documents in a response, which [limitingTransport] feeds to it in parts. It counts
+// at least everything that a decoder would decode.
 type meter interface {
 	feed(part []byte, c *counting)
 }

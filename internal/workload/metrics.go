@@ -7,7 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// metrics are the metrics of Cluster API's cluster cache, for each cluster.
+// metrics are the metrics of Cluster API's cluster cache, for each cluster. Their names and labels must stay, because
+// dashboards of Cluster API use them.
 type metrics struct {
 	check  *prometheus.GaugeVec
 	checks *prometheus.CounterVec

@@ -22,9 +22,10 @@ const maxProbeBytes = 256 << 10
 // errUnauthorized means that the API server responded and rejected the credentials.
 var errUnauthorized = errors.New("the API server refuses the credentials of the kubeconfig Secret; renew the Secret")
 
-// probeAPIServer checks whether a Kubernetes API server responds at an address and accepts the credentials. It reads
-// the version, which is public, and the API versions, which require authorization. The HTTP status is not sufficient,
-// because a portal, a proxy or a load balancer in front of the API server also sends one.
+// probeAPIServer checks whether a Kubernetes API server responds at an address and accepts the credentials. Each
+// connection attempt and each later probe of the connection calls it. It reads the version, which is public, and the
+// API versions, which require authorization. The HTTP status is not sufficient, because a portal, a proxy or a load
+// balancer in front of the API server also sends one.
 func probeAPIServer(ctx context.Context, c *http.Client, address string) error {
 	var release version.Info
 	if err := getJSON(ctx, c, address, "version", &release); err != nil {

@@ -16,14 +16,15 @@ const (
 	wholeResponse = math.MaxUint64
 )
 
-// Wire types of protobuf, and field numbers in the messages that enclose an object.
+// Wire types of protobuf, and field numbers in the messages that enclose an object: items of a list, object of a
+// WatchEvent, raw of a RawExtension. Kubernetes defines both.
 const (
 	kindVarint, kindFixed64, kindBytes, kindGroup, kindGroupEnd, kindFixed32 = 0, 1, 2, 3, 4, 5
 
 	itemsOfList, objectOfEvent, rawOfExtension = 2, 2, 1
 )
 
-// frameMeter estimates the frames of a protobuf stream, each of which is preceded by its length.
+// frameMeter is the [meter] of protobuf streams, as in a watch: frames, each of which is preceded by its length.
 type frameMeter struct {
 	header  [prefix]byte
 	read    int
@@ -52,9 +53,10 @@ func (m *frameMeter) feed(part []byte, c *counting) {
 	}
 }
 
-// protobufMeter estimates one protobuf message without knowledge of its type: every field that may be a message is
-// parsed as one, up to the first byte that is invalid in a message. At that byte a decoder of a message would fail; if
-// the field is a string, counting of it ends.
+// protobufMeter is the [meter] of protobuf responses. It estimates one message without knowledge of its type: every
+// field that may be a message is parsed as one, up to the first byte that is invalid in a message. At that byte a
+// decoder of a message would fail; if the field is a string, counting of it ends. It must not count less than a decoder
+// allocates, because its input is not trusted.
 type protobufMeter struct {
 	position, skip uint64
 	messages       []message // innermost last

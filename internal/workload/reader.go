@@ -14,7 +14,7 @@ import (
 )
 
 // isAlwaysLive reports kinds that are never read from a cache, even if one exists, because they are numerous, large or
-// secret, and must be current at the time of the read.
+// secret, and must be current at the time of the read. The comment of [Clusters.Client] lists them, too.
 func isAlwaysLive(kind any) bool {
 	switch kind.(type) {
 	case *corev1.ConfigMap, *corev1.ConfigMapList, *corev1.Secret, *corev1.SecretList, *corev1.Pod, *corev1.PodList,
@@ -25,8 +25,9 @@ func isAlwaysLive(kind any) bool {
 	return false
 }
 
-// reader reads watched kinds from the cache, and other kinds live, so that a read never starts a watch. A read from the
-// cache takes no permit, because it makes no call.
+// reader is the read side of the client that [Clusters.Client] returns. It reads watched kinds from the cache, and
+// other kinds live, so that a read never starts a watch. A read from the cache takes no permit, because it makes no
+// call.
 type reader struct {
 	cache   client.Reader
 	live    client.Reader
@@ -79,8 +80,8 @@ func isNotWatched(err error) bool {
 	return errors.As(err, &notCached)
 }
 
-// asNotConnected converts an error of a read that exceeded its time limit to "not connected": the cache has not synced yet, so
-// a retry succeeds later.
+// asNotConnected converts an error of a read that exceeded its time limit to "not connected": the cache has not synced
+// yet, so a retry succeeds later.
 func asNotConnected(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return notConnected("the cache of the workload cluster is not synced yet").From(err)

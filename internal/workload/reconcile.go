@@ -22,7 +22,7 @@ import (
 const kubeconfigKey = "value"
 
 // Reconcile implements reconcile.Reconciler for one Cluster: it observes the current state, calls decide, acts, and
-// requeues for the time of the next probe.
+// requeues for the next probe, the next connection attempt, or the next read of a missing Secret.
 func (c *Clusters) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	key := req.NamespacedName
 	var cluster clusterv1.Cluster
@@ -73,6 +73,7 @@ func (c *Clusters) observe(ctx context.Context, e *entry, cluster *clusterv1.Clu
 	return f, kubeconfig, nil
 }
 
+// markDirty makes the next reconciliation read the kubeconfig Secret again.
 func (e *entry) markDirty() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -44,8 +44,8 @@ type DecodingMemory interface {
 	End()
 }
 
-// limitingTransport limits the memory of responses from one cluster. In the chain of transports, it belongs between
-// decompression and decoding.
+// limitingTransport limits the memory of responses from one cluster. Each connection has one. In the chain of
+// transports, it belongs between decompression and decoding.
 type limitingTransport struct {
 	Next    http.RoundTripper
 	Limits  responseLimits

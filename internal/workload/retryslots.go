@@ -9,8 +9,8 @@ import (
 // another event takes another slot; without a limit slots would drift away from all callers.
 const maxSpread = time.Second
 
-// retrySlots assigns retry times, one interval apart, to callers that a rate limit rejects. If all callers retried
-// as soon as there is capacity for one, all but the first would be rejected again.
+// retrySlots assigns retry times, one interval apart, to callers that the [rateLimitedTransport] of a cluster rejects.
+// If all callers retried as soon as there is capacity for one, all but the first would be rejected again.
 type retrySlots struct {
 	// Interval is the time after which there is capacity for one more caller.
 	Interval time.Duration

@@ -11,8 +11,8 @@ import (
 )
 
 // SelfAddresses identifies the Pod in which this process runs, and how that Pod reaches the API server of its own
-// cluster. If the Pod is found in a workload cluster, the process runs in that cluster and uses the in-cluster address
-// for it.
+// cluster. The manager determines it when it starts. If the Pod is found in a workload cluster to which [Clusters]
+// connects, the process runs in that cluster and uses the in-cluster address for it.
 type SelfAddresses struct {
 	// Pod is the Pod's namespace and name; UID is its UID.
 	Pod types.NamespacedName

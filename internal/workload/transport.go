@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// newTransport returns a transport for one connection only, so that closing it closes all its sockets. client-go's own
+// newTransport returns the transport of one connection only, so that closing it closes all its sockets. client-go's own
 // transports are in a process-wide cache.
 func newTransport(cfg *rest.Config) (*http.Transport, error) {
 	tlsConfig, err := rest.TLSConfigFor(cfg)

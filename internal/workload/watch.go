@@ -22,8 +22,8 @@ const providerIDField = "spec.providerID"
 // ClusterMap maps a cluster to the reconcile requests of a controller.
 type ClusterMap func(ctx context.Context, cluster client.ObjectKey) []reconcile.Request
 
-// Workloads is the interface through which controllers use workload clusters. [Clusters] implements it, and so do
-// simulations.
+// Workloads is the interface through which controllers use workload clusters. [Clusters] implements it, and so does the
+// simulation of `slipway plan`.
 type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 	Nodes(ctx context.Context, cluster client.ObjectKey, providerID string) ([]corev1.Node, error)

@@ -26,7 +26,7 @@ const (
 var claims = []string{
 	"No manager responds for this management cluster",
 	"does not serve all of Cluster API", "is not a management cluster", "if it is not running", "exited before it was ready",
-	"The control plane exited", "it was ended, because", "the manager exited", "The manager crashed repeatedly", "ManagerCrashed", "was removed from the host", ") and is being restarted", "the manager is not running",
+	"The control plane exited", "it was stopped, because", "the manager exited", "The manager crashed repeatedly", "ManagerCrashed", "was removed from the host", ") and is being restarted", "the manager is not running",
 	"failed calling webhook", "BootstrapFailed", "Remediat", "is stopped by a signal", "has lost its quorum", "ControlPlaneDied",
 }
 

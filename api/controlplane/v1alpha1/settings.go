@@ -160,7 +160,7 @@ const (
 type Component struct {
 	// extraArgs are flags for the component, which extend or override the flags set by Slipway. Because the component
 	// is a process on the host, flags for files, sockets, URLs or addresses are rejected, and the values of others are
-	// limited: docs/hosted-control-plane.md lists the allowed flags.
+	// limited: `slipway docs hosted-control-plane` lists the allowed flags.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

@@ -20,6 +20,9 @@ const (
 	// Machine. The node works if Kubernetes allows this version skew; a rollout of a new version does not change the
 	// image.
 	VersionMatchesCondition = "VersionMatches"
+
+	// KubeletRunningCondition is false while the Node is not ready and its kubelet does not run. Otherwise it is absent.
+	KubeletRunningCondition = "KubeletRunning"
 )
 
 // LocalMachineSpec is the desired state of a LocalMachine.

@@ -6,7 +6,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 )
 
-// AlphaCommand returns the alpha command.
+// AlphaCommand returns the alpha command of clusterctl. Restart, pause and resume below it are the same as below
+// "slipway rollout".
 func AlphaCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "alpha", Short: "Run the alpha commands of clusterctl"}
 	cmd.AddCommand(alphaRolloutCommand(e), RemovedTopologyCommand())
@@ -14,8 +15,8 @@ func AlphaCommand(e term.Env) *cobra.Command {
 	return cmd
 }
 
-// RemovedTopologyCommand returns the command for "topology", which clusterctl has removed. It is available below alpha and at the top
-// level.
+// RemovedTopologyCommand returns the command for "topology", which clusterctl has removed. It is available below alpha
+// and at the top level.
 func RemovedTopologyCommand() *cobra.Command {
 	return term.RemovedCommand("topology", "clusterctl has removed \"alpha topology plan\": \"slipway plan -f FILE\" shows the effects of a change of a Cluster or ClusterClass")
 }

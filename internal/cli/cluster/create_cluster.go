@@ -32,8 +32,10 @@ namespace if they do not exist:
   kubeadm    a control plane and other nodes in containers on this host
   simulated  a hosted control plane and nodes that are only simulated
 
-The command applies a regular Cluster API manifest, which --dry-run prints, and waits until all
-nodes are Ready. If you interrupt the wait, the creation of the cluster continues.`,
+The command checks that this host has the node images, the memory and the disk space that the
+nodes need at least. It applies a regular Cluster API manifest, which --dry-run prints, and waits
+until all nodes are Ready and the add-ons, such as DNS, are available. If you interrupt the wait,
+the creation of the cluster continues.`,
 		Example: `  slipway create cluster demo --workers 2
   slipway create cluster demo --set podSecurity=baseline --set nodeResources.cpus=2
   slipway create cluster demo --class kubeadm --control-planes 3
@@ -52,6 +54,7 @@ nodes are Ready. If you interrupt the wait, the creation of the cluster continue
 	return cmd
 }
 
+// createClusterFlags holds the flag values; prefix and ref are set from subnet and class.
 type createClusterFlags struct {
 	connection    *management.Flags
 	class         string
@@ -61,11 +64,13 @@ type createClusterFlags struct {
 	version       string
 	subnet        string
 	dryRun        bool
+	skipChecks    bool
 	timeout       time.Duration
 	format        *term.Format
 
-	prefix netip.Prefix
-	ref    clusterv1.ClusterClassRef
+	prefix    netip.Prefix
+	variables []clusterv1.ClusterVariable
+	ref       clusterv1.ClusterClassRef
 }
 
 func (f *createClusterFlags) add(set *pflag.FlagSet) {
@@ -76,6 +81,7 @@ func (f *createClusterFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.version, "kubernetes-version", "", "Kubernetes version (default: the version that this binary includes)")
 	set.StringVar(&f.subnet, "subnet", "", "IPv4 range between /8 and /20 for nodes, Pods and Services; a range in use is rejected (default: a free /18 of 172.16.0.0/12)")
 	set.BoolVar(&f.dryRun, "dry-run", false, "print the manifest and change nothing")
+	set.BoolVar(&f.skipChecks, "skip-checks", false, "create the cluster even if this host lacks node images, memory or disk space for it")
 	set.DurationVar(&f.timeout, "wait-timeout", 10*time.Minute, "how long to wait for the nodes; 0: do not wait")
 	f.format = term.AddOutputFlag(set)
 }

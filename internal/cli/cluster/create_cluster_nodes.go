@@ -16,10 +16,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// imageVariable and resourceVariables are the variables of Slipway's classes that select the nodes in containers.
-const imageVariable = "nodeImage"
+// imageVariable and resourceVariables are the variables of Slipway's ClusterClasses (config/classes) that define nodes
+// in containers.
+const imageVariable, controlPlaneResources = "nodeImage", "controlPlaneResources"
 
-func resourceVariables() []string { return []string{"nodeResources", "controlPlaneResources"} }
+func resourceVariables() []string { return []string{"nodeResources", controlPlaneResources} }
 
 // nodeHost is the known state of the host of the nodes.
 type nodeHost struct {
@@ -29,8 +30,8 @@ type nodeHost struct {
 	hasImage func(image string) bool
 }
 
-// checkNodes rejects nodes that the host of the management cluster cannot run, before anything is written. For
-// management clusters on other hosts, the Machine reports such problems.
+// checkNodes rejects nodes that the host of the management cluster cannot run, before "create cluster" writes anything.
+// For management clusters on other hosts, the Machine reports such problems.
 func (f *createClusterFlags) checkNodes(ctx context.Context, c *management.Connection, values []clusterv1.ClusterVariable) error {
 	if c == nil || c.DataDir == "" || !slices.Contains(classes.Names(), f.ref.Name) {
 		return nil
@@ -57,7 +58,8 @@ func (f *createClusterFlags) checkNodes(ctx context.Context, c *management.Conne
 	return nil
 }
 
-// denialReason returns the reason why the host cannot run nodes with these variables, or an empty string if none is known.
+// denialReason returns the reason why the host cannot run nodes with these variables, or an empty string if none is
+// known.
 func (h nodeHost) denialReason(values []clusterv1.ClusterVariable) string {
 	for _, v := range values {
 		switch {

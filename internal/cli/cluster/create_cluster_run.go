@@ -22,6 +22,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
+// run applies the generated manifest, waits for the nodes and prints the next steps, or prints the manifest with
+// --dry-run.
 func (f *createClusterFlags) run(ctx context.Context, e term.Env, name string) error {
 	c, err := f.connection.Connect(e)
 	if err != nil && f.dryRun && fault.KindOf(err) == fault.Unreachable {
@@ -34,7 +36,7 @@ func (f *createClusterFlags) run(ctx context.Context, e term.Env, name string) e
 	if f.dryRun {
 		return c.Explain(f.print(ctx, e, c, name))
 	}
-	objects, err := f.apply(ctx, c, name)
+	objects, err := f.apply(ctx, e, c, name)
 	if err != nil {
 		return c.Explain(err)
 	}
@@ -53,7 +55,7 @@ func (f *createClusterFlags) run(ctx context.Context, e term.Env, name string) e
 }
 
 // apply generates the manifest and applies it. A lock prevents concurrent commands from choosing the same network.
-func (f *createClusterFlags) apply(ctx context.Context, c *management.Connection, name string) ([]*unstructured.Unstructured, error) {
+func (f *createClusterFlags) apply(ctx context.Context, e term.Env, c *management.Connection, name string) ([]*unstructured.Unstructured, error) {
 	release, err := create.Lock(ctx, c.DataDir)
 	if err != nil {
 		return nil, err
@@ -61,6 +63,9 @@ func (f *createClusterFlags) apply(ctx context.Context, c *management.Connection
 	defer release()
 	missing, objects, err := f.objects(ctx, c, name)
 	if err != nil {
+		return nil, err
+	}
+	if err := f.checkHost(ctx, c, f.variables, func(text string) { _, _ = fmt.Fprintln(e.Err, text) }); err != nil {
 		return nil, err
 	}
 	if err := create.CreateMissing(ctx, c.Client, missing); err != nil {
@@ -116,6 +121,7 @@ func (f *createClusterFlags) objects(ctx context.Context, c *management.Connecti
 	if want.Variables, err = chosen.Values(f.settings); err != nil {
 		return nil, nil, err
 	}
+	f.variables = want.Variables
 	if chosen.UsesContainers() {
 		if err := f.checkNodes(ctx, c, want.Variables); err != nil {
 			return nil, nil, err

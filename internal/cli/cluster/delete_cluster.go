@@ -57,13 +57,14 @@ With --all, the command lists the clusters of the namespace and prompts for conf
 	return cmd
 }
 
+// deleteTarget is a cluster to delete, with the remaining time to wait for it.
 type deleteTarget struct {
 	key     client.ObjectKey
 	timeout time.Duration
 }
 
-// requestedDeletion is a cluster whose deletion was requested: its previous state, whether it existed, and the time of the
-// request.
+// requestedDeletion is a cluster whose deletion was requested: its previous state, whether it existed, and the time of
+// the request.
 type requestedDeletion struct {
 	first describe.Snapshot
 	found bool

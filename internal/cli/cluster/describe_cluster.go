@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -17,7 +18,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/fleet"
 	"github.com/slipwayhq/slipway/internal/operate/describe"
+	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
 // DescribeClusterCommand returns the describe cluster command.
@@ -25,8 +28,9 @@ func DescribeClusterCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster CLUSTER",
 		Short: "Show the objects of a cluster and their status as a tree",
-		Long: `Show the objects of a cluster and their status as a tree. Below each object, the tree shows every
-unhealthy condition with a message, unless another row shows the same message.`,
+		Long: `Show the objects of a cluster and their status as a tree. If the cluster has a problem, the first line
+names its root cause. Below each object, the tree shows every unhealthy condition with a message,
+unless another row shows the same message.`,
 		Example: `  slipway describe cluster demo
   slipway describe cluster demo --show-conditions=all
   slipway describe cluster demo --show-conditions=md,Machine/demo-workers-x2c9f
@@ -62,6 +66,9 @@ unhealthy condition with a message, unless another row shows the same message.`,
 			return err
 		}
 		return format.Print(e.Out, root, func(w io.Writer) error {
+			if err := printCause(cmd.Context(), w, c, key, e.Now()); err != nil {
+				return err
+			}
 			_, err := io.WriteString(term.Unescaped(w), describe.Render(root, chosen.style(e, cmd.Flags().Changed("color"))))
 			return err
 		})
@@ -69,7 +76,7 @@ unhealthy condition with a message, unless another row shows the same message.`,
 	return cmd
 }
 
-// describeClusterFlags are the flags of clusterctl.
+// describeClusterFlags are the flags that clusterctl has as well; scripts depend on their names and defaults.
 type describeClusterFlags struct {
 	describe.Options
 	color   bool
@@ -130,7 +137,29 @@ func (f *describeClusterFlags) read(ctx context.Context, c describe.Reader, key 
 	return describe.Build(snapshot, f.Options), snapshot, nil
 }
 
-// printRemarks reports requested objects that are not in the tree, and that nothing will change if no manager is running.
+// printCause prints the root cause of the problem of a cluster in one line, and nothing if there is none. It is computed from
+// conditions, owners and references; "slipway explain" uses the plans of the manager as well.
+func printCause(ctx context.Context, w io.Writer, c *management.Connection, key client.ObjectKey, now time.Time) error {
+	kinds, err := management.NewKinds(c.Config)
+	if err != nil {
+		return err
+	}
+	g := rootcause.NewReader(ctx, rootcause.ReaderOptions{Client: c.Client, Mapper: kinds.Mapper(), Namespace: key.Namespace})
+	of := fleet.Cluster{Namespace: key.Namespace, Name: key.Name}.Ref()
+	chain, found := rootcause.Explain(g, of, now)
+	if !found || g.Err() != nil {
+		return nil //nolint:nilerr // the tree has been read, and is printed without the cause
+	}
+	text := rootcause.Summary(chain)
+	if chain.NeedsUser() {
+		text += fmt.Sprintf("; `slipway explain cluster/%s -n %s%s` has the remedy", key.Name, key.Namespace, c.RepeatFlags)
+	}
+	_, err = fmt.Fprintf(w, "%s\n\n", text)
+	return err
+}
+
+// printRemarks reports requested objects that are not in the tree, and that nothing will change if no manager is
+// running.
 func (f *describeClusterFlags) printRemarks(ctx context.Context, e term.Env, c *management.Connection, root *describe.Object, snapshot describe.Snapshot) error {
 	var lines []string
 	if unmatched := f.Unmatched(root); len(unmatched) > 0 {

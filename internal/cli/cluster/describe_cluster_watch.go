@@ -17,12 +17,12 @@ import (
 // clearScreen moves the cursor to the upper left corner of a terminal and clears the screen.
 const clearScreen = "\x1b[H\x1b[2J"
 
-// watchMaxReadFailures is how many consecutive reads may fail because the management cluster is unreachable, which may be
-// restarting.
+// watchMaxReadFailures is how many consecutive reads may fail because the management cluster is unreachable, which may
+// be restarting.
 const watchMaxReadFailures = 15
 
-// watch shows the tree after every change except changes of age. It returns nil when the cluster is gone after it was
-// shown.
+// watch implements "describe cluster --watch": it shows the tree after every change except changes of age, and returns
+// nil when the cluster is gone after it was shown. asked is true if --color was set.
 func (f *describeClusterFlags) watch(ctx context.Context, e term.Env, c client.WithWatch, key client.ObjectKey, asked bool) error {
 	changes := progress.NewAPI(ctx, c, key)
 	shown, failures := "", 0
@@ -50,8 +50,8 @@ func (f *describeClusterFlags) watch(ctx context.Context, e term.Env, c client.W
 	}
 }
 
-// showTree prints the tree unless it is unchanged, and returns it. On a terminal it replaces the previous tree and updates
-// the ages.
+// showTree prints the tree unless it is unchanged, and returns it. On a terminal it replaces the previous tree and
+// updates the ages.
 func showTree(e term.Env, root *describe.Object, style describe.Style, shown string) (string, error) {
 	ageless := style
 	ageless.Now = time.Time{}

@@ -1,7 +1,8 @@
-// Package cluster implements the commands for workload clusters. Each command parses its flags, connects to the
-// management cluster (package management), calls the package that does the work, and prints the result. "create
-// cluster" has the same effect as `kubectl apply` of its printed manifest, and "upgrade cluster" as a change of
-// spec.topology.version. The files are named after the commands; start with create_cluster.go.
+// Package cluster implements the commands for workload clusters, and encryption, logs and kubectl, which act on the
+// management cluster or its host. Most commands parse their flags, connect to the management cluster (package
+// management), call the package that does the work, and print the result. "create cluster" has the same effect as
+// `kubectl apply` of its printed manifest, and "upgrade cluster" as a change of spec.topology.version. The files are
+// named after the commands; start with create_cluster.go.
 //
 // The commands, and the packages that do their work:
 //
@@ -10,7 +11,9 @@
 //	describe cluster   operate/describe: prints the objects as a tree with their conditions
 //	generate cluster   clusterctl/template: prints a manifest from the template of an infrastructure provider
 //	get classes        clusterctl/template: lists the ClusterClasses, including the ones that are part of Slipway
-//	get clusters       reads the Clusters
+//	get clusters       fleet: lists clusters with their versions, Machines and the cause of a problem
+//	get machines       fleet: lists the Machines of all clusters
+//	get nodes          fleet: lists the Nodes of all clusters from the status of their Machines
 //	get kubeconfig     operate/kubeconfig: prints or merges a kubeconfig, or issues credentials for one user
 //	upgrade cluster    operate/upgrade: shows the steps of the upgrade, and writes the version
 //	rollout            operate/upgrade: restarts, pauses, resumes and follows a rollout

@@ -20,7 +20,8 @@ const (
 	encryptionTimeout = 5 * time.Minute
 )
 
-// EncryptionCommand returns the encryption command.
+// EncryptionCommand returns the encryption command, which acts on the management cluster of this host. "rotate
+// encryption" (rotate_encryption.go) is the command for workload clusters.
 func EncryptionCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "encryption",
@@ -55,6 +56,8 @@ rotation.`,
 	return cmd
 }
 
+// encryptionRun adds a new key to the data directory and waits until the management cluster, which does the rest of the
+// rotation, has removed the other keys.
 func encryptionRun(ctx context.Context, e term.Env, dir datadir.Dir, timeout time.Duration) error {
 	state, err := datadir.Inspect(dir)
 	if err != nil {

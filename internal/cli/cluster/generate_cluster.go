@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// GenerateClusterCommand returns the generate cluster command.
+// GenerateClusterCommand returns the generate cluster command of clusterctl.
 func GenerateClusterCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster NAME",
@@ -46,7 +46,7 @@ both at once, and waits until the nodes are ready.`,
 // contractCount is the name of --control-plane-machine-count in the contract of clusterctl.
 const contractCount = "controlplane-machine-count"
 
-// generateOptions holds the flags of clusterctl.
+// generateOptions holds the flag values. The flags are clusterctl's, and scripts depend on their names and defaults.
 type generateOptions struct {
 	management *management.Flags
 	source     *term.ConfigFlags

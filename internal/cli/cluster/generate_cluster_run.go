@@ -19,18 +19,18 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/create"
 )
 
-// generateRun is one run of the command.
+// generateRun is one run of "generate cluster".
 type generateRun struct {
 	*generateOptions
 	e      term.Env
 	loader install.ProviderLoader
-	// cluster is nil if there is no management cluster; missing is the reason.
+	// cluster is nil if there is no management cluster; connectError is the reason.
 	cluster      *management.Connection
 	connectError error
-	// builtin is true if the template is part of this build.
+	// builtin is true if the template is one of provider local, which is built into this binary.
 	builtin bool
-	// network is the first half of a range for the cluster, for templates of this build; empty: the default of the
-	// template.
+	// network is the first half (two octets) of the cluster's IPv4 range, for built-in templates; empty: the default of
+	// the template.
 	network string
 }
 
@@ -115,14 +115,15 @@ func (g *generateRun) release(ctx context.Context) (template.Release, error) {
 	return template.Release{Source: s, Version: version, Flavor: g.flavor}, err
 }
 
-// isBuiltin reports whether the configuration file does not override the provider of this build.
+// isBuiltin reports whether the built-in provider is used, because the configuration file does not configure another of
+// its name.
 func (g *generateRun) isBuiltin() bool {
 	_, err := g.loader.Config.Provider(provider.Infrastructure, template.BuiltinName)
 	return err != nil
 }
 
-// providerReference returns the provider from the flag, with the installed version if the flag contains none. Without a flag it
-// returns the installed provider.
+// providerReference returns the provider from the flag, with the installed version if the flag contains none. Without a
+// flag it returns the installed provider.
 func (g *generateRun) providerReference(ctx context.Context) (string, error) {
 	reference := provider.Reference{}
 	if g.infrastructure != "" {
@@ -159,9 +160,9 @@ func (g *generateRun) template() template.Options {
 	return out
 }
 
-// chooseNetwork selects a network that no other cluster of the management cluster uses, because two clusters from the same
-// template would have the same network. If the networks in use cannot be read, the default of the template applies, as
-// without a management cluster.
+// chooseNetwork selects a network that no other cluster of the management cluster uses, because two clusters from the
+// same template would have the same network. If the networks in use cannot be read, the default of the template
+// applies, as without a management cluster.
 func (g *generateRun) chooseNetwork(ctx context.Context) {
 	if !g.builtin {
 		return

@@ -5,53 +5,19 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/util/duration"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/fleet"
+	"github.com/slipwayhq/slipway/internal/fleet/mirror"
 )
-
-// clusterRow is a cluster in structured output.
-type clusterRow struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	// Class is empty for a cluster without a class.
-	Class   string `json:"class,omitempty"`
-	Version string `json:"version,omitempty"`
-	Phase   string `json:"phase"`
-	// ControlPlane counts Machines; it is nil for a control plane without Machines.
-	ControlPlane *replicaCount `json:"controlPlane,omitempty"`
-	Workers      *replicaCount `json:"workers,omitempty"`
-	// Available is the status of the Available condition.
-	Available string    `json:"available"`
-	Message   string    `json:"message,omitempty"`
-	Paused    bool      `json:"paused,omitempty"`
-	Created   time.Time `json:"created"`
-}
-
-type replicaCount struct {
-	Available int32 `json:"available"`
-	Desired   int32 `json:"desired"`
-}
-
-func (c *replicaCount) String() string {
-	if c == nil {
-		return "-"
-	}
-	return fmt.Sprintf("%d/%d", c.Available, c.Desired)
-}
 
 // GetClustersCommand returns the get clusters command.
 func GetClustersCommand(e term.Env) *cobra.Command {
@@ -59,33 +25,74 @@ func GetClustersCommand(e term.Env) *cobra.Command {
 		Use:     "clusters",
 		Aliases: []string{"cluster"},
 		Short:   "List clusters",
-		Example: "  slipway get clusters\n  slipway get clusters -A -o json",
-		Args:    cobra.NoArgs,
+		Long: `List the clusters with the version that runs and the desired version, the ready Machines, and the
+cause of a problem.
+
+STATUS is Problem if a user has to act or nothing changes, Changing during a creation, an upgrade, a
+rollout or a deletion, Paused, or Healthy. A change whose cause has lasted for 15 minutes is a
+problem. REASON names the object that causes it, and SINCE is the time since it began.`,
+		Example: `  slipway get clusters
+  slipway get clusters -A --problems
+  slipway get clusters -A --sort-by trouble --watch
+  slipway get clusters -l team=a -o json`,
+		Args: cobra.NoArgs,
 	}
-	connection := management.AddFlags(cmd.Flags())
-	all := cmd.Flags().BoolP("all-namespaces", "A", false, "list the clusters in all namespaces")
-	format := term.AddOutputFlag(cmd.Flags())
-	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, _ []string) error {
-		var options []client.ListOption
-		if !*all {
-			options = append(options, client.InNamespace(c.Namespace))
-		}
-		var list clusterv1.ClusterList
-		if err := c.Client.List(ctx, &list, options...); err != nil {
-			return err
-		}
-		rows := clusterRows(list.Items)
-		return format.Print(e.Out, rows, func(w io.Writer) error {
-			if len(rows) == 0 && !*all && isAbsent(ctx, c.Client, c.Namespace) {
-				return fault.New(fault.Gone, "NoNamespace", "there is no namespace %q; -A lists the clusters of all namespaces", c.Namespace)
-			}
-			if len(rows) == 0 {
-				return printNoClusters(e.Err, c.Namespace, *all)
-			}
-			return printClusters(w, rows, e.Now(), *all)
-		})
-	})
+	v := lists[fleet.Cluster]{
+		kind: "clusters", read: readClusters, compare: fleet.CompareClusters, byTrouble: fleet.CompareClustersByTrouble,
+		attributes: func(c fleet.Cluster) attributes { return attributes{c.Namespace, c.Labels, c.Health} },
+		header:     []string{"NAME", "CLASS", "VERSION", "CONTROL PLANE", "WORKERS", "STATUS", "REASON", "SINCE"},
+		wide:       []string{"PROVIDER", "PHASE", "AVAILABLE", "UP TO DATE", "AGE", "REMEDY"},
+		cells:      clusterCells,
+		empty:      printNoClusters,
+	}
+	v.addTo(e, cmd)
 	return cmd
+}
+
+// readClusters computes the rows of all clusters of a mirror.
+func readClusters(m *mirror.Mirror, e term.Env) []fleet.Cluster {
+	board := fleet.NewBoard(m.Store)
+	for _, u := range m.Store.Objects(fleet.Cluster{}.Ref().GroupKind(), "") {
+		board.Touch(fleet.Key{Namespace: u.GetNamespace(), Name: u.GetName()})
+	}
+	board.Refresh(e.Now())
+	return board.Clusters()
+}
+
+func clusterCells(c fleet.Cluster, t cellTimes) (cells, wide []string) {
+	cells = []string{c.Name, cmp.Or(c.Class, "-"), cmp.Or(c.VersionText(), "-"), replicaText(c.ControlPlane), replicaText(c.Workers), string(c.Health), cmp.Or(c.Reason, "-"), t.since(c.Since)}
+	remedy := c.Remedy
+	if c.Command != "" {
+		remedy = strings.TrimSpace(remedy + " (" + c.Command + ")")
+	}
+	wide = []string{cmp.Or(c.Infrastructure, "-"), cmp.Or(c.Phase, "-"), c.Available, upToDateText(c.ControlPlane, c.Workers), t.age(c.Created), cmp.Or(remedy, "-")}
+	return cells, wide
+}
+
+// replicaText returns the ready and desired Machines, and the surplus of a rollout.
+func replicaText(r *fleet.Replicas) string {
+	switch {
+	case r == nil:
+		return "-"
+	case r.Current > r.Desired:
+		return fmt.Sprintf("%d/%d +%d", r.Ready, r.Desired, r.Current-r.Desired)
+	}
+	return fmt.Sprintf("%d/%d", r.Ready, r.Desired)
+}
+
+// upToDateText returns the up-to-date and desired Machines of the whole cluster.
+func upToDateText(counters ...*fleet.Replicas) string {
+	var upToDate, desired int32
+	counted := false
+	for _, r := range counters {
+		if r != nil {
+			upToDate, desired, counted = upToDate+r.UpToDate, desired+r.Desired, true
+		}
+	}
+	if !counted {
+		return "-"
+	}
+	return fmt.Sprintf("%d/%d", upToDate, desired)
 }
 
 // isAbsent reports whether the namespace does not exist. It returns false if the user may not read it.
@@ -93,8 +100,8 @@ func isAbsent(ctx context.Context, r client.Reader, namespace string) bool {
 	return apierrors.IsNotFound(r.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{}))
 }
 
-func printNoClusters(w io.Writer, namespace string, all bool) error {
-	if all {
+func printNoClusters(w io.Writer, namespace string) error {
+	if namespace == "" {
 		_, err := fmt.Fprintln(w, "There are no clusters; \"slipway create cluster NAME\" creates one.")
 		return err
 	}
@@ -102,73 +109,10 @@ func printNoClusters(w io.Writer, namespace string, all bool) error {
 	return err
 }
 
-func clusterRows(clusters []clusterv1.Cluster) []clusterRow {
-	rows := []clusterRow{}
-	for i := range clusters {
-		rows = append(rows, newClusterRow(&clusters[i]))
+// noNamespace returns an error if the namespace does not exist.
+func noNamespace(ctx context.Context, c *management.Connection, namespace, kind string) error {
+	if namespace == "" || !isAbsent(ctx, c.Client, namespace) {
+		return nil
 	}
-	slices.SortFunc(rows, func(a, b clusterRow) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	return rows
-}
-
-func newClusterRow(c *clusterv1.Cluster) clusterRow {
-	r := clusterRow{
-		Namespace: c.Namespace, Name: c.Name, Class: c.Spec.Topology.ClassRef.Name, Version: c.Spec.Topology.Version,
-		Phase: c.Status.Phase, Available: "Unknown", Created: c.CreationTimestamp.Time,
-		Paused: c.Spec.Paused != nil && *c.Spec.Paused,
-	}
-	if p := c.Status.ControlPlane; p != nil {
-		if r.Version == "" {
-			r.Version = joinVersions(p.Versions)
-		}
-		if p.DesiredReplicas != nil {
-			r.ControlPlane = newReplicaCount(p.AvailableReplicas, p.DesiredReplicas)
-		}
-	}
-	if w := c.Status.Workers; w != nil && w.DesiredReplicas != nil {
-		r.Workers = newReplicaCount(w.AvailableReplicas, w.DesiredReplicas)
-	}
-	if available := meta.FindStatusCondition(c.Status.Conditions, clusterv1.ClusterAvailableCondition); available != nil {
-		r.Available, r.Message = string(available.Status), available.Message
-	}
-	return r
-}
-
-// joinVersions returns the versions of the control plane Machines, which differ during an upgrade.
-func joinVersions(found []clusterv1.StatusVersion) string {
-	var out []string
-	for _, v := range found {
-		out = append(out, v.Version)
-	}
-	return strings.Join(out, ", ")
-}
-
-func newReplicaCount(available, desired *int32) *replicaCount {
-	c := &replicaCount{Desired: *desired}
-	if available != nil {
-		c.Available = *available
-	}
-	return c
-}
-
-func printClusters(w io.Writer, rows []clusterRow, now time.Time, all bool) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	space := func(s string) string {
-		if all {
-			return s + "\t"
-		}
-		return ""
-	}
-	_, _ = fmt.Fprintln(t, space("NAMESPACE")+"NAME\tCLASS\tVERSION\tPHASE\tAVAILABLE\tCONTROL PLANE\tWORKERS\tAGE")
-	for _, r := range rows {
-		phase := cmp.Or(r.Phase, "-")
-		if r.Paused {
-			phase += " (paused)"
-		}
-		_, _ = fmt.Fprintf(t, "%s%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", space(r.Namespace), r.Name, cmp.Or(r.Class, "-"), cmp.Or(r.Version, "-"),
-			phase, r.Available, r.ControlPlane, r.Workers, duration.HumanDuration(now.Sub(r.Created)))
-	}
-	return t.Flush()
+	return fault.New(fault.Gone, "NoNamespace", "there is no namespace %q; -A lists the %s of all namespaces", namespace, kind)
 }

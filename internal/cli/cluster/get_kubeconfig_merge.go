@@ -19,8 +19,8 @@ const (
 	reasonNotMergeable = "KubeconfigNotMergeable"
 )
 
-// contextName returns a context name that is unique for the cluster, because names of namespaces do not contain the
-// separator.
+// contextName returns the name of the context that --merge writes. It is unique for the cluster, because names of
+// namespaces do not contain the separator, and must stay the same, so that a later merge replaces the context.
 func contextName(namespace, cluster string) string {
 	if namespace == "default" {
 		return "slipway-" + cluster
@@ -28,7 +28,8 @@ func contextName(namespace, cluster string) string {
 	return "slipway-" + namespace + "/" + cluster
 }
 
-// mergeKubeconfig adds the current context of a kubeconfig to the file of kubectl, and replaces the result of an earlier merge.
+// mergeKubeconfig implements "get kubeconfig --merge": it adds the current context of a kubeconfig to the file of
+// kubectl, and replaces the result of an earlier merge.
 func mergeKubeconfig(e term.Env, flags *management.Flags, name string, data []byte) error {
 	from, err := clientcmd.Load(data)
 	if err != nil {
@@ -61,8 +62,8 @@ func mergeKubeconfig(e term.Env, flags *management.Flags, name string, data []by
 	return err
 }
 
-// mergeTarget returns the first file that kubectl reads, except the kubeconfig of the management cluster, which KUBECONFIG
-// often contains.
+// mergeTarget returns the first file that kubectl reads, except the kubeconfig of the management cluster, which
+// KUBECONFIG often contains.
 func mergeTarget(e term.Env, flags *management.Flags) (string, error) {
 	managed := flags.Kubeconfig
 	if found, err := flags.Find(e); err == nil && managed == "" {

@@ -56,8 +56,8 @@ cluster of $KUBECONFIG or ~/.kube/config.`,
 	}
 }
 
-// kubectlKubeconfig returns the path of the default kubeconfig; empty: the default locations of kubectl. If the command needs
-// the management cluster and it is not running, the error explains how to start it.
+// kubectlKubeconfig returns the path of the default kubeconfig; empty: the default locations of kubectl. If the command
+// needs the management cluster and it is not running, the error explains how to start it.
 func kubectlKubeconfig(e term.Env, a kubectlArguments) (string, error) {
 	if a.explicit {
 		return "", nil
@@ -85,7 +85,7 @@ func runKubectl(e term.Env, args []string, path string) error {
 	if err := setKubeconfigVariable(path); err != nil {
 		return err
 	}
-	// kubectl handles signals itself, or must be terminated by them.
+	// Signals are not handled by this program: some kubectl commands handle them, and others must end with them.
 	signal.Reset(os.Interrupt, syscall.SIGTERM)
 	streams := genericiooptions.IOStreams{In: e.In, Out: term.Unescaped(e.Out), ErrOut: term.Unescaped(e.Err)}
 	if err := cli.RunNoErrOutput(newKubectl(streams, args)); err != nil {
@@ -94,8 +94,8 @@ func runKubectl(e term.Env, args []string, path string) error {
 	return nil
 }
 
-// setKubeconfigVariable sets the variable that the loading rules of kubectl, its config command and its plugins read. It does nothing
-// if the path is empty.
+// setKubeconfigVariable sets the variable that the loading rules of kubectl, its config command and its plugins read.
+// It does nothing if the path is empty.
 func setKubeconfigVariable(path string) error {
 	if path == "" {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// kubectlArguments are the arguments of kubectl, and the parts that this command interprets.
+// kubectlArguments are the arguments of "slipway kubectl", and the parts that this program interprets.
 type kubectlArguments struct {
 	// rest contains the arguments for kubectl.
 	rest []string
@@ -19,8 +19,8 @@ type kubectlArguments struct {
 	offline bool
 }
 
-// parseKubectlArguments removes --data-dir from the arguments. Arguments after "--" are not interpreted, because they belong to a
-// program in a container.
+// parseKubectlArguments removes --data-dir from the arguments. Arguments after "--" are not interpreted, because they
+// belong to a program in a container.
 func parseKubectlArguments(args []string) (kubectlArguments, error) {
 	var a kubectlArguments
 	command := ""
@@ -50,6 +50,7 @@ func parseKubectlArguments(args []string) (kubectlArguments, error) {
 		}
 		a.rest = append(a.rest, arg)
 	}
+	// commands of kubectl that need no API server, and cobra's completion commands
 	local := []string{"", "help", "completion", "config", "kustomize", "options", "plugin", "__complete", "__completeNoDesc"}
 	a.offline = a.offline || slices.Contains(local, command)
 	return a, nil

@@ -12,7 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 )
 
-// completeKubectl returns the completions of kubectl for an argument.
+// completeKubectl returns the completions of kubectl for an argument. The shell completion of "slipway kubectl" calls
+// it.
 func completeKubectl(e term.Env, args []string, last string) ([]string, cobra.ShellCompDirective) {
 	a, err := parseKubectlArguments(args)
 	if err != nil {

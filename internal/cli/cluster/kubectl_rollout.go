@@ -12,8 +12,8 @@ var rolloutCommands = map[string]string{
 	"restart": "slipway rollout restart", "pause": "slipway rollout pause", "resume": "slipway rollout resume", "status": "slipway rollout status",
 }
 
-// checkKubectlRollout rejects "kubectl rollout" for Cluster API kinds, which kubectl does not support, and returns the
-// equivalent command.
+// checkKubectlRollout rejects "slipway kubectl rollout" for Cluster API kinds, which kubectl does not support. The
+// error contains the slipway command to use.
 func checkKubectlRollout(args []string) error {
 	var words []string
 	for _, arg := range args {

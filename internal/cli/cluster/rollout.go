@@ -29,7 +29,7 @@ func removedUndoCommand() *cobra.Command {
 	return term.RemovedCommand("undo", "clusterctl has removed \"alpha rollout undo\": apply the previous machine template again, or set it in spec.template of the MachineDeployment; \"slipway rollout status\" shows the progress")
 }
 
-// alphaRolloutCommand returns the command in the form of clusterctl.
+// alphaRolloutCommand returns "alpha rollout", the form of the command in clusterctl.
 func alphaRolloutCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",

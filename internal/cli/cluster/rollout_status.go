@@ -34,6 +34,7 @@ type rolloutStatusFlags struct {
 	format     *term.Format
 }
 
+// rolloutStatusCommand returns the "rollout status" command.
 func rolloutStatusCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status KIND/NAME",
@@ -70,6 +71,7 @@ Machine that blocks the others. With -o, the current state is printed once.`,
 	return cmd
 }
 
+// follow prints the state of a rollout after each change, until the rollout is complete or paused.
 func (f *rolloutStatusFlags) follow(ctx context.Context, e term.Env, m *management.Connection, r upgrade.RolloutResource) error {
 	if f.timeout > 0 {
 		var cancel context.CancelFunc

@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/rotate"
 )
 
-// RotateCommand returns the rotate command.
+// RotateCommand returns the rotate command, for workload clusters with a hosted control plane.
 func RotateCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "rotate", Short: "Rotate the certificate authority or encryption keys of a cluster"}
 	cmd.AddCommand(rotateAuthorityCommand(e), rotateEncryptionCommand(e))

@@ -75,6 +75,7 @@ func (f *upgradeClusterFlags) check() error {
 	return nil
 }
 
+// run plans the upgrade, prints the steps, writes the version after confirmation, and waits.
 func (f *upgradeClusterFlags) run(ctx context.Context, e term.Env, c *management.Connection, name string) error {
 	key := c.Key(name)
 	if _, err := c.Cluster(ctx, name); err != nil {
@@ -132,8 +133,8 @@ func (f *upgradeClusterFlags) run(ctx context.Context, e term.Env, c *management
 	return f.wait(ctx, e, c, plan)
 }
 
-// missingVersionMessage returns an error message if this host lacks a required version of the control plane, and an empty string
-// otherwise.
+// missingVersionMessage returns an error message if this host lacks a required version of the control plane, and an
+// empty string otherwise.
 func missingVersionMessage(dir datadir.Dir, used template.Class, plan upgrade.Plan) string {
 	for _, step := range plan.Steps {
 		if !step.ControlPlane {

@@ -18,9 +18,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/upgrade"
 )
 
-// missingImages returns commands that build the node images that an upgrade needs and this host lacks. It returns an empty
-// string if there are none or if this is unknown, because the management cluster is on another host or Docker is
-// unreachable.
+// missingImages returns commands that build the node images that an upgrade needs and this host lacks; "upgrade
+// cluster" prints them and does not start then. It returns an empty string if there are none or if this is unknown,
+// because the management cluster is on another host or Docker is unreachable.
 func missingImages(ctx context.Context, c *management.Connection, s describe.Snapshot, plan upgrade.Plan) string {
 	if c.DataDir == "" || len(imageBuildCommands(s, plan, nil)) == 0 {
 		return ""
@@ -42,8 +42,8 @@ func missingImages(ctx context.Context, c *management.Connection, s describe.Sna
 // dockerTimeout is the timeout for listing the images of Docker.
 const dockerTimeout = 10 * time.Second
 
-// imageBuildCommands returns the commands that build the missing images for the steps of a plan. Nodes with custom images are
-// skipped, because their users choose the images.
+// imageBuildCommands returns the commands that build the missing images for the steps of a plan. Nodes with custom
+// images are skipped, because their users choose the images.
 func imageBuildCommands(s describe.Snapshot, plan upgrade.Plan, have []nodeimage.Image) []string {
 	var out []string
 	for _, step := range plan.Steps {
@@ -66,8 +66,8 @@ func imageBuildCommands(s describe.Snapshot, plan upgrade.Plan, have []nodeimage
 	return out
 }
 
-// usesDefaultImage reports whether nodes of the control plane, or workers, are containers with the default image for their
-// version.
+// usesDefaultImage reports whether nodes of the control plane, or workers, are containers with the default image for
+// their version.
 func usesDefaultImage(s describe.Snapshot, controlPlane bool) bool {
 	plane := map[describe.Ref]bool{}
 	for _, m := range s.Machines {

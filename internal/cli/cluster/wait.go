@@ -24,10 +24,10 @@ func waitClusterCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster NAME",
 		Short: "Wait until a cluster and all its nodes are available",
-		Long: `Wait until a cluster is available, and its control plane and all its nodes are ready and up to date,
-also right after you change a version, a template or a number of replicas. If the wait requires a
-change by a user, for example because a Cluster or a rollout is paused, the command exits at once
-with exit code 2.`,
+		Long: `Wait until a cluster is available, its control plane and all its nodes are ready and up to date, and
+its add-ons, such as DNS, are available, also right after you change a version, a template or a
+number of replicas. If the wait requires a change by a user, for example because a Cluster or a
+rollout is paused, the command exits at once with exit code 2.`,
 		Example: "  slipway kubectl apply -f examples/quickstart.yaml\n  slipway wait cluster quickstart",
 		Args:    term.ExactlyOneArgument("NAME"),
 	}

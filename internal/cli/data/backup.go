@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/backup"
 )
 
-// backupOptions are the flags of the command.
+// backupOptions are the flags of "backup".
 type backupOptions struct {
 	from           *management.Flags
 	clusters       []string
@@ -58,6 +58,7 @@ control planes or node containers.`,
 	return cmd
 }
 
+// backupRun reads the objects, prints the progress, and writes the file.
 func backupRun(ctx context.Context, e term.Env, o *backupOptions, path string) error {
 	to, err := o.readRecipients()
 	if err != nil {
@@ -94,7 +95,7 @@ func backupRun(ctx context.Context, e term.Env, o *backupOptions, path string) e
 		say("The file has %d Secrets as they are, and only you can read it; --recipient encrypts them.", a.Info.Secrets)
 	}
 	if n := len(a.OnHost()); n > 0 {
-		say("What %d of the objects stand for is on the host of the management cluster (processes, data, containers, networks), and not in the file.", n)
+		say("%d of the objects represent resources on the host of the management cluster (processes, data, containers, networks), which are not in the file.", n)
 	}
 	return o.format.Print(e.Out, saved, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "Saved %d objects of %d Clusters to %s (%d bytes).\n", saved.Objects, saved.Clusters, saved.File, saved.Bytes)

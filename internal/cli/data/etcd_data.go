@@ -7,7 +7,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/etcd"
 )
 
-// EtcdDataCommand returns the etcd-data command.
+// EtcdDataCommand returns the hidden etcd-data command. kubeadm/recovery/stage.sh runs it on the node of a control
+// plane Machine before the restore of a snapshot, so its name and flags must match that script.
 func EtcdDataCommand(term.Env) *cobra.Command {
 	var file, folder string
 	var member etcd.Identity

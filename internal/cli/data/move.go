@@ -35,7 +35,8 @@ type moveOptions struct {
 	format       *term.Format
 }
 
-// MoveCommand returns the move command.
+// MoveCommand returns the move command of clusterctl, with additional flags such as --cluster, --rollback and
+// --with-data.
 func MoveCommand(e term.Env) *cobra.Command {
 	o := &moveOptions{}
 	cmd := &cobra.Command{
@@ -141,7 +142,7 @@ func runMove(ctx context.Context, e term.Env, o *moveOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := to.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{}); fault.KindOf(err) == fault.Unreachable {
+	if err := ping(ctx, to); fault.KindOf(err) == fault.Unreachable {
 		return target.Explain(err) // the error identifies the unreachable cluster
 	}
 	if !o.withData {
@@ -150,7 +151,16 @@ func runMove(ctx context.Context, e term.Env, o *moveOptions) error {
 			return source.Explain(err)
 		}
 	}
-	return source.Explain(o.carryOut(ctx, e, move.New(from, to, options)))
+	err = o.carryOut(ctx, e, move.New(from, to, options))
+	if fault.KindOf(err) == fault.Unreachable && fault.KindOf(ping(ctx, to)) == fault.Unreachable {
+		return target.Explain(err)
+	}
+	return source.Explain(err)
+}
+
+// ping reads an object that every management cluster has.
+func ping(ctx context.Context, c client.Client) error {
+	return c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &corev1.Namespace{})
 }
 
 // target connects to the target management cluster. Without a separate kubeconfig, it is another context of the
@@ -163,6 +173,7 @@ func (o *moveOptions) target(e term.Env) (*management.Connection, error) {
 	return o.to.Connect(e)
 }
 
+// carryOut plans, executes or rolls back the move between two management clusters, and prints the result.
 func (o *moveOptions) carryOut(ctx context.Context, e term.Env, m *move.Move) error {
 	if o.dryRun {
 		plan, err := m.Plan(ctx)
@@ -219,7 +230,7 @@ func (o *moveOptions) files(ctx context.Context, e term.Env, c client.Client, op
 		return err
 	}
 	if o.fromDir != "" && !o.dryRun && done.Created > 0 {
-		_, _ = fmt.Fprintln(e.Err, "Where the objects came from they are not paused: what runs there and here has two managers until one of them is stopped.")
+		_, _ = fmt.Fprintln(e.Err, "The objects are not paused in the management cluster that they came from: until one of the two managers is stopped, both manage the same resources.")
 	}
 	return o.format.Print(e.Out, done, func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, done)

@@ -57,7 +57,7 @@ EtcdSnapshotPolicies. The status contains the ten newest snapshots of each clust
 
 func printSnapshots(out io.Writer, now time.Time, listed etcdrecovery.SnapshotList) error {
 	if len(listed.Snapshots) == 0 {
-		_, err := fmt.Fprintln(out, "There are no snapshots. An EtcdSnapshotPolicy takes them; see docs/etcd-snapshots.md.")
+		_, err := fmt.Fprintln(out, "There are no snapshots. An EtcdSnapshotPolicy takes them: `slipway docs etcd-snapshots` describes how to create one.")
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)

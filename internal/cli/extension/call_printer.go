@@ -12,7 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// printer prints each call on one line, and records it.
+// printer prints each call of the extension on one line, and records it. "extension run" and "record" pass its method
+// call to the session, whose proxy reports calls concurrently.
 type printer struct {
 	mu          sync.Mutex
 	out         io.Writer
@@ -49,7 +50,7 @@ func line(c recording.Call) string {
 	return strings.Join(fields, "  ")
 }
 
-// resultOf returns the result of a call.
+// resultOf returns the result of a call: the status of the response, or the problem if there is no valid one.
 func resultOf(c recording.Call) (result, message string) {
 	var r struct {
 		Status, Message   string
@@ -78,7 +79,7 @@ func oneLine(s string) string {
 	return s
 }
 
-// hookName returns the name of a hook for its lower-case form in a path.
+// hookName returns the name of a hook for its lower-case form in the URL of a call.
 func hookName(lower string) string {
 	for _, h := range hooks.ClusterAPI() {
 		if strings.EqualFold(h.ID.Hook, lower) {

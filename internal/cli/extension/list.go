@@ -39,7 +39,7 @@ func listCommand(e term.Env) *cobra.Command {
 	return cmd
 }
 
-// extensionRow is an extension in structured output.
+// extensionRow is an extension in the structured output of "list" and "refresh".
 type extensionRow struct {
 	Name string `json:"name"`
 	// At is its URL, or service namespace/name.

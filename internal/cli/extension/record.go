@@ -37,6 +37,9 @@ redacted. "slipway extension replay" and the test kit of the SDK replay the reco
 			return w.Write(c)
 		})
 		err = errors.Join(err, file.Close())
+		if err != nil && count == 0 { // so that the same command can be repeated
+			return errors.Join(err, os.Remove(args[0]))
+		}
 		_, _ = fmt.Fprintf(e.Err, "%d calls are in %s.\n", count, args[0])
 		return err
 	}

@@ -44,11 +44,12 @@ extension is rediscovered. Hidden files, recordings and programs are not watched
 	return cmd
 }
 
-// fileCheckInterval is the interval of file checks with --watch. A change is reported once the files are unchanged for one
-// interval, which is longer than the time between the writes of an editor.
+// fileCheckInterval is the interval of file checks with --watch. A change is reported once the files are unchanged for
+// one interval, which is longer than the time between the writes of an editor.
 const fileCheckInterval = 300 * time.Millisecond
 
-// sessionOptions holds the flags of a session.
+// sessionOptions holds the flags of "extension run" and "record", which run a session: the extension is started,
+// registered with the management cluster, and unregistered at the end.
 type sessionOptions struct {
 	env        term.Env
 	connection *management.Flags

@@ -19,7 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
 )
 
-// ControlPlaneCommand returns the control-plane command.
+// ControlPlaneCommand returns the hidden command "control-plane run", the process of one hosted control plane. The
+// manager starts it (controlplane/supervisor), or a Pod runs it (hosted/statefulset); both must use these flags.
 func ControlPlaneCommand(e term.Env) *cobra.Command {
 	var o controlPlaneOptions
 	run := &cobra.Command{
@@ -46,6 +47,7 @@ type controlPlaneOptions struct {
 	user                       int
 }
 
+// runPlane runs the control plane in the foreground until ctx is done.
 func runPlane(ctx context.Context, e term.Env, o controlPlaneOptions) error {
 	path, err := filepath.Abs(o.config)
 	if err != nil {
@@ -109,8 +111,8 @@ func switchUser(place processconfig.Folder, user int) error {
 	return uidisolation.SwitchUser(user)
 }
 
-// executablePrograms returns paths of programs that another user can execute although their folders are inaccessible: the open file
-// is executed.
+// executablePrograms returns paths of programs that another user can execute although their folders are inaccessible:
+// the open file is executed.
 func executablePrograms(program func(version string) (string, error)) func(version string) (string, error) {
 	return func(version string) (string, error) {
 		path, err := program(version)

@@ -7,11 +7,12 @@
 //	load-balancer run  package local/loadbalancer
 //	plane run          tests: the management cluster without controllers
 //
-// The process of a hosted control plane runs the control plane of a configuration file in the foreground and rotates its
-// log. With --user it transfers the folder to that user and switches to it. In a Pod, it first copies a mounted Secret
-// into its folder (--delivery), and logs to standard output.
+// The process of a hosted control plane runs the control plane of a configuration file in the foreground and rotates
+// its log. With --user it transfers the folder to that user and switches to it. In a Pod, it first copies a mounted
+// Secret into its folder (--delivery), and logs to standard output.
 //
-// The checks read this host and not the management cluster. [UnsupportedVersion] and [NewerVersions] compare a Kubernetes version with the
-// versions in the data directory. [HostNetworks] returns the networks in use, and the ranges that the operator allows. If the
-// management cluster runs on another host, the controllers report these problems.
+// The checks read this host and not the management cluster. [UnsupportedVersion] and [NewerVersions] compare a
+// Kubernetes version with the versions in the data directory. [HostNetworks] returns the networks in use, and the
+// ranges that the operator allows. If the management cluster runs on another host, the controllers report these
+// problems.
 package hidden

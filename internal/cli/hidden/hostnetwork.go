@@ -14,8 +14,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// HostNetworks returns the networks of this host. The ranges that the operator allows are known only for a management cluster of
-// "slipway up" on this host; c may be nil.
+// HostNetworks returns the networks of this host, for the choice of a network by "create cluster" and "generate
+// cluster". The ranges that the operator allows are known only for a management cluster of "slipway up" on this host; c
+// may be nil.
 func HostNetworks(ctx context.Context, c *management.Connection) (create.Host, error) {
 	if c == nil || c.DataDir == "" {
 		routes, err := usedRanges(ctx, nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// NewerVersions lists the versions on the host to which a control plane of a class could be upgraded. It returns an empty
-// string if the host is unknown.
+// NewerVersions lists the versions on the host to which a control plane of a class could be upgraded, for an error of
+// "upgrade cluster". It returns an empty string if the host is unknown.
 func NewerVersions(dir datadir.Dir, of template.Class, wanted string) string {
 	if dir == "" || !of.RunsOnHost() {
 		return ""
@@ -29,8 +29,9 @@ func newerVersionsText(have []string, than string) string {
 	return "; this host has " + strings.Join(newer, ", ")
 }
 
-// UnsupportedVersion returns an error message with a remedy if control planes of a class cannot run the version on this host, and an
-// empty string otherwise. An empty dir stands for another host.
+// UnsupportedVersion returns an error message with a remedy if control planes of a class cannot run the version on this
+// host, and an empty string otherwise. "create cluster" and "upgrade cluster" call it before they write. An empty dir
+// stands for another host.
 func UnsupportedVersion(dir datadir.Dir, of template.Class, wanted string) string {
 	if dir == "" || !of.RunsOnHost() {
 		return ""

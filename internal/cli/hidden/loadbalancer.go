@@ -8,7 +8,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/loadbalancer"
 )
 
-// LoadBalancerCommand returns the load-balancer command.
+// LoadBalancerCommand returns the hidden command "load-balancer run", the process of the load balancer of one workload
+// cluster. The manager starts it (local/loadbalancer) with these arguments.
 func LoadBalancerCommand(e term.Env) *cobra.Command {
 	var folder string
 	run := &cobra.Command{

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/heap"
 )
 
-// readyLine is the line that "plane run" prints.
+// readyLine is the JSON line that "plane run" prints when the API server is ready.
 type readyLine struct {
 	Server     string `json:"server"`
 	Kubeconfig string `json:"kubeconfig"`
@@ -29,7 +29,8 @@ type planeFlags struct {
 	progress time.Duration
 }
 
-// PlaneCommand returns the plane command.
+// PlaneCommand returns the hidden command "plane run": the management cluster without controllers. Tests start it
+// (testkit/apiserver) and read its readyLine.
 func PlaneCommand(e term.Env) *cobra.Command {
 	var f planeFlags
 	run := &cobra.Command{

@@ -111,8 +111,8 @@ func (f loadFlags) run(ctx context.Context, e term.Env, args []string) error {
 
 func (f loadFlags) storesCopies() bool { return f.cluster != "" && !f.once }
 
-// storeCopy stores a copy of a source for nodes that are created later. The copy is stored before loading, so that no node
-// is missed in between. Existing nodes are loaded from the copy.
+// storeCopy stores a copy of a source for nodes that are created later. The copy is stored before loading, so that no
+// node is missed in between. Existing nodes are loaded from the copy.
 func (f loadFlags) storeCopy(ctx context.Context, archives backend.ImageArchives, s source) (source, error) {
 	if !f.storesCopies() {
 		return s, nil
@@ -156,7 +156,7 @@ func (f loadFlags) nodes(ctx context.Context, engine *container.Engine) ([]backe
 	return nodes, nil
 }
 
-// source is an archive of images.
+// source is an archive of images to load.
 type source struct {
 	name string
 	open func(context.Context) (io.ReadCloser, error)

@@ -27,7 +27,7 @@ run any version without this.`,
 	return cmd
 }
 
-// versionsOptions is the environment of the subcommands.
+// versionsOptions is the environment of the subcommands, with the --data-dir flag.
 type versionsOptions struct {
 	env     term.Env
 	dataDir string
@@ -63,6 +63,7 @@ func printLine(w io.Writer, message string, args ...any) error {
 	return err
 }
 
+// removeCommand returns the versions remove command.
 func removeCommand(e term.Env) *cobra.Command {
 	h := versionsOptions{env: e}
 	cmd := &cobra.Command{

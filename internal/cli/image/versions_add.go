@@ -12,9 +12,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
 )
 
-// programPackage is the folder of the main package that is compiled.
+// programPackage is the folder of the main package that is compiled with another Kubernetes version: the control plane
+// program. The sources are embedded in this binary.
 const programPackage = "internal/controlplane/program"
 
+// addCommand returns the versions add command.
 func addCommand(e term.Env) *cobra.Command {
 	h := versionsOptions{env: e}
 	cmd := &cobra.Command{

@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
 )
 
+// importCommand returns the versions import command.
 func importCommand(e term.Env) *cobra.Command {
 	h := versionsOptions{env: e}
 	cmd := &cobra.Command{
@@ -64,6 +65,7 @@ import only archives that you trust, or compare the archive with a checksum from
 	return cmd
 }
 
+// exportCommand returns the versions export command.
 func exportCommand(e term.Env) *cobra.Command {
 	h := versionsOptions{env: e}
 	cmd := &cobra.Command{

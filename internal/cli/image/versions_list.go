@@ -27,6 +27,7 @@ type versionRow struct {
 	Users []string `json:"usedBy,omitempty"`
 }
 
+// versionsListCommand returns the versions list command.
 func versionsListCommand(e term.Env) *cobra.Command {
 	h := versionsOptions{env: e}
 	cmd := &cobra.Command{

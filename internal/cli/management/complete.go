@@ -14,7 +14,8 @@ import (
 // completeWithin is the timeout of a shell completion.
 const completeWithin = 2 * time.Second
 
-// CompleteCluster completes the first argument with the names of the Clusters in the namespace.
+// CompleteCluster completes the first argument with the names of the Clusters in the namespace. Commands with a CLUSTER
+// argument use it for shell completion.
 func (f *Flags) CompleteCluster(e term.Env) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {

@@ -34,7 +34,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
-// Connection is a connection to the management cluster.
+// Connection is a connection of a command to the management cluster, from [Flags.Connect].
 type Connection struct {
 	// Client reads and writes without a cache.
 	Client client.WithWatch
@@ -50,7 +50,7 @@ type Connection struct {
 
 	host string
 	up   string
-	// overlooked is true if KUBECONFIG contains another cluster.
+	// overlooked is true if the kubeconfig of the data directory is used although KUBECONFIG is set to another one.
 	overlooked bool
 }
 
@@ -111,7 +111,8 @@ func (c *Connection) Operation(e term.Env) progress.Operation {
 	return progress.Operation{Client: c.Client, Now: e.Now, Progress: func(text string) { _, _ = fmt.Fprintln(e.Err, text) }}
 }
 
-// WarnIgnoredKubeconfig prints, before a write, that KUBECONFIG contains another management cluster than the one in use.
+// WarnIgnoredKubeconfig prints, before a write, that KUBECONFIG contains another management cluster than the one in
+// use.
 func (c *Connection) WarnIgnoredKubeconfig(e term.Env) {
 	if c.overlooked {
 		_, _ = fmt.Fprintf(e.Err, "Using the management cluster of %s; KUBECONFIG selects another one: use --kubeconfig to select it.\n", c.DataDir)
@@ -175,7 +176,8 @@ func failedGroups(failed apiutil.ErrResourceDiscoveryFailed) string {
 	return strings.Join(out, ", ")
 }
 
-// Explain adds the remedy to an error of the API if the error itself is not clear.
+// Explain adds the remedy to an error of the API if the error itself is not clear. Commands pass the error of their
+// work to it, and print its result.
 func (c *Connection) Explain(err error) error {
 	var noKind *meta.NoKindMatchError
 	var discovery *apiutil.ErrResourceDiscoveryFailed

@@ -29,13 +29,13 @@ const (
 	reasonNotInstalled = "ClusterAPINotInstalled"
 )
 
-// Name and usage text of the flag for the kubeconfig.
+// Name and usage text of the flag for the kubeconfig. As clusterctl, the program shows another text (package cli).
 const (
 	KubeconfigFlag  = "kubeconfig"
 	KubeconfigUsage = "path to the kubeconfig of the management cluster (default: the kubeconfig of the data directory, else $KUBECONFIG)"
 )
 
-// Flags select the management cluster and a namespace.
+// Flags select the management cluster and a namespace. Every command that needs a management cluster adds them.
 type Flags struct {
 	// Kubeconfig is a path; empty: see [Flags.Find].
 	Kubeconfig string
@@ -73,7 +73,7 @@ type SelectedKubeconfig struct {
 	Context string
 	// Server is the required API server of the kubeconfig; empty: any.
 	Server string
-	// Overlooked is true if KUBECONFIG contains another kubeconfig.
+	// Overlooked is true if the kubeconfig of the data directory is used although KUBECONFIG is set to another one.
 	Overlooked bool
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Kinds finds kinds by the names that kubectl accepts.
+// Kinds finds kinds by the names that kubectl accepts, for arguments of "explain" and "describe cluster".
 type Kinds struct {
 	mapper meta.RESTMapper
 	short  meta.RESTMapper
@@ -31,6 +31,9 @@ func NewKinds(cfg *rest.Config) (Kinds, error) {
 	mapper := restmapper.NewDiscoveryRESTMapper(groups)
 	return Kinds{mapper: mapper, short: restmapper.NewShortcutExpander(mapper, api, nil)}, nil
 }
+
+// Mapper returns the discovered kinds, which are also found without their group.
+func (k Kinds) Mapper() meta.RESTMapper { return k.mapper }
 
 // Find finds a kind by its singular, plural or short name, with its group if that is needed.
 func (k Kinds) Find(kind string) (*meta.RESTMapping, error) {

@@ -10,8 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ManagedObjectOptions returns list options for the objects of a manager that is limited to a namespace, a watch filter, or both.
-// An empty value sets no limit.
+// ManagedObjectOptions returns list options for the objects of a manager that is limited to a namespace, a watch
+// filter, or both; an empty value sets no limit. "status" and "down" use it for the "slipway manager" of a data
+// directory.
 func ManagedObjectOptions(namespace, watchFilter string) []client.ListOption {
 	var out []client.ListOption
 	if namespace != "" {
@@ -23,10 +24,11 @@ func ManagedObjectOptions(namespace, watchFilter string) []client.ListOption {
 	return out
 }
 
-// ManagerProblem returns a message if no manager responds for the management cluster, or not in time. It returns an empty
-// string if one responds or this cannot be determined. It sends a dry-run create of a Cluster like this one to the API
-// server, because the manager serves the webhooks of Clusters. Updates are unsuitable: webhooks are not called for
-// changes that match no rule. Without a name it creates a generic Cluster in the namespace.
+// ManagerProblem returns a message if no manager responds for the management cluster, or not in time, and an empty
+// string if one responds or this cannot be determined. Commands print it as a warning, because nothing is reconciled
+// then. It sends a dry-run create of a Cluster like this one to the API server, because the manager serves the webhooks
+// of Clusters. Updates are unsuitable: webhooks are not called for changes that match no rule. Without a name it
+// creates a generic Cluster in the namespace.
 func (c *Connection) ManagerProblem(ctx context.Context, key client.ObjectKey) string {
 	like := &clusterv1.Cluster{}
 	switch err := c.Client.Get(ctx, key, like); {
@@ -43,7 +45,8 @@ func (c *Connection) ManagerProblem(ctx context.Context, key client.ObjectKey) s
 	return managerProblem(readPresence(c.DataDir), err)
 }
 
-// managerProblem returns the reason why a webhook of the manager does not respond. A slow manager is not reported as absent.
+// managerProblem returns the reason why a webhook of the manager does not respond. A slow manager is not reported as
+// absent.
 func managerProblem(p presence, err error) string {
 	switch {
 	case p.isStarting:

@@ -7,7 +7,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 )
 
-// presence is the recorded state of the local management cluster and its manager.
+// presence is the recorded state of the local management cluster and its manager, for messages of [Connection.Explain]
+// and [Connection.ManagerProblem].
 type presence struct {
 	// text is the state as a sentence without a period. It is empty if nothing is running or the state is unknown.
 	text string
@@ -15,7 +16,7 @@ type presence struct {
 	isStarting bool
 }
 
-// readPresence reads the state from a data directory.
+// readPresence reads the state from a data directory. It sends no request.
 func readPresence(dir string) presence {
 	if dir == "" {
 		return presence{}

@@ -10,16 +10,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
-// ConfigMap in which an API server publishes the certificate authority of client certificates.
+// ConfigMap, and its key, in which a Kubernetes API server publishes the certificate authority of client certificates.
 const (
 	authenticationMap = "extension-apiserver-authentication"
 	clientAuthorities = "client-ca-file"
 )
 
 // clientAuthority returns the certificate authority, in PEM, of client certificates of the management cluster's users.
-// A user with such a certificate may read the plans of objects that the user may get, as with a token. A manager
-// without permission to read the ConfigMap, such as one with only the rights of its providers, does not try, and
-// accepts only tokens.
+// The manager command reads it at the start for the diagnostics server: a user with such a certificate may read the
+// plans of objects that the user may get, as with a token. A manager without permission to read the ConfigMap, such as
+// one with only the rights of its providers, does not try, and accepts only tokens.
 func clientAuthority(ctx context.Context, cfg manager.Config) []byte {
 	if cfg.Endpoints.Insecure || cfg.Endpoints.Diagnostics == "0" {
 		return nil

@@ -14,15 +14,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// minRetryDelay is the delay before a start is retried after the connection to the API server was lost. It doubles up to
-// maxRetryDelay.
+// minRetryDelay is the delay before a start is retried after the connection to the API server was lost. It doubles up
+// to maxRetryDelay.
 const minRetryDelay, maxRetryDelay = time.Second, 30 * time.Second
 
-// managerResult is the result of a manager that had started its controllers; its error may be nil.
+// managerResult is the result of a manager that had started its controllers; its error may be nil. It ends
+// [retryUntilReachable].
 type managerResult struct{ error }
 
-// checkReachable fails if the API server is unreachable. At the first request this probably means that the address is
-// wrong.
+// checkReachable fails if the API server is unreachable. The manager command calls it once before it starts the
+// controllers; at this time the address is probably wrong, so it does not retry.
 func checkReachable(access *rest.Config) error {
 	client, err := discovery.NewDiscoveryClientForConfig(access)
 	if err != nil {
@@ -34,8 +35,8 @@ func checkReachable(access *rest.Config) error {
 	return nil
 }
 
-// retryUntilReachable starts the manager. If the API server was reachable but the connection is lost during the start, it
-// retries, because the API server may be restarting or its host may be busy.
+// retryUntilReachable starts the manager. If the API server was reachable but the connection is lost during the start,
+// it retries, because the API server may be restarting or its host may be busy.
 func retryUntilReachable(ctx context.Context, log logr.Logger, start func() error) error {
 	for d := minRetryDelay; ; d = min(2*d, maxRetryDelay) {
 		err := start()
@@ -45,7 +46,7 @@ func retryUntilReachable(ctx context.Context, log logr.Logger, start func() erro
 		if err == nil || ctx.Err() != nil || fault.KindOf(err) != fault.Unreachable || fault.As(err) != nil {
 			return err
 		}
-		log.Info("Waiting for the API server of the management cluster, which was lost during the start", "error", err.Error())
+		log.Info("waiting for the API server of the management cluster, because the connection was lost during startup", "error", err.Error())
 		if pause.Sleep(ctx, d) != nil {
 			return err
 		}

@@ -12,7 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager/migration"
 )
 
-// controllerFlags holds the flags that apply to all controllers.
+// controllerFlags holds the flags that apply to all controllers. Apart from --tracing they are flags of Cluster API's
+// manager, so their names must not change.
 type controllerFlags struct {
 	workload      manager.Workload
 	skipMigration []string
@@ -36,7 +37,7 @@ func (m *controllerFlags) complete(cfg *manager.Config) error {
 	return err
 }
 
-// preflightFlags holds the flags for the preflight checks of MachineSets.
+// preflightFlags holds the flag for the preflight checks of MachineSets, which is a flag of Cluster API's manager.
 type preflightFlags struct{ checks []string }
 
 func (p *preflightFlags) bind(f *pflag.FlagSet) {

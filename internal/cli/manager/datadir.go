@@ -19,8 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
-// checkDirectory rejects a data directory that is in use, or that belongs to another management cluster, before the
-// first request to this one.
+// checkDirectory rejects a data directory that is in use, or that belongs to another management cluster. The manager
+// command calls it before the first request.
 func (o *options) checkDirectory(e term.Env, server string) error {
 	dir, err := e.DataDir(o.dataDir)
 	if err != nil {

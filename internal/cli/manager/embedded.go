@@ -33,7 +33,8 @@ import (
 
 const loopback = "127.0.0.1"
 
-// Prepare prepares a management cluster for the manager of these providers, with an administrator's rights.
+// Prepare prepares a management cluster for the manager of these providers, with an administrator's rights:
+// `slipway up` calls it after the API server has started, before it starts the manager's process.
 func Prepare(ctx context.Context, root *rest.Config, sets []providerset.Set) error {
 	if err := manager.Install(ctx, root, rbac.Rights{Sets: sets, Separate: true}); err != nil {
 		return fmt.Errorf("preparing the management cluster: %w", err)
@@ -41,7 +42,8 @@ func Prepare(ctx context.Context, root *rest.Config, sets []providerset.Set) err
 	return nil
 }
 
-// EmbeddedCommand returns the hidden command that `slipway up` starts: the manager in a separate process.
+// EmbeddedCommand returns the hidden command that `slipway up` starts as a child process: the manager. The parent sends
+// its configuration on standard input ([up.Instructions]).
 func EmbeddedCommand(e term.Env) *cobra.Command {
 	return &cobra.Command{
 		Use: up.ManagerVerb, Short: "Manager process of \"slipway up\"", Hidden: true, Args: cobra.NoArgs,
@@ -113,7 +115,8 @@ func embeddedConfig(e term.Env, i up.Instructions, process *managerproc.Manager)
 	}, nil
 }
 
-// unthrottledConfig returns a client configuration without client-side limits: the server is local and limits requests itself.
+// unthrottledConfig returns a client configuration without client-side limits: the server is local and limits requests
+// itself.
 func unthrottledConfig(kubeconfig string) (*rest.Config, error) {
 	c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/cli/up"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
-	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 	"github.com/slipwayhq/slipway/internal/manager"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/sdk/hooks"
+	"github.com/slipwayhq/slipway/test/hooktest"
 )
 
 // RT-17: an extension that lets no one call but the manager of `slipway up` trusts the authority of the management cluster and knows

@@ -20,7 +20,7 @@ const (
 	jsonFormat = "json"
 )
 
-// loggingFlags holds the logging flags.
+// loggingFlags holds the logging flags, which have the names of Kubernetes components.
 type loggingFlags struct {
 	format    string
 	verbosity int
@@ -62,8 +62,8 @@ func logger(e term.Env, asJSON bool, level slog.Leveler) logr.Logger {
 	return logr.FromSlogHandler(lazyHandler{Handler: handler})
 }
 
-// lazyHandler is a handler that formats its attributes only when it writes a line. Each reconciliation has a logger with its
-// own attributes, and a reconciliation without changes logs nothing.
+// lazyHandler is a handler that formats its attributes only when it writes a line. Each reconciliation has a logger
+// with its own attributes, and a reconciliation without changes logs nothing.
 type lazyHandler struct {
 	slog.Handler
 	common []slog.Attr

@@ -25,7 +25,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// options holds the flag values.
+// options holds the flag values of the manager command.
 type options struct {
 	config              manager.Config
 	gates               featuregate.MutableFeatureGate
@@ -86,6 +86,8 @@ controllers and webhooks on its own management cluster.`,
 	return cmd
 }
 
+// bind adds the flags. Existing Deployments pass the flags of Cluster API's managers, so those names and meanings must
+// not change.
 func (o *options) bind(f *pflag.FlagSet) {
 	f.SetNormalizeFunc(cliflag.WordSepNormalizeFunc) // kube_api_qps is equivalent to kube-api-qps, as in every Kubernetes component
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the management cluster (default: $KUBECONFIG, else the cluster that this process runs in)")
@@ -143,6 +145,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	}
 }
 
+// run checks that the manager can start without a conflict, in the order of the package documentation, and runs it.
 func (o *options) run(ctx context.Context, e term.Env) error {
 	if o.detach {
 		return fault.New(fault.Invalid, "Usage", "\"slipway manager\" runs in the foreground, as a service or a Pod has it; a shell has & for that, and \"slipway down --data-dir DIR\" ends it")
@@ -182,7 +185,7 @@ func (o *options) run(ctx context.Context, e term.Env) error {
 		return fmt.Errorf("finding this program: %w", err)
 	}
 	for flag, set := range ineffective(o.given, cfg.Policy) {
-		cfg.Log.Info("a flag has no effect: its provider does not run", "flag", "--"+flag, "provider", set)
+		cfg.Log.Info("ignoring a flag, because its provider does not run", "flag", "--"+flag, "provider", set)
 	}
 	cfg.Endpoints.ClientCA = clientAuthority(ctx, cfg)
 	ctrl.SetLogger(cfg.Log)
@@ -240,6 +243,7 @@ func (o *options) complete(e term.Env) (manager.Config, error) {
 	return cfg, o.machinery.complete(&cfg)
 }
 
+// access returns the client configuration of the management cluster.
 func (o *options) access(e term.Env) (*rest.Config, error) {
 	rules, path := &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.kubeconfig}, o.kubeconfig
 	if path == "" {

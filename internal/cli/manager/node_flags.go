@@ -12,10 +12,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
-// minConditionsGrace is the minimum of --remote-conditions-grace-period.
+// minConditionsGrace is the minimum of --remote-conditions-grace-period, as in Cluster API.
 const minConditionsGrace = 2 * time.Minute
 
-// nodeFlags holds the flags for workload clusters and their Nodes.
+// nodeFlags holds the flags for workload clusters and their Nodes. They are flags of Cluster API's manager, so their
+// names must not change.
 type nodeFlags struct {
 	labels, annotations              []string
 	connectionGrace, conditionsGrace time.Duration

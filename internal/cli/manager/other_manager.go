@@ -23,7 +23,8 @@ import (
 // leaseReadsPerRetry is the number of lease reads per retry period of leader election.
 const leaseReadsPerRetry = 4
 
-// checkOtherManager fails if another manager runs the same providers, because both would reconcile every object.
+// checkOtherManager fails if another manager runs the same providers, because both would reconcile every object. The
+// manager command calls it before it writes anything.
 //
 // A manager of the reference implementation is detected by its webhooks, whether it is running or not: while they are
 // installed, the API server calls them for each write, so nothing would work without it either. A manager of Slipway is
@@ -55,8 +56,8 @@ func checkOtherManager(ctx context.Context, cfg manager.Config) error {
 	return err
 }
 
-// leaseStaysFree reports whether the lease remains free for a while. With leader election, another manager acquires it after
-// a leader is lost. A lease that is renewed meanwhile is held, regardless of clock differences.
+// leaseStaysFree reports whether the lease remains free for a while. With leader election, another manager acquires it
+// after a leader is lost. A lease that is renewed meanwhile is held, regardless of clock differences.
 func leaseStaysFree(ctx context.Context, cfg manager.Config) bool {
 	retry := cmp.Or(cfg.LeaderElection.Retry, 2*time.Second)
 	var before *coordinationv1.LeaseSpec // the first successful read
@@ -76,8 +77,8 @@ func leaseStaysFree(ctx context.Context, cfg manager.Config) bool {
 	return true
 }
 
-// checkReference fails if the reference implementation of a provider is installed. Leader election does not help, because it
-// uses another lease.
+// checkReference fails if Cluster API's own implementation of a provider is installed. Leader election does not help,
+// because it uses another lease.
 func checkReference(ctx context.Context, c client.Reader, cfg manager.Config) error {
 	for _, set := range cfg.Policy.Sets() {
 		if set.ReferenceWebhookName == "" {

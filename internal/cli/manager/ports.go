@@ -14,7 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
-// portTaken adds the flag that changes the address to an error about a port that another process uses.
+// portTaken adds the flag that changes the address to an error about a port that another process uses. The manager
+// command passes the error of a start to it.
 func portTaken(err error, cfg manager.Config) error {
 	failed := listenError(err)
 	if failed == nil || failed.Addr == nil || !errors.Is(failed, syscall.EADDRINUSE) {
@@ -35,8 +36,8 @@ func portTaken(err error, cfg manager.Config) error {
 	return err
 }
 
-// listenError returns the listen error that stopped the manager, even if it is combined with errors about components that
-// did not stop in time; nil: there is none.
+// listenError returns the listen error that stopped the manager, even if it is combined with errors about components
+// that did not stop in time; nil: there is none.
 func listenError(err error) *net.OpError {
 	var failed *net.OpError
 	if errors.As(err, &failed) {

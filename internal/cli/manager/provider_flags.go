@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// providerFlags holds the flags that select providers.
+// providerFlags holds the flags of the manager command that select providers.
 type providerFlags struct {
 	only  []string
 	print bool

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,53 +17,193 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/manager"
+	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
 // ExplainCommand returns the explain command.
 func ExplainCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "explain KIND/NAME",
-		Short: "Explain the current plan of the manager for an object",
-		Long: `Explain the plan of the manager for an object: the last plan of each of its controllers, the objects
-that the plan waits for, and the event that ends each wait. The plans are read from the running
-manager. Every user who may get the object may read them.
+		Use:   "explain [KIND/NAME]",
+		Short: "Explain why an object is not as it should be, and what to do",
+		Long: `Explain why an object of the management cluster is not as it should be: the objects from it to the
+root cause, the time when the cause began, and what to do or what happens without a user. Then show the
+last plan of each controller of a Slipway manager for the object: its actions, the objects that it waits
+for, and the event that ends each wait. An explanation of a Cluster is for all its objects.
+
+Without an argument, list the problems in the namespace that need action, the most urgent first.
+
+The command works with every implementation of Cluster API. Without a reachable Slipway manager, it uses
+conditions, owners and references alone, and says so. Every user who may get an object may read its plans.
 
 The manager of "slipway up" is found through its data directory. For another manager, set --manager
 to the URL of its diagnostics, for example the local end of "kubectl port-forward".`,
-		Example: `  slipway explain cluster/demo
+		Example: `  slipway explain
+  slipway explain --all-namespaces
+  slipway explain cluster/demo
   slipway explain machine/demo-workers-x2c9f -o yaml
   slipway explain localmachine/demo-workers-x2c9f -n team
   slipway explain cluster/demo --kubeconfig prod.kubeconfig --manager https://127.0.0.1:8443 --manager-ca ca.crt`,
-		Args: term.ExactlyOneArgument("KIND/NAME"),
+		Args: atMostOneObject,
 	}
 	connection := management.AddFlags(cmd.Flags())
 	cmd.Flags().Lookup("namespace").Usage = "namespace of the object (default: the namespace of the context)"
+	all := cmd.Flags().BoolP("all-namespaces", "A", false, "without KIND/NAME, list the problems in all namespaces")
 	flags := addFlags(cmd.Flags(), connection)
 	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		kind, name, ok := strings.Cut(args[0], "/")
-		if !ok || kind == "" || name == "" || strings.Contains(name, "/") {
-			return fault.New(fault.Invalid, "Usage", "%q is not KIND/NAME, such as machine/demo-workers-x2c9f", args[0])
+		if *all && len(args) > 0 {
+			return fault.New(fault.Invalid, "Usage", "--all-namespaces cannot be used with KIND/NAME")
 		}
-		c, err := connection.Connect(e)
+		x, err := newExplainer(cmd.Context(), e, flags)
 		if err != nil {
 			return err
 		}
-		o, err := findObject(cmd.Context(), c, kind, name)
-		if err != nil {
-			return c.Explain(err)
+		if len(args) == 0 {
+			list, err := x.list(cmd.Context(), *all)
+			if err != nil {
+				return err
+			}
+			return format.Print(e.Out, list, func(w io.Writer) error { return writeList(w, list) })
 		}
-		m, err := flags.newClient(e, c)
+		kind, name, _ := strings.Cut(args[0], "/")
+		s, err := x.explain(cmd.Context(), kind, name)
 		if err != nil {
 			return err
 		}
-		last, err := m.readPlans(cmd.Context(), o)
-		if err != nil {
-			return err
-		}
-		return format.Print(e.Out, last, func(w io.Writer) error { return writeExplanation(w, explanation{last, c.RepeatFlags}, e.Now()) })
+		return format.Print(e.Out, s, func(w io.Writer) error { return writeExplanation(w, s) })
 	}
 	return cmd
+}
+
+// atMostOneObject accepts no argument or KIND/NAME.
+func atMostOneObject(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	if err := term.ExactlyOneArgument("KIND/NAME")(cmd, args); err != nil {
+		return err
+	}
+	kind, name, ok := strings.Cut(args[0], "/")
+	if !ok || kind == "" || name == "" || strings.Contains(name, "/") {
+		return fault.New(fault.Invalid, "Usage", "%q is not KIND/NAME, such as machine/demo-workers-x2c9f", args[0])
+	}
+	return nil
+}
+
+// explanation is the result of the command for one object.
+type explanation struct {
+	// ObjectPlans has the plans of a Slipway manager. They are empty if there is none.
+	manager.ObjectPlans
+	// Chain leads to the root cause. It is nil if everything is as it should be.
+	Chain *chain `json:"chain,omitempty"`
+	// Others are the other root causes of the object and of the objects beneath it.
+	Others []chain `json:"others,omitempty"`
+	// Upcoming has the remediations that are due.
+	Upcoming []rootcause.Action `json:"upcoming,omitempty"`
+	// PlansMissing is the reason why there are no plans.
+	PlansMissing string `json:"plansMissing,omitempty"`
+	// Unreadable lists the kinds that the user may not read.
+	Unreadable []string `json:"unreadable,omitempty"`
+
+	ref rootcause.Ref
+	now time.Time
+}
+
+// problemList is the result of the command without an argument.
+type problemList struct {
+	Namespace string `json:"namespace,omitempty"`
+	// Problems has the chains that need a user, then the others.
+	Problems     []chain  `json:"problems"`
+	PlansMissing string   `json:"plansMissing,omitempty"`
+	Unreadable   []string `json:"unreadable,omitempty"`
+
+	now time.Time
+}
+
+// chain is a chain with the field that programs select by.
+type chain struct {
+	rootcause.Chain
+	NeedsUser bool `json:"needsUser"`
+}
+
+func chainsOf(chains []rootcause.Chain) []chain {
+	out := []chain{}
+	for _, c := range chains {
+		out = append(out, chain{c, c.NeedsUser()})
+	}
+	return out
+}
+
+// explainer has what the command reads from.
+type explainer struct {
+	env        term.Env
+	connection *management.Connection
+	kinds      management.Kinds
+	plans      *planReader
+}
+
+func newExplainer(ctx context.Context, e term.Env, flags *managerFlags) (*explainer, error) {
+	c, err := flags.connection.Connect(e)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := management.NewKinds(c.Config)
+	if err != nil {
+		return nil, c.Explain(err)
+	}
+	plans, err := flags.newPlanReader(ctx, e, c)
+	return &explainer{e, c, kinds, plans}, err
+}
+
+// graph returns the objects of a namespace, or of all.
+func (x *explainer) graph(ctx context.Context, namespace string) *rootcause.Reader {
+	return rootcause.NewReader(ctx, rootcause.ReaderOptions{Client: x.connection.Client, Mapper: x.kinds.Mapper(), Plans: x.plans.source(), Namespace: namespace})
+}
+
+// explain explains one object.
+func (x *explainer) explain(ctx context.Context, kind, name string) (explanation, error) {
+	o, err := x.findObject(ctx, kind, name)
+	if err != nil {
+		return explanation{}, x.connection.Explain(err)
+	}
+	ref := rootcause.Ref{Group: o.kind.Group, Kind: o.kind.Kind, Namespace: o.key.Namespace, Name: o.key.Name}
+	s := explanation{ref: ref, now: x.env.Now()}
+	if s.ObjectPlans, err = x.plans.read(ctx, ref); err != nil {
+		return s, err
+	}
+	s.Kind, s.Namespace, s.Name = ref.Kind, ref.Namespace, ref.Name
+	g := x.graph(ctx, x.connection.Namespace)
+	if c, found := rootcause.Explain(g, ref, s.now); found {
+		s.Chain = &chain{c, c.NeedsUser()}
+	}
+	beneath := rootcause.Beneath(g, ref)
+	s.Upcoming = rootcause.Upcoming(g, beneath, s.now)
+	s.Others = s.otherCauses(rootcause.Problems(g, beneath, s.now))
+	s.PlansMissing, s.Unreadable = x.plans.missing(g, ref), g.Unreadable()
+	return s, x.connection.Explain(g.Err())
+}
+
+// otherCauses returns the chains that need a user and have another root cause than the chain of the object.
+func (s explanation) otherCauses(chains []rootcause.Chain) (out []chain) {
+	for _, c := range chainsOf(chains) {
+		if c.NeedsUser && (s.Chain == nil || c.Root().Object != s.Chain.Root().Object) {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// list returns everything that is not as it should be.
+func (x *explainer) list(ctx context.Context, all bool) (problemList, error) {
+	out := problemList{Namespace: x.connection.Namespace, now: x.env.Now()}
+	if all {
+		out.Namespace = ""
+	}
+	g := x.graph(ctx, out.Namespace)
+	out.Problems = chainsOf(rootcause.Problems(g, g.Roots(), out.now))
+	out.PlansMissing, out.Unreadable = x.plans.missing(g, rootcause.Ref{}), g.Unreadable()
+	return out, x.connection.Explain(g.Err())
 }
 
 // objectReference identifies the object of a plan.
@@ -72,22 +213,18 @@ type objectReference struct {
 }
 
 // findObject reads the object of an argument, to distinguish an object that does not exist from one without a plan.
-func findObject(ctx context.Context, c *management.Connection, kind, name string) (objectReference, error) {
-	kinds, err := management.NewKinds(c.Config)
-	if err != nil {
-		return objectReference{}, err
-	}
-	mapping, err := kinds.Find(kind)
+func (x *explainer) findObject(ctx context.Context, kind, name string) (objectReference, error) {
+	mapping, err := x.kinds.Find(kind)
 	if err != nil {
 		return objectReference{}, err
 	}
 	o := objectReference{kind: mapping.GroupVersionKind.GroupKind(), key: client.ObjectKey{Name: name}}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		o.key.Namespace = c.Namespace
+		o.key.Namespace = x.connection.Namespace
 	}
 	read := &metav1.PartialObjectMetadata{}
 	read.SetGroupVersionKind(mapping.GroupVersionKind)
-	err = c.Client.Get(ctx, o.key, read)
+	err = x.connection.Client.Get(ctx, o.key, read)
 	if apierrors.IsNotFound(err) {
 		return o, fault.New(fault.Gone, "NotFound", "%s does not exist; see \"slipway kubectl get %s --all-namespaces\"", o, mapping.Resource.Resource).From(err)
 	}

@@ -23,13 +23,17 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager"
 )
 
-// requestTimeout is the timeout of requests to the manager, and maxResponseBytes the maximum size of a response in bytes.
+// requestTimeout is the timeout of requests to the manager, and maxResponseBytes the maximum size of a response in
+// bytes.
 const (
 	requestTimeout   = 15 * time.Second
 	maxResponseBytes = 1 << 20
 )
 
-// managerFlags select the manager.
+// reasonNotAllowed is the reason of the error for a user that may not read a plan.
+const reasonNotAllowed = "NotAllowed"
+
+// managerFlags select the manager whose plans "explain" reads.
 type managerFlags struct {
 	// URL is the base URL of the manager's diagnostics; empty: the URL from the data directory.
 	URL string
@@ -49,14 +53,15 @@ func addFlags(set *pflag.FlagSet, connection *management.Flags) *managerFlags {
 	return f
 }
 
-// managerClient is a running manager.
+// managerClient reads plans from a running manager.
 type managerClient struct {
 	url    string
 	client *http.Client
 	up     string
 }
 
-// newClient returns the manager that the flags select, with the credentials of the connection. It sends no request.
+// newClient returns a client of the manager that the flags select, with the credentials of the connection. It sends no
+// request.
 func (f *managerFlags) newClient(e term.Env, c *management.Connection) (*managerClient, error) {
 	address := f.URL
 	if address == "" {
@@ -176,9 +181,9 @@ func refusal(at string, o objectReference, code int, text string) error {
 		return fault.New(fault.Gone, "NoPlan",
 			"there is no plan of %s: the manager at %s has not reconciled it since it started, or leaves its kind to another manager", o, at)
 	case http.StatusUnauthorized:
-		return fault.New(fault.Invalid, "NotAllowed", "the manager at %s did not authenticate the request (%s): use a kubeconfig with a token, for example from \"kubectl create token\"", at, text)
+		return fault.New(fault.Invalid, reasonNotAllowed, "the manager at %s did not authenticate the request (%s): use a kubeconfig with a token, for example from \"kubectl create token\"", at, text)
 	case http.StatusForbidden:
-		return fault.New(fault.Invalid, "NotAllowed", "the manager at %s rejected the request: %s; use a kubeconfig with permission to get the object", at, text)
+		return fault.New(fault.Invalid, reasonNotAllowed, "the manager at %s rejected the request: %s; use a kubeconfig with permission to get the object", at, text)
 	}
 	return fault.New(fault.Unreachable, "ManagerFailed", "the manager at %s returned status %d: %s", at, code, text)
 }

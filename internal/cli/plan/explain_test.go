@@ -86,9 +86,18 @@ func TestExplain(t *testing.T) {
 		"by certificate":    {"an administrator of slipway up has no token", admin, "cluster/planned", here, 0, "WaitingForX"},
 		"by token":          {"", reader, "cl/planned", here, 0, "Ends when data changes: Secret s"},
 		"JSON":              {"", admin, "Clusters.cluster.x-k8s.io/planned", append(here, "-o", "json"), 0, `"until": "change"`},
-		"no namespace":      {"", admin, "extensionconfig/planned", here, 0, "There was nothing to do"},
+		"no namespace":      {"", admin, "extensionconfig/planned", here, 0, "ago by controller extensionconfig"},
 		"through a tunnel":  {"", admin, "cl/planned", []string{"--manager", manager.URL, "--manager-insecure"}, 0, "WaitingForX"},
-		"no plan":           {"", admin, "cl/new", here, fault.Gone, "there is no plan of Cluster new in namespace default"},
+		"no plan":           {"", admin, "cl/new", here, 0, "there is no plan of Cluster new in namespace default"},
+		"chain":             {"what is wrong comes first", admin, "cl/planned", here, 0, "Cluster default/planned is not as it should be"},
+		"remedy":            {"", admin, "cl/planned", here, 0, "What happens next"},
+		"chain as JSON":     {"", admin, "cl/planned", append(here, "-o", "json"), 0, `"needsUser": false`},
+		"everything":        {"", admin, "", here, 0, "No action is needed in namespace default.\n\nNot as it should be"},
+		"all namespaces":    {"", admin, "", append(here, "-A"), 0, "in all namespaces"},
+		"list as YAML":      {"", admin, "", append(here, "-o", "yaml"), 0, "needsUser: false"},
+		"no manager":        {"with another implementation of Cluster API, or none", admin, "cl/planned", nil, 0, "conditions, owners and references alone"},
+		"two of them":       {"", admin, "cl/planned", append(here, "-A"), fault.Invalid, "cannot be used with KIND/NAME"},
+		"as a reader":       {"other objects cannot be read", reader, "cl/planned", here, 0, "Objects that you may not read"},
 		"no object":         {"", admin, "cl/nothing", here, fault.Gone, "Cluster nothing in namespace default does not exist"},
 		"not allowed":       {"the API server says so before the manager is called", stranger, "cl/planned", here, fault.Invalid, "rejected the request"},
 		"no kind":           {"", admin, "nothing/planned", here, fault.Invalid, `no kind "nothing"`},
@@ -99,7 +108,7 @@ func TestExplain(t *testing.T) {
 		"nothing there":     {"", admin, "cl/planned", []string{"--manager", "https://127.0.0.1:1", "--manager-ca", certificate}, fault.Unreachable, "cannot be reached"},
 		"of a directory":    {"a manager of this machine", admin, "cl/planned", []string{"--data-dir", string(held.Dir)}, 0, "WaitingForX"},
 		"the directory":     {"its kubeconfig, too", "", "cl/planned", []string{"--data-dir", string(held.Dir)}, 0, "WaitingForX"},
-		"which manager":     {"the cluster is not that of the data directory", admin, "cl/planned", nil, fault.Invalid, "set --manager"},
+		"which manager":     {"the cluster is not that of the data directory", admin, "cl/planned", nil, 0, "set --manager"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -108,7 +117,10 @@ func TestExplain(t *testing.T) {
 			}}
 			cmd := ExplainCommand(e)
 			cmd.SilenceErrors, cmd.SilenceUsage = true, true
-			args := []string{tc.object, "--data-dir", t.TempDir()}
+			args := []string{"--data-dir", t.TempDir()}
+			if tc.object != "" {
+				args = append(args, tc.object)
+			}
 			if tc.kubeconfig != "" {
 				args = append(args, "--kubeconfig", tc.kubeconfig)
 			}

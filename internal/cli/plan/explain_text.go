@@ -2,43 +2,31 @@ package plan
 
 import (
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/manager"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// explanation contains the plans of an object, and the flags that select its management cluster in printed commands.
-type explanation struct {
-	manager.ObjectPlans
-	repeatFlags string
-}
-
-// writeExplanation prints plans as text, one paragraph for each controller.
-func writeExplanation(w io.Writer, s explanation, now time.Time) error {
-	var b strings.Builder
-	name := s.Name
-	if s.Namespace != "" {
-		name = s.Namespace + "/" + name
-	}
+// writePlans prints plans as text, one paragraph for each controller.
+func (s explanation) writePlans(b *strings.Builder) {
 	for i, r := range s.ObjectPlans.Plans {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(&b, "%s %s, reconciled %s ago by controller %s\n", s.Kind, name, duration.HumanDuration(now.Sub(r.Time)), r.Controller)
-		writeRecord(&b, s, r)
+		fmt.Fprintf(b, "%s, reconciled %s ago by controller %s\n", s.title(), duration.HumanDuration(s.now.Sub(r.Time)), r.Controller)
+		s.writeRecord(b, r)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }
 
+// title returns the kind and the key of the object.
+func (s explanation) title() string { return s.ref.Qualified() }
+
 // writeRecord prints the result of one controller.
-func writeRecord(b *strings.Builder, s explanation, r manager.PlanRecord) {
+func (s explanation) writeRecord(b *strings.Builder, r manager.PlanRecord) {
 	if len(r.Actions)+len(r.Waits)+len(r.Errors) == 0 {
 		b.WriteString("\n" + s.idle() + "\n")
 	}
@@ -48,18 +36,17 @@ func writeRecord(b *strings.Builder, s explanation, r manager.PlanRecord) {
 		b.WriteString("\nWaits\n")
 	}
 	for _, wait := range r.Waits {
-		fmt.Fprintf(b, "  %s\n    %s\n    %s\n", wait.Reason, indent(wait.Message, "    "), waitEnd(wait))
+		fmt.Fprintf(b, "  %s%s\n    %s\n    %s\n", wait.Reason, since(wait.Since, s.now), indent(wait.Message, "    "), waitEnd(wait))
 	}
 	if r.Recheck != "" {
 		fmt.Fprintf(b, "\n%s\n", nextReconciliation(r.Recheck))
 	}
 }
 
-// idle returns the text for an object without actions and waits. The state of a Cluster depends on the objects below
-// it.
+// idle returns the text for an object without actions and waits.
 func (s explanation) idle() string {
-	if s.Kind == clusterv1.ClusterKind {
-		return fmt.Sprintf("This controller waits for nothing. What the objects beneath the Cluster wait for: slipway describe cluster %s -n %s%s", s.Name, s.Namespace, s.repeatFlags)
+	if s.Chain != nil {
+		return "This controller has nothing to do and waits for nothing. What is not as it should be is described above."
 	}
 	return "There was nothing to do and nothing to wait for."
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/manager"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
 func TestText(t *testing.T) {
@@ -26,19 +27,24 @@ func TestText(t *testing.T) {
 	p.WaitFor("Gone", "Waiting for Node n to be deleted").For("Node", "n").ToChange("")
 	p.WaitFor("Secret", "Secret has no key").For("Secret", "other/ca").For("Secret", "b").UntilUserActs()
 	full.Waits = p.Waits
+	full.Waits[0].Since = at.Add(-time.Minute)
 	for name, tc := range map[string]struct {
 		plans manager.ObjectPlans
 		want  string
 	}{
-		"idle": {manager.ObjectPlans{Kind: "ExtensionConfig", Name: "x", Plans: []manager.PlanRecord{{Controller: "extensionconfig", Time: at}}}, `ExtensionConfig x, reconciled 12s ago by controller extensionconfig
+		"idle": {manager.ObjectPlans{Kind: "ExtensionConfig", Name: "x", Plans: []manager.PlanRecord{{Controller: "extensionconfig", Time: at}}}, `ExtensionConfig x is as it should be.
+
+ExtensionConfig x, reconciled 12s ago by controller extensionconfig
 
 There was nothing to do and nothing to wait for.
 `},
 		"two controllers": {manager.ObjectPlans{Kind: "Cluster", Namespace: "team", Name: "demo", Plans: []manager.PlanRecord{
 			{Controller: "cluster", Time: at}, {Controller: "topology", Time: at.Add(9 * time.Second), Waits: p.Waits[1:2]},
-		}}, `Cluster team/demo, reconciled 12s ago by controller cluster
+		}}, `Cluster team/demo is as it should be.
 
-This controller waits for nothing. What the objects beneath the Cluster wait for: slipway describe cluster demo -n team
+Cluster team/demo, reconciled 12s ago by controller cluster
+
+There was nothing to do and nothing to wait for.
 
 Cluster team/demo, reconciled 3s ago by controller topology
 
@@ -47,7 +53,9 @@ Waits
     Waiting for FooMachine m
     Ends when status.ready changes: FooMachine m
 `},
-		"full": {manager.ObjectPlans{Kind: "Machine", Namespace: "ns", Name: "m", Plans: []manager.PlanRecord{full}}, `Machine ns/m, reconciled 12s ago by controller machine
+		"full": {manager.ObjectPlans{Kind: "Machine", Namespace: "ns", Name: "m", Plans: []manager.PlanRecord{full}}, `Machine ns/m is as it should be.
+
+Machine ns/m, reconciled 12s ago by controller machine
 
 Actions of that reconciliation
   cordon Node n
@@ -56,7 +64,7 @@ It did not succeed
   the Node says no
 
 Waits
-  DrainingNode
+  DrainingNode, since 72s
     Draining Node n
     * Pod a
     Ends with time; it is about Node n
@@ -75,7 +83,9 @@ The next reconciliation comes 1s after that one, or with the next event.
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out strings.Builder
-			if err := writeExplanation(&out, explanation{ObjectPlans: tc.plans}, at.Add(12*time.Second)); err != nil {
+			s := explanation{ObjectPlans: tc.plans, now: at.Add(12 * time.Second)}
+			s.ref = rootcause.Ref{Kind: tc.plans.Kind, Namespace: tc.plans.Namespace, Name: tc.plans.Name}
+			if err := writeExplanation(&out, s); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.want, out.String()); diff != "" {

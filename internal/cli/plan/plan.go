@@ -26,7 +26,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// Exit codes other than 0, which means that nothing changes.
+// Exit codes of "slipway plan" other than 0, which means that nothing changes. Scripts depend on them.
 const (
 	exitRefused = 1 // the API would reject at least a part of the change
 	exitChanges = 2 // something changes, or may change
@@ -41,7 +41,7 @@ func (e exitCode) Error() string { return "the plan has changes" }
 // ExitCode returns the exit code.
 func (e exitCode) ExitCode() int { return int(e) }
 
-// planFlags holds the flag values.
+// planFlags holds the flag values of the plan command.
 type planFlags struct {
 	files, deletes []string
 	offline        string
@@ -108,7 +108,7 @@ func (f *planFlags) add(set *pflag.FlagSet) {
 	set.BoolVar(&f.all, "all", false, "show every cluster and every name instead of shortening long lists")
 }
 
-// plan reads the input and runs the simulation.
+// plan reads the input and runs the controllers on a copy of the management cluster in memory.
 func (f *planFlags) plan(ctx context.Context, e term.Env, connection *management.Flags) (*plan.Plan, error) {
 	if len(f.files)+len(f.deletes) == 0 {
 		return nil, fault.New(fault.Invalid, "Usage", "nothing is proposed: name files with -f or --delete")
@@ -167,8 +167,8 @@ func simulationOptions(now time.Time) (plan.Options, error) {
 	}, nil
 }
 
-// managerConfig returns the configuration of a manager with all features that a plan supports. A disabled feature has no
-// objects, so enabling it has no effect.
+// managerConfig returns the configuration of a manager with all features that a plan supports. A disabled feature has
+// no objects, so enabling it has no effect.
 func managerConfig() (manager.Config, error) {
 	gates, err := providerset.NewGates()
 	if err != nil {

@@ -20,7 +20,7 @@ const (
 	maxWaits  = 5 // of objects, and of extensions
 )
 
-// page collects the lines of a plan.
+// page collects the lines of the text that "slipway plan" prints.
 type page struct {
 	strings.Builder
 	all bool
@@ -138,8 +138,8 @@ func isMachineObject(o plan.ObjectChange) bool {
 	return o.Kind == "Machine" || strings.HasPrefix(o.Owner, "Machine/") || o.Kind == "Secret" && strings.HasSuffix(o.Owner, "/"+o.Name)
 }
 
-// writeChanges writes the objects. Objects with the same changed fields share an entry. Objects that are created and deleted
-// with a Machine are counted with the Machines.
+// writeChanges writes the objects. Objects with the same changed fields share an entry. Objects that are created and
+// deleted with a Machine are counted with the Machines.
 func writeChanges(p *page, objects []plan.ObjectChange) {
 	type entry struct {
 		plan.ObjectChange

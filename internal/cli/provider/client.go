@@ -13,8 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 )
 
-// newClient returns a client without client-side limits: the API server limits requests itself, and an installation
-// creates hundreds of objects.
+// newClient returns the client of the provider commands: without client-side limits, because the API server limits
+// requests itself and an installation creates hundreds of objects, and with the kinds that these commands read.
 func newClient(c *management.Connection) (client.WithWatch, error) {
 	scheme, err := management.Scheme()
 	if err != nil {
@@ -34,7 +34,7 @@ func newClient(c *management.Connection) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 
-// readKinds returns the kinds of a management cluster.
+// readKinds returns the kinds of a management cluster, in which the installed objects of providers are found.
 func readKinds(c *management.Connection) ([]schema.GroupVersionKind, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(c.Config)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 )
 
-// repositoryRow is a provider in the output format of clusterctl.
+// repositoryRow is a provider in the JSON and YAML output of clusterctl, whose field names must not change.
 type repositoryRow struct {
 	File         string
 	Name         string
@@ -20,7 +20,7 @@ type repositoryRow struct {
 	URL          string
 }
 
-// ConfigCommand returns the config command.
+// ConfigCommand returns the config command of clusterctl.
 func ConfigCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Show the provider configuration"}
 	cmd.AddCommand(repositories(e))
@@ -28,6 +28,7 @@ func ConfigCommand(e term.Env) *cobra.Command {
 	return cmd
 }
 
+// repositories returns the "config repositories" command.
 func repositories(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "repositories",

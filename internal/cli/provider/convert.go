@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/template"
 )
 
-// ConvertCommand returns the convert command.
+// ConvertCommand returns the convert command of clusterctl.
 func ConvertCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert [FILE]",

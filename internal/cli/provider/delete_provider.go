@@ -12,7 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 )
 
-// AddDeleteProvider extends cmd to delete providers if it has flags. Without flags cmd is unchanged.
+// AddDeleteProvider extends the delete command, which has the subcommand "cluster", with the flags of clusterctl to
+// delete providers. Without flags the command prints its help.
 func AddDeleteProvider(e term.Env, cmd *cobra.Command) {
 	f := &deleteProviderFlags{connection: management.AddClusterScopedFlags(cmd.Flags()), named: addProviderFlags(cmd.Flags(), "delete")}
 	cmd.Flags().String("config", "", "accepted for compatibility with clusterctl; the installed providers determine the objects to delete")

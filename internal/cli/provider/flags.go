@@ -17,7 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// providerFlags select providers.
+// providerFlags select providers: one flag for each type, with the name that it has in clusterctl.
 type providerFlags struct{ named map[provider.Type]*[]string }
 
 // addProviderFlags adds a flag for each type. The argument use describes the action in usage texts.
@@ -58,7 +58,7 @@ func (f *providerFlags) Named() map[provider.Type][]string {
 	return out
 }
 
-// installFlags holds the flags of a command that installs provider versions.
+// installFlags holds the flags of init and "upgrade apply", the commands that install provider versions.
 type installFlags struct {
 	Named      *providerFlags
 	Config     *term.ConfigFlags
@@ -96,7 +96,7 @@ func (f *installFlags) Run(e term.Env, run func(ctx context.Context, e term.Env,
 	}
 }
 
-// Runner returns the runner for the plan.
+// Runner returns the runner that executes the plan of the command.
 func (f *installFlags) Runner(e term.Env, c client.Client) install.Runner {
 	return install.Runner{
 		Client: c, Timeout: time.Duration(f.timeout) * time.Second, Progress: term.Reporter(e),

@@ -22,7 +22,7 @@ type generateProviderOptions struct {
 	describe, raw    bool
 }
 
-// GenerateProviderCommand returns the generate provider command.
+// GenerateProviderCommand returns the generate provider command of clusterctl.
 func GenerateProviderCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "provider",
@@ -102,6 +102,7 @@ func (o generateProviderOptions) selectedProvider() (provider.Type, string, erro
 	return found[0], *o.named[found[0]], nil
 }
 
+// printComponents prints the output of --describe, in the form of clusterctl.
 func printComponents(w io.Writer, c *repository.Components, file string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, line := range [][2]string{

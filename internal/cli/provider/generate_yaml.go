@@ -8,7 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/template"
 )
 
-// GenerateYAMLCommand returns the generate yaml command.
+// GenerateYAMLCommand returns the generate yaml command of clusterctl.
 func GenerateYAMLCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "yaml",

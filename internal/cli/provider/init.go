@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// InitCommand returns the init command.
+// InitCommand returns the init command of clusterctl, with additional flags such as --dry-run and --cert-manager.
 func InitCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",
@@ -57,6 +57,7 @@ type initializeFlags struct {
 	certManager string
 }
 
+// run plans the installation, and prints or executes the plan.
 func (f *initializeFlags) run(ctx context.Context, e term.Env, connection *management.Connection) error {
 	c, err := newClient(connection)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 )
 
-// initImagesCommand returns the init list-images command.
+// initImagesCommand returns the "init list-images" command of clusterctl; config is the --config flag of init.
 func initImagesCommand(e term.Env, config *term.ConfigFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list-images",
@@ -58,8 +58,8 @@ Without a management cluster, list the images of a first installation.`,
 	return cmd
 }
 
-// readInstalled returns the installed providers, or nothing without a management cluster. It fails if a management cluster
-// was selected explicitly but is unreachable.
+// readInstalled returns the installed providers, or nothing without a management cluster. It fails if a management
+// cluster was selected explicitly but is unreachable.
 func readInstalled(ctx context.Context, e term.Env, flags *management.Flags) (install.ManagementCluster, error) {
 	isNamed := flags.Kubeconfig != "" || flags.Context != "" || flags.DataDir != ""
 	c, err := flags.Connect(e)

@@ -8,7 +8,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 )
 
-// planOutput is the structured output of a plan.
+// planOutput is the structured output of the commands that execute or print an installation plan: init, delete,
+// "upgrade apply".
 type planOutput struct {
 	Steps []install.StepOutput `json:"steps"`
 	Notes []string             `json:"notes,omitempty"`

@@ -12,7 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// PolicyFlags holds the flag values.
+// PolicyFlags holds --config and --print-config of "slipway up" and "slipway manager". The file is the operator's
+// configuration (package policy), not the configuration file of clusterctl.
 type PolicyFlags struct {
 	File  string
 	Print bool
@@ -51,7 +52,8 @@ func (f *PolicyFlags) PrintTo(w io.Writer) error {
 	return err
 }
 
-// ParseProviders parses the provider names in a flag value.
+// ParseProviders parses the provider names in a flag value: --without of "slipway up", --providers of "slipway
+// manager".
 func ParseProviders(flag string, texts []string) ([]policy.Provider, error) {
 	var out []policy.Provider
 	for _, text := range texts {

@@ -17,7 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// UpgradeApplyCommand returns the upgrade apply command.
+// UpgradeApplyCommand returns the upgrade apply command of clusterctl, with additional flags such as --dry-run and
+// --rollback.
 func UpgradeApplyCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply",

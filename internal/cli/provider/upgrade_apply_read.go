@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// upgradeRun is one upgrade.
+// upgradeRun is one run of "upgrade apply": the inputs, and the changes and plans that read computes from them.
 type upgradeRun struct {
 	flags  *upgradeApplyFlags
 	env    term.Env

@@ -17,7 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/extensiontools"
 )
 
-// UpgradePlanCommand returns the upgrade plan command.
+// UpgradePlanCommand returns the upgrade plan command of clusterctl.
 func UpgradePlanCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan",
@@ -40,7 +40,7 @@ cert-manager. Nothing is changed.`,
 	return cmd
 }
 
-// upgradePlanShown is the structured output.
+// upgradePlanShown is the structured output of "upgrade plan".
 type upgradePlanShown struct {
 	Builtin     string                     `json:"builtIn,omitempty"`
 	CertManager certificates.Upgrade       `json:"certManager"`

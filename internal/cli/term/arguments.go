@@ -8,7 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ExactlyOneArgument requires exactly one argument with the given name.
+// ExactlyOneArgument requires exactly one argument with the given name. Commands set it as cobra.Command.Args.
 func ExactlyOneArgument(name string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
@@ -21,8 +21,8 @@ func ExactlyOneArgument(name string) cobra.PositionalArgs {
 	}
 }
 
-// MarkGroup makes cmd a command that only groups subcommands. Without arguments it prints its help, with unknown ones it
-// lists the subcommands.
+// MarkGroup makes cmd a command that only groups subcommands. Without arguments it prints its help, with unknown ones
+// it lists the subcommands.
 func MarkGroup(cmd *cobra.Command) {
 	if cmd.Annotations == nil {
 		cmd.Annotations = map[string]string{}
@@ -58,7 +58,8 @@ func IsExecutable(cmd *cobra.Command) bool {
 // MarkRunnable marks a command of [MarkGroup] as executable.
 func MarkRunnable(cmd *cobra.Command) { delete(cmd.Annotations, groupAnnotation) }
 
-// RemovedCommand returns a command that clusterctl has removed. It returns an error with the alternative.
+// RemovedCommand returns a hidden command in the place of one that clusterctl has removed. Its error names the
+// alternative.
 func RemovedCommand(name, answer string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Hidden: true, DisableFlagParsing: true,

@@ -9,13 +9,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 )
 
-// ConfigFlags holds the location of the configuration file.
+// ConfigFlags is the --config flag of the provider commands and "generate cluster": the location of clusterctl's
+// configuration file.
 type ConfigFlags struct {
 	// Config is a path or an https URL; empty: the default locations.
 	Config string
 }
 
-// AddConfigFlags adds the flag.
+// AddConfigFlags adds the flag --config.
 func AddConfigFlags(flags *pflag.FlagSet) *ConfigFlags {
 	f := &ConfigFlags{}
 	flags.StringVar(&f.Config, "config", "", "path or https URL of the clusterctl configuration file (default: $XDG_CONFIG_HOME/cluster-api/clusterctl.yaml)")

@@ -12,7 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
-// ConfirmFlags holds the flags of such a command.
+// ConfirmFlags holds the flags of a command that replaces the data or keys of a cluster: "restore controlplane",
+// "recover controlplane" and "rotate" print a plan, prompt for confirmation and wait ([ConfirmFlags.Run]).
 type ConfirmFlags struct {
 	dryRun, yes bool
 	timeout     time.Duration
@@ -37,7 +38,7 @@ type Plan interface {
 	NeedsConfirmation() bool
 }
 
-// ConfirmedWork describes the work of such a command.
+// ConfirmedWork describes the work of such a command, for [ConfirmFlags.Run].
 type ConfirmedWork struct {
 	// Verb is the action to confirm, such as "restore".
 	Verb string

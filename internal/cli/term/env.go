@@ -19,7 +19,8 @@ import (
 // Clusterctl is the name of a symbolic link to this program that makes it behave as clusterctl.
 const Clusterctl = "clusterctl"
 
-// Env is passed to every Command function.
+// Env is passed to every Command function. Commands take streams, variables and the clock from it, so that tests can
+// replace each value.
 type Env struct {
 	In     io.Reader
 	Out    io.Writer // results
@@ -32,7 +33,7 @@ type Env struct {
 	Executable func() (string, error)
 }
 
-// System returns the environment of the current process.
+// System returns the environment of the current process, for the main function.
 func System() Env {
 	return Env{In: os.Stdin, Out: escapeTerminal(os.Stdout), Err: escapeTerminal(os.Stderr), Getenv: os.Getenv, Now: time.Now, Program: filepath.Base(os.Args[0]), Executable: os.Executable}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Format is the value of an -o flag. Empty means text.
+// Format is the value of an -o flag. Empty means text. Commands create it with [AddOutputFlag].
 type Format struct {
 	value string
 	more  []string
@@ -80,7 +80,7 @@ func WriteResult(e Env, path string, data []byte) error {
 	return nil
 }
 
-// PrintVariables prints the variables of a template, starting with those that need a value.
+// PrintVariables prints the variables of a template, starting with those that need a value, for --list-variables.
 func PrintVariables(w io.Writer, variables []repository.Variable) error {
 	var required, optional strings.Builder
 	for _, v := range variables {

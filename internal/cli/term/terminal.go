@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// Screen describes the capabilities of a writer.
+// Screen describes the capabilities of a writer, such as standard output.
 type Screen struct {
 	// Live is true for a terminal whose lines can be overwritten.
 	Live bool
@@ -62,6 +62,8 @@ type escapedTerminal struct {
 	file *os.File
 }
 
+// escapeTerminal returns a writer that escapes control characters if f is a terminal, because output contains texts of
+// users of the cluster. Other output is unchanged.
 func escapeTerminal(f *os.File) io.Writer {
 	if !term.IsTerminal(int(f.Fd())) {
 		return f
@@ -69,8 +71,8 @@ func escapeTerminal(f *os.File) io.Writer {
 	return escapedTerminal{redact.NewEscapeWriter(f), f}
 }
 
-// Unescaped returns the terminal behind a writer, for output that is already escaped (package redact), or else the writer
-// itself.
+// Unescaped returns the terminal behind a writer, for output that is already escaped (package redact), or else the
+// writer itself.
 func Unescaped(w io.Writer) io.Writer {
 	if g, ok := w.(escapedTerminal); ok {
 		return g.file

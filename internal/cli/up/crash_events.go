@@ -28,7 +28,8 @@ const (
 // maxCrashEvents limits the objects that receive an Event for one crash: if there are many, most are unrelated.
 const maxCrashEvents = 10
 
-// recordFailure creates a Warning Event for each object that may have caused a crash, and for each quarantined object.
+// recordFailure creates a Warning Event for each object that may have caused a crash of the manager, and for each
+// quarantined object, which the manager ignores for some time. `slipway up` calls it after a crash.
 func recordFailure(ctx context.Context, root *rest.Config, f managerproc.Failure) error {
 	c, err := client.New(root, client.Options{Scheme: clientgoscheme.Scheme})
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 // reportFD is the file descriptor through which a background process reports.
 const reportFD = 3
 
-// detached starts this program in the background in a new session, and reads its report until it is ready or has
-// failed.
+// detached implements `slipway up -d`: it starts this program in the background in a new session, and reads its report
+// until it is ready or has failed.
 func (f *flags) detached(ctx context.Context, e term.Env, dir datadir.Dir, set *pflag.FlagSet) error {
 	began := e.Now()
 	executable, err := e.Executable()

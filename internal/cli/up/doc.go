@@ -14,9 +14,9 @@
 // cluster. An interrupted process stops its parts in order: controllers, hosted control planes and load balancers, API
 // server, etcd.
 //
-// The down command stops the supervisor first, because it would restart the process, and then every hosted control plane
-// and load balancer, including those whose slipway process was killed. With --delete it removes the resources of
-// workload clusters through a [Delete] function, then the data directory. The status command ([Collect]) changes
+// The down command stops the supervisor first, because it would restart the process, and then every hosted control
+// plane and load balancer, including those whose slipway process was killed. With --delete it removes the resources of
+// workload clusters through a [Delete] function, then the data directory. The status command (status.go) changes
 // nothing. If the API responds, it also shows the number of simulated clusters, the missing rights of the manager, and
 // the leader of several managers.
 package up

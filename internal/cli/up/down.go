@@ -19,8 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/loadbalancer"
 )
 
-// stopTimeout is how long the management cluster may take to stop before it is killed. On a busy host, etcd and the hosted
-// control planes stop slowly.
+// stopTimeout is how long the management cluster may take to stop before it is killed. On a busy host, etcd and the
+// hosted control planes stop slowly.
 const stopTimeout = 90 * time.Second
 
 // Delete removes everything outside the data directory that belongs to the instance: containers, volumes and networks.

@@ -25,10 +25,10 @@ const (
 	maxRemainingListed = 6
 )
 
-// checkRemaining lists the objects with finalizers that a manager leaves in its cluster, which cannot be deleted until a
-// manager runs again. While the manager is running and could still delete them, it rejects the deletion of the
-// manager's data, which may include the data of their nodes and control planes. Objects that cannot be read are not
-// reported.
+// checkRemaining lists, for `slipway down`, the objects with finalizers that a "slipway manager" leaves in its cluster,
+// which cannot be deleted until a manager runs again. While the manager is running and could still delete them, it
+// rejects the deletion of the manager's data, which may include the data of their nodes and control planes. Objects
+// that cannot be read are not reported.
 func (f downFlags) checkRemaining(ctx context.Context, e term.Env, state datadir.State) error {
 	names, err := remainingObjects(ctx, e, state.Holder)
 	if err != nil && f.delete && state.Held {
@@ -49,8 +49,8 @@ func (f downFlags) checkRemaining(ctx context.Context, e term.Env, state datadir
 	return err
 }
 
-// remainingObjects lists the remaining objects, or returns an empty string if none is known. It fails if the kubeconfig of the
-// manager now leads to another cluster.
+// remainingObjects lists the remaining objects, or returns an empty string if none is known. It fails if the kubeconfig
+// of the manager now leads to another cluster.
 func remainingObjects(ctx context.Context, e term.Env, of datadir.Holder) (string, error) {
 	if of.Kubeconfig == "" {
 		return "", nil
@@ -72,8 +72,8 @@ func remainingObjects(ctx context.Context, e term.Env, of datadir.Holder) (strin
 	return strings.Join(names, ", "), nil
 }
 
-// objectsWithFinalizers returns the objects of providers that have finalizers and no owner, limited to the objects that a manager
-// reconciles.
+// objectsWithFinalizers returns the objects of providers that have finalizers and no owner, limited to the objects that
+// a manager reconciles.
 func objectsWithFinalizers(ctx context.Context, c client.Client, its ...client.ListOption) []string {
 	crds := &metav1.PartialObjectMetadataList{}
 	crds.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinitionList"})

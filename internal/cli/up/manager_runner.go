@@ -25,22 +25,22 @@ import (
 // eventTimeout is the timeout for storing the Events of a crash.
 const eventTimeout = 10 * time.Second
 
-// managerRunner runs the manager next to the management cluster and reports its status: to the user, to other processes in
-// run.json, and in Events of objects that crashed it.
+// managerRunner runs the manager next to the management cluster of `slipway up` and reports its status: to the user, to
+// other processes in run.json, and in Events of objects that crashed it.
 type managerRunner struct {
-	service
+	service     service
 	handle      *datadir.Handle
 	root        *rest.Config
 	reporter    progressReporter
 	clusterNode *node // nil: there is none
 
-	mu  sync.Mutex
-	run datadir.Run
+	mu    sync.Mutex
+	state datadir.Run
 }
 
-// supervise runs until ctx is done, then returns nil, or until the management cluster or the first start of the manager
-// fails. It calls ready when everything has started.
-func (k *managerRunner) supervise(ctx context.Context, e term.Env, m *controlplane.Management, ready func()) error {
+// run runs the manager until ctx is done, then returns nil, or until the management cluster or the first start of the
+// manager fails. It calls ready when everything has started.
+func (k *managerRunner) run(ctx context.Context, e term.Env, m *controlplane.Management, ready func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
@@ -64,7 +64,8 @@ func (k *managerRunner) supervise(ctx context.Context, e term.Env, m *controlpla
 			return
 		}
 		ready()
-		go func() { // the manager is supervised meanwhile
+		go k.watchLiveness(ctx, e.Now)
+		go func() { // runManager restarts the manager meanwhile
 			if k.awaitNode(ctx, joined); ctx.Err() == nil {
 				k.reporter.ready()
 			}
@@ -78,7 +79,7 @@ func (k *managerRunner) supervise(ctx context.Context, e term.Env, m *controlpla
 
 // runManager runs the manager until ctx is done. Without enabled providers there is no manager.
 func (k *managerRunner) runManager(ctx context.Context, e term.Env, ready func()) error {
-	if len(k.policy.Sets()) == 0 {
+	if len(k.service.policy.Sets()) == 0 {
 		ready()
 		<-ctx.Done()
 		return nil
@@ -87,7 +88,7 @@ func (k *managerRunner) runManager(ctx context.Context, e term.Env, ready func()
 	if err != nil {
 		return err
 	}
-	limit := k.policy.Manager.MemoryMiB << 20
+	limit := k.service.policy.Manager.MemoryMiB << 20
 	if limit == 0 {
 		if limit, err = heap.DefaultLimit(); err != nil {
 			return err
@@ -96,7 +97,7 @@ func (k *managerRunner) runManager(ctx context.Context, e term.Env, ready func()
 	return managerproc.Run(ctx, managerproc.Config{
 		Command: []string{executable, ManagerVerb},
 		Instructions: Instructions{
-			Dir: k.dir, Instance: k.handle.Instance, Executable: executable, FeatureGates: k.gates, Policy: k.policy,
+			Dir: k.service.dir, Instance: k.handle.Instance, Executable: executable, FeatureGates: k.service.gates, Policy: k.service.policy,
 		},
 		MemoryLimit: limit, Log: os.Stderr, Now: e.Now,
 		Ready:   ready,
@@ -110,7 +111,7 @@ func (k *managerRunner) runManager(ctx context.Context, e term.Env, ready func()
 func (k *managerRunner) startCertificates(ctx context.Context, e term.Env) (kinds <-chan struct{}, err error) {
 	certificates, err := certificates.NewController(k.root, e.Now, func(err error) {
 		if err != nil {
-			klog.ErrorS(err, "issue the certificates of providers")
+			klog.ErrorS(err, "issuing the certificates of providers failed")
 			return
 		}
 		klog.InfoS("the certificates of providers are issued")
@@ -122,23 +123,23 @@ func (k *managerRunner) startCertificates(ctx context.Context, e term.Env) (kind
 	go func() {
 		defer close(provided)
 		if err := certificates.InstallCRDs(ctx); err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "provide the kinds Certificate and Issuer; \"slipway init\" does so when a provider needs them")
+			klog.ErrorS(err, "installing the CRDs of Certificates and Issuers failed; \"slipway init\" installs them when a provider needs them")
 		}
-		if err := k.record(ctx); err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "record the providers that are built in; clusterctl would install others beside them")
+		if err := k.recordProviders(ctx); err != nil && ctx.Err() == nil {
+			klog.ErrorS(err, "recording the built-in providers failed; clusterctl may install the same providers again")
 		}
 	}()
 	go certificates.Run(ctx)
 	return provided, nil
 }
 
-// record records the built-in providers in the inventory.
-func (k *managerRunner) record(ctx context.Context) error {
+// recordProviders records the built-in providers in the inventory.
+func (k *managerRunner) recordProviders(ctx context.Context) error {
 	version := buildinfo.Get().ClusterAPI
 	if version == "" {
 		return nil // a build without version information records nothing
 	}
-	return install.RecordBuiltin(ctx, k.root, install.RunningBuiltin{Sets: k.policy.Sets(), Version: version, Namespace: managementnode.Namespace})
+	return install.RecordBuiltin(ctx, k.root, install.RunningBuiltin{Sets: k.service.policy.Sets(), Version: version, Namespace: managementnode.Namespace})
 }
 
 // ready waits until the management cluster is ready as well, and serves the kinds that clients need.
@@ -151,7 +152,7 @@ func (k *managerRunner) ready(ctx context.Context, m *controlplane.Management, k
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	if err := k.handle.WriteFlags(k.flags); err != nil { // the flags of a failed start are not stored
+	if err := k.handle.WriteFlags(k.service.flags); err != nil { // the flags of a failed start are not stored
 		return err
 	}
 	return k.write(func(r *datadir.Run) { r.Ready = true })
@@ -160,9 +161,13 @@ func (k *managerRunner) ready(ctx context.Context, m *controlplane.Management, k
 // changed records the status of the manager for other processes. Errors are only logged.
 func (k *managerRunner) changed(s managerproc.Status) {
 	err := k.write(func(r *datadir.Run) {
+		unresponsive := time.Time{}
+		if r.Manager != nil && r.Manager.PID == s.PID {
+			unresponsive = r.Manager.UnresponsiveSince
+		}
 		r.Manager = &datadir.Manager{
 			PID: s.PID, Since: s.Since.UTC(), Restarts: s.Restarts, LastExit: s.LastExit, LastExitAt: s.LastExitAt.UTC(),
-			Diagnostics: s.Diagnostics,
+			Diagnostics: s.Diagnostics, UnresponsiveSince: unresponsive,
 		}
 		if !s.NextStart.IsZero() {
 			r.Manager.NextStart = s.NextStart.UTC()
@@ -172,15 +177,15 @@ func (k *managerRunner) changed(s managerproc.Status) {
 		}
 	})
 	if err != nil {
-		klog.ErrorS(err, "record the status of the manager")
+		klog.ErrorS(err, "recording the status of the manager failed")
 	}
 }
 
 func (k *managerRunner) write(change func(*datadir.Run)) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	change(&k.run)
-	return k.handle.WriteRun(k.run)
+	change(&k.state)
+	return k.handle.WriteRun(k.state)
 }
 
 // failed reports a crash to the log, the user and the affected objects. The API server and its clients continue to run.
@@ -194,7 +199,7 @@ func (k *managerRunner) failed(ctx context.Context, f managerproc.Failure) {
 		ctx, cancel := context.WithTimeout(ctx, eventTimeout)
 		defer cancel()
 		if err := recordFailure(ctx, k.root, f); err != nil {
-			klog.ErrorS(err, "record the end of the manager in events")
+			klog.ErrorS(err, "recording the exit of the manager in events failed")
 		}
 	}()
 }

@@ -25,11 +25,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/managementnode"
 )
 
-// nodeReadyTimeout is how long the start waits for the node. After that, the start continues and the node is retried in the
-// background.
+// nodeReadyTimeout is how long the start waits for the node. After that, the start continues and the node is retried in
+// the background.
 const nodeReadyTimeout = 5 * time.Minute
 
-// nodeFlag is the --node flag. Its last value is stored in the data directory.
+// nodeFlag is the --node flag of `slipway up`. Its last value is stored in the data directory.
 type nodeFlag struct {
 	given, enabled bool
 }
@@ -104,7 +104,7 @@ func (n *node) nodes() *controlplane.Nodes {
 
 // start maintains the node until ctx is done; the channel is closed when the node is Ready.
 func (n *node) start(ctx context.Context, e term.Env, k *managerRunner) (<-chan struct{}, error) {
-	ca, err := os.ReadFile(filepath.Join(k.dir.PKI(), "ca.crt"))
+	ca, err := os.ReadFile(filepath.Join(k.service.dir.PKI(), "ca.crt"))
 	if err != nil {
 		return nil, fmt.Errorf("read the authority of the management cluster: %w", err)
 	}
@@ -121,12 +121,13 @@ func (n *node) start(ctx context.Context, e term.Env, k *managerRunner) (<-chan 
 	return keep.Ready(), nil
 }
 
-// startNode maintains the node of the management cluster, if there is one, and deletes the Node object of a removed one.
+// startNode maintains the node of the management cluster, if there is one, and deletes the Node object of a removed
+// one.
 func (k *managerRunner) startNode(ctx context.Context, e term.Env) (<-chan struct{}, error) {
 	switch {
 	case k.clusterNode != nil:
 		return k.clusterNode.start(ctx, e, k)
-	case k.node.given:
+	case k.service.node.given:
 		return nil, deleteNode(ctx, k.root)
 	}
 	return nil, nil
@@ -157,8 +158,8 @@ func (k *managerRunner) awaitNode(ctx context.Context, ready <-chan struct{}) {
 		k.mu.Lock()
 		defer k.mu.Unlock()
 		why := ""
-		if k.run.Node != nil {
-			why = ": " + k.run.Node.Message
+		if k.state.Node != nil {
+			why = ": " + k.state.Node.Message
 		}
 		k.reporter.step("Node " + managementnode.Name + " is not ready yet" + why + "; retrying. \"slipway status\" shows its state")
 	}

@@ -14,7 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// reportLine is one line of the background process's report.
+// reportLine is one line of the report that a background process of `slipway up -d` writes to its parent through a
+// pipe. Both run the same program, so the fields may change.
 type reportLine struct {
 	Step  string `json:"step,omitempty"`
 	Ready bool   `json:"ready,omitempty"`
@@ -32,6 +33,7 @@ type endedWithout string
 // Error implements error.
 func (e endedWithout) Error() string { return string(e) }
 
+// readReport prints the steps of a report until the process is ready or has failed.
 func readReport(e term.Env, lines *bufio.Scanner) (ready bool, err error) {
 	for lines.Scan() {
 		var m reportLine

@@ -18,8 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// checkNotManagerDir rejects the directory of a "slipway manager", because its resources on this host would get a second
-// management cluster.
+// checkNotManagerDir rejects the directory of a "slipway manager", because its resources on this host would get a
+// second management cluster.
 func checkNotManagerDir(dir datadir.Dir) error {
 	state, err := datadir.Inspect(dir)
 	if err != nil || state.Holder.ManagerOf == "" {
@@ -35,8 +35,9 @@ func checkNotManagerDir(dir datadir.Dir) error {
 // startPoll is the interval of checks for a start by another command.
 const startPoll = 200 * time.Millisecond
 
-// waitForOtherStart waits for a management cluster that another command is starting. If the holder of the directory does not
-// start one, it returns the error held. There is no timeout, because a slow host may need any amount of time.
+// waitForOtherStart waits for a management cluster that another command is starting, after `slipway up -d` failed
+// because the directory is in use. If the holder of the directory does not start one, it returns the error held. There
+// is no timeout, because a slow host may need any amount of time.
 func waitForOtherStart(ctx context.Context, e term.Env, dir datadir.Dir, set *pflag.FlagSet, held error) error {
 	told := false
 	for {

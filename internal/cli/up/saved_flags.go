@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// savedFlags lists the flags that are stored for the next start. --node is stored separately, because a node that is no
-// longer wanted must be removed.
+// savedFlags lists the flags of `slipway up` that are stored for the next start. --node is stored separately, because a
+// node that is no longer wanted must be removed.
 var savedFlags = []string{"config", "feature-gates", "listen", "without"}
 
 // restoreFlags sets unset flags to the values of the last start, and returns the values to store for the next one.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/term"
-	"github.com/slipwayhq/slipway/internal/clusterctl/move"
 	"github.com/slipwayhq/slipway/internal/controlplane"
 	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
@@ -24,7 +23,7 @@ import (
 // planesStopTimeout is the timeout for stopping the hosted control planes.
 const planesStopTimeout = time.Minute
 
-// service is one run of the management cluster with its controllers.
+// service is one run of `slipway up` in the foreground: the management cluster with its controllers.
 type service struct {
 	dir         datadir.Dir
 	listen      string
@@ -80,7 +79,7 @@ func (s service) run(ctx context.Context, e term.Env, h *datadir.Handle, v progr
 	if err != nil {
 		return err
 	}
-	m, err := s.startPlane(ctx, e, n.nodes(), v)
+	m, err := s.startCluster(ctx, e, n.nodes(), v)
 	if err != nil {
 		return err
 	}
@@ -101,11 +100,11 @@ func (s service) run(ctx context.Context, e term.Env, h *datadir.Handle, v progr
 		return errors.Join(err, s.stop(m))
 	}
 	warnOfExtensions(ctx, m.Root, v)
-	if err := move.PublishHost(ctx, m.Root, h, e.Getenv); err != nil && ctx.Err() == nil { // only "slipway move" needs it
-		klog.ErrorS(err, "publish the location of the management cluster")
+	if err := publishLocation(ctx, m.Root, h, e.Getenv); err != nil && ctx.Err() == nil { // only "slipway move" needs it
+		klog.ErrorS(err, "publishing the location of the management cluster failed")
 	}
-	keeper := &managerRunner{service: s, handle: h, run: run, root: m.Root, reporter: v, clusterNode: n}
-	err = keeper.supervise(ctx, e, m, func() {
+	manager := &managerRunner{service: s, handle: h, state: run, root: m.Root, reporter: v, clusterNode: n}
+	err = manager.run(ctx, e, m, func() {
 		started()
 		heap.Collect(heap.Management())
 	})
@@ -128,9 +127,9 @@ func (s service) nodes() *datadir.NodeLimits {
 	return &datadir.NodeLimits{Images: n.Images, CPUs: n.CPUs, MemoryMiB: n.MemoryMiB, Processes: n.Processes}
 }
 
-// startPlane starts the management cluster. ctx cancels only the start, because a running management cluster must
+// startCluster starts the management cluster. ctx cancels only the start, because a running management cluster must
 // outlive the controllers.
-func (s service) startPlane(ctx context.Context, e term.Env, nodes *controlplane.Nodes, v progressReporter) (*controlplane.Management, error) {
+func (s service) startCluster(ctx context.Context, e term.Env, nodes *controlplane.Nodes, v progressReporter) (*controlplane.Management, error) {
 	own, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	started := context.AfterFunc(ctx, cancel)
 	cfg := controlplane.ManagementConfig{

@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/heap"
 )
 
-// statusReport is the structured output of the command.
+// statusReport is the structured output of the status command. Scripts depend on its field names.
 type statusReport struct {
 	DataDir    string            `json:"dataDir"`
 	State      runState          `json:"state"`

@@ -20,7 +20,8 @@ import (
 // apiTimeout is the timeout of requests to the API; the rest of the status does not need it.
 const apiTimeout = 10 * time.Second
 
-// readAPI adds the parts of the status that the API provides, or the reason why it does not respond.
+// readAPI adds the parts of the status that the API provides, or the reason why it does not respond. The status command
+// calls it after [collectStatus].
 func (s *statusReport) readAPI(ctx context.Context, e term.Env) {
 	asked := make(chan struct{})
 	defer func() { <-asked }()

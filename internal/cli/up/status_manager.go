@@ -16,8 +16,8 @@ import (
 // managerTimeout is the timeout of requests to a manager. On an overloaded host, a response takes seconds.
 const managerTimeout = 10 * time.Second
 
-// probeManager checks whether the running manager responds. The request has no credentials; a rejection is a response as
-// well.
+// probeManager checks whether the running manager responds. The request has no credentials; a rejection is a response
+// as well.
 func (s *statusReport) probeManager(ctx context.Context) {
 	if s.Management == nil || s.Management.Manager == nil {
 		return
@@ -37,7 +37,8 @@ func (s *statusReport) probeManager(ctx context.Context) {
 	}
 }
 
-// responds reports whether the server at a URL, whose certificate the management cluster has signed, sends any response.
+// responds reports whether the server at a URL, whose certificate the management cluster has signed, sends any
+// response.
 func responds(ctx context.Context, url string, dir datadir.Dir) bool {
 	ca, err := os.ReadFile(dir.Path("pki", "ca.crt"))
 	roots := x509.NewCertPool()

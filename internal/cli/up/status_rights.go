@@ -14,9 +14,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// missingRights lists the missing roles and bindings of the manager's identities, such as "ClusterRoleBinding
-// slipway-infrastructure-local". Without them a provider can neither work nor report the problem. Providers without any
-// role are not enabled.
+// missingRights lists, for the status command, the missing roles and bindings of the manager's identities, such as
+// "ClusterRoleBinding slipway-infrastructure-local". Without them a provider can neither work nor report the problem.
+// Providers without any role are not enabled.
 func missingRights(ctx context.Context, c client.Reader) ([]string, error) {
 	there := map[string]bool{}
 	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"} {

@@ -15,8 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 )
 
-// buildRow prints a row if this command and the process are from different builds, because behavior and messages may
-// differ.
+// buildRow prints a row of the status if this command and the process are from different builds, because behavior and
+// messages may differ.
 func buildRow(row func(string, any), running, own string) {
 	if running != "" && running != own {
 		row("  This command", fmt.Sprintf("slipway %s, another build: restart the process with it, or use the program of the process", own))
@@ -151,7 +151,7 @@ func (m *managerStatus) rows(row func(key string, value any), now time.Time) {
 	case m.PID == 0:
 		row("Manager", "Restarting")
 	default:
-		row("Manager", m.state())
+		row("Manager", m.state(now))
 		row("  Process", fmt.Sprintf("%d, for %s (since %s)", m.PID, age(now, m.Since), m.Since.Local().Format(time.DateTime)))
 		row("  Memory", mebibytes(m.Memory))
 	}
@@ -165,10 +165,12 @@ func (m *managerStatus) rows(row func(key string, value any), now time.Time) {
 }
 
 // state returns the state of a manager with a process.
-func (m *managerStatus) state() string {
+func (m *managerStatus) state(now time.Time) string {
 	switch {
+	case m.Problem != "" && !m.UnresponsiveSince.IsZero():
+		return fmt.Sprintf("Not responding since %s (%s ago): %s", m.UnresponsiveSince.Local().Format(time.DateTime), age(now, m.UnresponsiveSince), m.Problem)
 	case m.Problem != "":
-		return "Not answering: " + m.Problem
+		return "Not responding: " + m.Problem
 	case m.Diagnostics == "":
 		return "Starting"
 	}

@@ -85,11 +85,13 @@ func TestSupervision(t *testing.T) {
 // The state of the manager is whether it answers, and not whether there is a process.
 func TestManagerState(t *testing.T) {
 	for want, m := range map[string]managerStatus{
-		"Running":                 {Manager: datadir.Manager{PID: 1, Diagnostics: "https://127.0.0.1:1"}},
-		"Starting":                {Manager: datadir.Manager{PID: 1}},
-		"Restarting":              {},
-		"Restarting in 30s":       {Manager: datadir.Manager{NextStart: at.Add(30 * time.Second)}},
-		"Not answering: it hangs": {Manager: datadir.Manager{PID: 1, Diagnostics: "https://127.0.0.1:1"}, Problem: "it hangs"},
+		"Not responding since " + at.Add(-4*time.Minute).Local().Format(time.DateTime) + " (4m ago): it hangs": {
+			Manager: datadir.Manager{PID: 1, Diagnostics: "https://127.0.0.1:1", UnresponsiveSince: at.Add(-4 * time.Minute)}, Problem: "it hangs"},
+		"Running":                  {Manager: datadir.Manager{PID: 1, Diagnostics: "https://127.0.0.1:1"}},
+		"Starting":                 {Manager: datadir.Manager{PID: 1}},
+		"Restarting":               {},
+		"Restarting in 30s":        {Manager: datadir.Manager{NextStart: at.Add(30 * time.Second)}},
+		"Not responding: it hangs": {Manager: datadir.Manager{PID: 1, Diagnostics: "https://127.0.0.1:1"}, Problem: "it hangs"},
 	} {
 		if got := rowsOf(func(row func(string, any)) { m.rows(row, at) }); !strings.HasPrefix(got, "Manager: "+want+"\n") {
 			t.Errorf("got %q, want %s", got, want)

@@ -16,23 +16,24 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// superviseFlag makes the background process a supervisor that runs the management cluster as its child process.
+// superviseFlag makes the background process of `slipway up -d` a supervisor that runs the management cluster as its
+// child process.
 const superviseFlag = "--supervise"
 
 const (
-	// minRestartDelay is the delay before the management cluster is restarted. It doubles after each further exit, up to
-	// maxRestartDelay, and is reset after a run of restartResetAfter.
+	// minRestartDelay is the delay before the management cluster is restarted. It doubles after each further exit, up
+	// to maxRestartDelay, and is reset after a run of restartResetAfter.
 	minRestartDelay, maxRestartDelay = time.Second, time.Minute
 	restartResetAfter                = 5 * time.Minute
 	// diskCheckInterval is the interval at which the supervisor checks a full disk for free space.
 	diskCheckInterval = 5 * time.Second
-	// childStopTimeout is the timeout for stopping the management cluster before it is killed: the timeout of its hosted
-	// control planes, plus time for etcd.
+	// childStopTimeout is the timeout for stopping the management cluster before it is killed: the timeout of its
+	// hosted control planes, plus time for etcd.
 	childStopTimeout = planesStopTimeout + 15*time.Second
 )
 
-// managerSupervisor restarts the management cluster in the background.
-type managerSupervisor struct {
+// clusterSupervisor restarts the management cluster in the background.
+type clusterSupervisor struct {
 	dir    datadir.Dir
 	env    term.Env
 	report *report
@@ -61,7 +62,7 @@ type outcome struct {
 func supervise(ctx context.Context, e term.Env, dir datadir.Dir, r *report) error {
 	heap.TuneForStartup(heap.StartWorkloadMemory)() // releases the memory that the start of this program used
 	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return a == superviseFlag })
-	s := &managerSupervisor{
+	s := &clusterSupervisor{
 		dir: dir, env: e, report: r, space: datadir.SpaceOf, sleep: pause.Sleep, restarts: newRestarts(),
 		launch: func(ctx context.Context, heard func(reportLine)) (outcome, error) { return runChild(ctx, args, heard) },
 		log:    func(format string, args ...any) { appendLog(dir, e.Now(), format, args...) },
@@ -74,7 +75,7 @@ func newRestarts() childproc.Restarts {
 	return childproc.Restarts{First: minRestartDelay, Longest: maxRestartDelay, StableAfter: restartResetAfter}
 }
 
-func (s *managerSupervisor) run(ctx context.Context) error {
+func (s *clusterSupervisor) run(ctx context.Context) error {
 	for {
 		began := s.env.Now()
 		end, err := s.runOnce(ctx)
@@ -99,7 +100,7 @@ func (s *managerSupervisor) run(ctx context.Context) error {
 }
 
 // runOnce runs the management cluster once.
-func (s *managerSupervisor) runOnce(ctx context.Context) (outcome, error) {
+func (s *clusterSupervisor) runOnce(ctx context.Context) (outcome, error) {
 	child, cancel := context.WithCancel(ctx)
 	defer cancel()
 	return s.launch(child, func(m reportLine) {
@@ -113,9 +114,9 @@ func (s *managerSupervisor) runOnce(ctx context.Context) (outcome, error) {
 	})
 }
 
-// acquireLock acquires the supervisor lock of the directory. It stops an earlier supervisor that is waiting for its next
-// start, because the management cluster of this one holds the directory.
-func (s *managerSupervisor) acquireLock(ctx context.Context) {
+// acquireLock acquires the supervisor lock of the directory. It stops an earlier supervisor that is waiting for its
+// next start, because the management cluster of this one holds the directory.
+func (s *clusterSupervisor) acquireLock(ctx context.Context) {
 	if s.lock != nil {
 		return
 	}
@@ -131,7 +132,7 @@ func (s *managerSupervisor) acquireLock(ctx context.Context) {
 }
 
 // recordExit records an exit and returns the delay before the next start.
-func (s *managerSupervisor) recordExit(end outcome, began time.Time) time.Duration {
+func (s *clusterSupervisor) recordExit(end outcome, began time.Time) time.Duration {
 	now := s.env.Now()
 	how := end.exitText
 	switch space, err := s.space(s.dir); {
@@ -151,7 +152,7 @@ func (s *managerSupervisor) recordExit(end outcome, began time.Time) time.Durati
 }
 
 // pause waits until the next start is due and the disk has space. It reports whether ctx is still active.
-func (s *managerSupervisor) pause(ctx context.Context, d time.Duration) bool {
+func (s *clusterSupervisor) pause(ctx context.Context, d time.Duration) bool {
 	if s.sleep(ctx, d) != nil {
 		return false
 	}
@@ -171,7 +172,7 @@ func (s *managerSupervisor) pause(ctx context.Context, d time.Duration) bool {
 }
 
 // write records the state. Errors, such as a full disk, are only logged.
-func (s *managerSupervisor) write() {
+func (s *clusterSupervisor) write() {
 	if s.lock == nil {
 		return
 	}
@@ -180,7 +181,7 @@ func (s *managerSupervisor) write() {
 	}
 }
 
-func (s *managerSupervisor) release() error {
+func (s *clusterSupervisor) release() error {
 	if s.lock == nil {
 		return nil
 	}

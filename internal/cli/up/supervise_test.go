@@ -30,7 +30,7 @@ func supervised(t *testing.T, dir datadir.Dir, full func(now time.Time) bool, ru
 	t.Helper()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	n := 0
-	s := &managerSupervisor{
+	s := &clusterSupervisor{
 		dir: dir, env: term.Env{Now: func() time.Time { return now }}, report: &report{}, log: t.Logf, restarts: newRestarts(),
 		space: func(datadir.Dir) (datadir.Space, error) {
 			if full != nil && full(now) {

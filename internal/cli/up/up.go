@@ -23,7 +23,8 @@ import (
 // ManagerVerb is the hidden command that runs the manager. It receives [Instructions].
 const ManagerVerb = "up-manager"
 
-// Instructions describe the host and the management cluster to the manager's process.
+// Instructions describe the host and the management cluster to the manager's process. `slipway up` sends them as JSON
+// on its standard input.
 type Instructions struct {
 	Dir        datadir.Dir `json:"dir"`
 	Instance   string      `json:"instance"`

@@ -105,18 +105,18 @@ func TestDue(t *testing.T) {
 		now       time.Time
 		want      string
 	}{
-		"nothing there":         {c, nil, first, now, "there is no Secret"},
+		"nothing there":         {c, nil, first, now, "the Secret does not exist"},
 		"up to date":            {c, secretOf(c, out), first, now, ""},
 		"before the last third": {c, secretOf(c, out), first, now.Add(59 * time.Hour), ""},
-		"in the last third":     {c, secretOf(c, out), first, now.Add(61 * time.Hour), "it is about to end"},
-		"clock set back":        {c, secretOf(c, out), first, now.Add(-time.Hour), "it is not valid yet"},
+		"in the last third":     {c, secretOf(c, out), first, now.Add(61 * time.Hour), "the certificate is about to expire"},
+		"clock set back":        {c, secretOf(c, out), first, now.Add(-time.Hour), "the certificate is not valid yet"},
 		"with its authority":    {long, secretOf(long, cut), first, now.Add(89 * 24 * time.Hour), ""},
-		"after its authority":   {long, secretOf(long, cut), first, now.Add(91 * 24 * time.Hour), "it has ended"},
+		"after its authority":   {long, secretOf(long, cut), first, now.Add(91 * 24 * time.Hour), "the certificate has expired"},
 		"renewed at once":       {eager, secretOf(eager, young), first, now.Add(19 * time.Minute), ""},
-		"renewed often":         {eager, secretOf(eager, young), first, now.Add(21 * time.Minute), "it is about to end"},
-		"other names":           {other, secretOf(c, out), first, now, "something else is asked for"},
-		"other authority":       {c, secretOf(c, out), second, now, "its authority was renewed"},
-		"unreadable":            {c, &corev1.Secret{Data: map[string][]byte{"tls.crt": []byte("x")}}, first, now, "the Secret has no certificate that can be read"},
+		"renewed often":         {eager, secretOf(eager, young), first, now.Add(21 * time.Minute), "the certificate is about to expire"},
+		"other names":           {other, secretOf(c, out), first, now, "the specification of the Certificate has changed"},
+		"other authority":       {c, secretOf(c, out), second, now, "the CA was renewed"},
+		"unreadable":            {c, &corev1.Secret{Data: map[string][]byte{"tls.crt": []byte("x")}}, first, now, "the Secret has no valid certificate with its private key"},
 	}
 	for name, tc := range cases {
 		if got := issueReason(tc.c, tc.secret, tc.authority, tc.now); got != tc.want {

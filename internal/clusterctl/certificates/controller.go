@@ -28,7 +28,8 @@ const (
 	settle = 500 * time.Millisecond
 )
 
-// Controller reconciles the Certificates of a management cluster.
+// Controller reconciles the Certificates of a management cluster. `slipway up` runs one in its process, and no
+// controller-runtime manager is involved.
 type Controller struct {
 	client client.WithWatch
 	now    func() time.Time
@@ -46,7 +47,7 @@ func NewController(config *rest.Config, now func() time.Time, report func(error)
 	}
 	c, err := client.NewWithWatch(rest.CopyConfig(config), client.Options{Scheme: scheme})
 	if err != nil {
-		return nil, fmt.Errorf("connecting to keep certificates: %w", err)
+		return nil, fmt.Errorf("connecting to the management cluster to issue certificates: %w", err)
 	}
 	return &Controller{client: c, now: now, report: report}, nil
 }

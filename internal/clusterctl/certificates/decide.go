@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// defaultDuration and minDuration are cert-manager's values, on which manifests of providers rely.
 const (
 	defaultDuration = 90 * 24 * time.Hour
 	minDuration     = time.Hour
@@ -43,8 +44,8 @@ func (r request) hash() string {
 	return fmt.Sprintf("%x", sha256.Sum256(data))[:16]
 }
 
-// issueReason returns the reason to issue a certificate, or "" if the Secret is up to date. authority is nil for a
-// self-signed certificate. A certificate is issued when:
+// issueReason returns the reason to issue a certificate, or "" if the Secret is up to date. [Reconcile] calls it for
+// each Certificate. authority is nil for a self-signed certificate. A certificate is issued when:
 //
 //   - there is no Secret, or its content cannot be read
 //   - the names, the issuer or the lifetime have changed
@@ -52,31 +53,31 @@ func (r request) hash() string {
 //   - its CA was renewed
 func issueReason(c certManagerCertificate, secret *corev1.Secret, authority *tls.Certificate, now time.Time) string {
 	if secret == nil {
-		return "there is no Secret"
+		return "the Secret does not exist"
 	}
 	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
-		return "the Secret has no certificate that can be read"
+		return "the Secret has no valid certificate with its private key"
 	}
 	leaf := pair.Leaf
 	_, before := c.Spec.lifetime()
 	switch {
 	case secret.Annotations[requestHash] != c.Spec.hash():
-		return "something else is asked for"
+		return "the specification of the Certificate has changed"
 	case now.After(leaf.NotAfter):
-		return "it has ended"
+		return "the certificate has expired"
 	case now.After(leaf.NotAfter.Add(-before)) && (authority == nil || leaf.NotAfter.Before(authority.Leaf.NotAfter)):
-		return "it is about to end"
+		return "the certificate is about to expire"
 	case now.Before(leaf.NotBefore):
-		return "it is not valid yet"
+		return "the certificate is not valid yet"
 	case len(authorityOf(secret)) == 0:
-		return "the Secret has no authority"
+		return "the Secret has no CA certificate"
 	}
 	if authority == nil {
 		return ""
 	}
 	if leaf.CheckSignatureFrom(authority.Leaf) != nil || !bytes.Equal(bytes.TrimSpace(authorityOf(secret)), bytes.TrimSpace(encoded(authority.Leaf))) {
-		return "its authority was renewed"
+		return "the CA was renewed"
 	}
 	return ""
 }

@@ -24,6 +24,7 @@ type target struct {
 	set    func(o client.Object, authority []byte)
 }
 
+// targets returns the kinds whose objects can have the annotation.
 func targets() []target {
 	return []target{
 		{
@@ -69,7 +70,8 @@ func setConversion(o client.Object, authority []byte) {
 	crd.Spec.Conversion.Webhook.ClientConfig.CABundle = authority
 }
 
-// inject writes the CA of Certificates into the annotated objects.
+// inject writes the CA of Certificates into the annotated webhook configurations and CRDs, as cert-manager's cainjector
+// does. [Reconcile] calls it at the end.
 func (r reconciler) inject(ctx context.Context) error {
 	var problems []error
 	for _, t := range targets() {

@@ -29,7 +29,8 @@ const maxRSABits = 4096
 // issuedCertificate is a certificate with its private key and its CA, PEM-encoded.
 type issuedCertificate struct{ Certificate, Key, Authority []byte }
 
-// issue issues a certificate; authority is nil for a self-signed one.
+// issue issues a certificate for the spec of a Certificate, when [Reconcile] finds that one is due; authority is nil
+// for a self-signed one.
 func issue(r request, authority *tls.Certificate, now time.Time) (issuedCertificate, error) {
 	template, err := r.template(now)
 	if err != nil {
@@ -43,10 +44,10 @@ func issue(r request, authority *tls.Certificate, now time.Time) (issuedCertific
 	if authority != nil {
 		parent = authority.Leaf
 		if signer, _ = authority.PrivateKey.(crypto.Signer); signer == nil {
-			return issuedCertificate{}, fault.New(fault.Invalid, reasonIssuer, "the key of the authority cannot sign")
+			return issuedCertificate{}, fault.New(fault.Invalid, reasonIssuer, "the private key of the CA cannot sign certificates")
 		}
 		if now.After(parent.NotAfter) {
-			return issuedCertificate{}, fault.New(fault.Invalid, reasonIssuer, "its authority has ended at %s; renew it", parent.NotAfter.UTC().Format(time.RFC3339))
+			return issuedCertificate{}, fault.New(fault.Invalid, reasonIssuer, "the CA certificate expired at %s; renew it", parent.NotAfter.UTC().Format(time.RFC3339))
 		}
 		if parent.NotAfter.Before(template.NotAfter) {
 			template.NotAfter = parent.NotAfter
@@ -58,7 +59,7 @@ func issue(r request, authority *tls.Certificate, now time.Time) (issuedCertific
 	}
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return issuedCertificate{}, fault.New(fault.Bug, reasonIssuer, "a key cannot be encoded").From(err)
+		return issuedCertificate{}, fault.New(fault.Bug, reasonIssuer, "the private key cannot be encoded").From(err)
 	}
 	out := issuedCertificate{
 		Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
@@ -95,19 +96,19 @@ func (r request) template(now time.Time) (*x509.Certificate, error) {
 	for _, text := range r.IPAddresses {
 		ip := net.ParseIP(text)
 		if ip == nil {
-			return nil, fault.New(fault.Invalid, reasonRequest, "spec.ipAddresses has %q, which is no address", text)
+			return nil, fault.New(fault.Invalid, reasonRequest, "spec.ipAddresses contains %q, which is not an IP address", text)
 		}
 		t.IPAddresses = append(t.IPAddresses, ip)
 	}
 	for _, text := range r.URIs {
 		u, err := url.Parse(text)
 		if err != nil {
-			return nil, fault.New(fault.Invalid, reasonRequest, "spec.uris has an entry that is no URI")
+			return nil, fault.New(fault.Invalid, reasonRequest, "spec.uris contains an entry that is not a URI")
 		}
 		t.URIs = append(t.URIs, u)
 	}
 	if t.Subject.CommonName == "" && len(t.DNSNames)+len(t.IPAddresses)+len(t.URIs) == 0 {
-		return nil, fault.New(fault.Invalid, reasonRequest, "it asks for no name; set spec.dnsNames or spec.commonName")
+		return nil, fault.New(fault.Invalid, reasonRequest, "no name is set; set spec.dnsNames or spec.commonName")
 	}
 	return t, nil
 }
@@ -125,7 +126,7 @@ func extended(usages []string) []x509.ExtKeyUsage {
 	return out
 }
 
-// key generates a private key.
+// key generates a private key. The defaults are cert-manager's.
 func (r request) key() (crypto.Signer, error) {
 	algorithm, size := "RSA", 2048
 	if r.PrivateKey != nil {
@@ -149,5 +150,5 @@ func (r request) key() (crypto.Signer, error) {
 		_, key, err := ed25519.GenerateKey(rand.Reader)
 		return key, err
 	}
-	return nil, fault.New(fault.Invalid, reasonRequest, "spec.privateKey asks for %s of %d bits; use RSA of 2048 to %d bits, ECDSA of 256, 384 or 521, or Ed25519", algorithm, size, maxRSABits)
+	return nil, fault.New(fault.Invalid, reasonRequest, "spec.privateKey specifies %s with %d bits, which is not supported; use RSA with 2048 to %d bits, ECDSA with 256, 384 or 521 bits, or Ed25519", algorithm, size, maxRSABits)
 }

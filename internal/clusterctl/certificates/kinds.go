@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// The names with cert-manager.io are cert-manager's API, which manifests of providers use.
 const (
 	group = "cert-manager.io"
 	// ownLabel marks Slipway's CRDs and distinguishes them from cert-manager's.
@@ -32,7 +33,8 @@ func kindOf(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}
 }
 
-// certManagerCertificate is the part of a Certificate that Slipway reads.
+// certManagerCertificate is the part of a Certificate that Slipway reads. The JSON names of the types in this file are
+// cert-manager's.
 type certManagerCertificate struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              request `json:"spec"`
@@ -125,7 +127,7 @@ func crd(kind, plural, scope string) *unstructured.Unstructured {
 				"type": "object", "description": ownDescription, "required": []any{"spec"},
 				"properties": map[string]any{
 					"apiVersion": map[string]any{"type": "string"}, "kind": map[string]any{"type": "string"}, "metadata": map[string]any{"type": "object"},
-					"spec": open("What is asked for."), "status": open("What was done."),
+					"spec": open("Desired state of the object."), "status": open("Observed state of the object."),
 				},
 			}},
 		}},

@@ -132,7 +132,7 @@ func TestCertManager(t *testing.T) {
 	if err := w.client.Delete(t.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "cert-manager", Name: "of-v1.0.0"}}); err != nil {
 		t.Fatal(err)
 	}
-	if u := w.plan(t, first); !strings.Contains(u.Reason, "3 of its objects are there, and the version has 4") {
+	if u := w.plan(t, first); !strings.Contains(u.Reason, "3 of its objects exist, but the configured version has 4") {
 		t.Errorf("an object is missing: %+v", u)
 	}
 	w.run(t, w.plan(t, first).Steps)

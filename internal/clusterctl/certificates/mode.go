@@ -22,7 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/manifest"
 )
 
-// Mode selects the implementation of the cert-manager API.
+// Mode selects the implementation of the cert-manager API for the providers that "slipway init" installs.
 type Mode string
 
 // The modes of --cert-manager.
@@ -33,7 +33,8 @@ const (
 	ModeAutomatic Mode = "automatic"
 )
 
-// versionAnnotation is the annotation of all cert-manager objects with the version of cert-manager.
+// versionAnnotation is the annotation of all cert-manager objects with the version of cert-manager, as clusterctl
+// writes it.
 const versionAnnotation = "cert-manager.clusterctl.cluster.x-k8s.io/version"
 
 // ParseMode parses the value of --cert-manager. The error is Invalid.
@@ -42,7 +43,7 @@ func ParseMode(s string) (Mode, error) {
 	if m := Mode(s); slices.Contains(all, m) {
 		return m, nil
 	}
-	return "", fault.New(fault.Invalid, "Usage", "--cert-manager %s is not known; use builtin, install, external or automatic", s)
+	return "", fault.New(fault.Invalid, "Usage", "--cert-manager %s is not valid; use builtin, install, external or automatic", s)
 }
 
 // Provisioner is the implementation that satisfies Certificates in a management cluster.
@@ -69,7 +70,7 @@ func getProvisioner(ctx context.Context, c client.Reader) (Provisioner, error) {
 	case apierrors.IsNotFound(err):
 		return unsatisfied, nil
 	case err != nil:
-		return unsatisfied, fmt.Errorf("reading who satisfies Certificates: %w", err)
+		return unsatisfied, fmt.Errorf("reading the CRD of Certificates: %w", err)
 	case crd.GetLabels()[ownLabel] == ownValue && hasOwnSchema(crd):
 		return Slipway, nil
 	case crd.GetLabels()[inventory.CoreLabel] == coreCertManager:
@@ -88,8 +89,8 @@ func hasOwnSchema(crd *unstructured.Unstructured) bool {
 	})
 }
 
-// Steps returns the steps that a management cluster needs before components with cert-manager objects are installed.
-// builtin reports whether [Reconcile] must satisfy them.
+// Steps returns the steps that a management cluster needs before components with cert-manager objects are installed;
+// "slipway init" inserts them into its plan. builtin reports whether [Reconcile] must satisfy the objects.
 func Steps(ctx context.Context, c client.Client, mode Mode, config *repository.ConfigFile) (steps []install.Step, builtin bool, err error) {
 	who, err := getProvisioner(ctx, c)
 	if err != nil {
@@ -106,7 +107,7 @@ func Steps(ctx context.Context, c client.Client, mode Mode, config *repository.C
 	case mode == ModeBuiltin:
 		return builtinSteps(), true, nil
 	case mode == ModeInstall && who == otherCertManager:
-		return nil, false, fault.New(fault.Invalid, "CertManagerInstalled", "cert-manager is in this cluster and was not installed by init; use --cert-manager external")
+		return nil, false, fault.New(fault.Invalid, "CertManagerInstalled", "cert-manager exists in this cluster and was not installed by init; use --cert-manager external")
 	case mode == ModeInstall:
 		if who == Slipway {
 			if err := checkUnused(ctx, c); err != nil {
@@ -129,7 +130,7 @@ func checkUnused(ctx context.Context, c client.Reader) error {
 		}
 		if len(list.Items) > 0 {
 			return fault.New(fault.Invalid, "CertManagerBuiltin",
-				"slipway satisfies the objects of cert-manager in this cluster, %s %s among them; use --cert-manager builtin, or delete them before cert-manager is installed",
+				"slipway manages the cert-manager objects in this cluster, for example %s %s; use --cert-manager builtin, or delete these objects before you install cert-manager",
 				kind, client.ObjectKeyFromObject(&list.Items[0]))
 		}
 	}
@@ -139,7 +140,7 @@ func checkUnused(ctx context.Context, c client.Reader) error {
 func builtinSteps() []install.Step {
 	var apply, serve []install.Step
 	for _, o := range ownCRDs() {
-		apply = append(apply, install.Step{Verb: install.Apply, Object: o, Why: "slipway satisfies it in the place of cert-manager"})
+		apply = append(apply, install.Step{Verb: install.Apply, Object: o, Why: "slipway issues certificates instead of cert-manager"})
 		serve = append(serve, install.Step{Verb: install.Serve, Object: o})
 	}
 	return append(apply, serve...)
@@ -184,7 +185,7 @@ func installSteps(objects []*unstructured.Unstructured, timeout time.Duration) [
 		}
 	}
 	steps = append(append(steps, serves...), waits...)
-	return append(steps, install.Step{Verb: install.Accept, Object: probe(), Timeout: timeout, Why: "cert-manager works"})
+	return append(steps, install.Step{Verb: install.Accept, Object: probe(), Timeout: timeout, Why: "cert-manager is ready"})
 }
 
 // Manifest returns the manifest of the configured cert-manager, with image overrides applied and with the labels that
@@ -201,7 +202,7 @@ func Manifest(ctx context.Context, config *repository.ConfigFile) ([]*unstructur
 	}
 	objects, err := manifest.Objects(data)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, repository.ReasonComponents, "the manifest of cert-manager cannot be read: %v; check its url and version", err).From(err)
+		return nil, fault.New(fault.Invalid, repository.ReasonComponents, "the cert-manager manifest is invalid: %v; check its url and version", err).From(err)
 	}
 	if _, err := repository.Images(objects, func(image string) (string, error) { return config.AlterImage("cert-manager", image) }); err != nil {
 		return nil, err

@@ -28,9 +28,9 @@ const (
 // writer is the suffix of the field manager's name.
 const writer = "certificates"
 
-// Reconcile issues every Certificate that is due, and injects CA bundles into the annotated objects. It does nothing if
-// the cert-manager CRDs are not Slipway's. The error of one Certificate is written to its status and returned, and does
-// not prevent the reconciliation of the others.
+// Reconcile issues every Certificate that is due, and injects CA bundles into the annotated objects. A [Controller]
+// calls it, and an installation of providers. It does nothing if the cert-manager CRDs are not Slipway's. The error of
+// one Certificate is written to its status and returned, and does not prevent the reconciliation of the others.
 func Reconcile(ctx context.Context, c client.Client, now time.Time) error {
 	who, err := getProvisioner(ctx, c)
 	if err != nil || who != Slipway {
@@ -107,20 +107,20 @@ func (r reconciler) report(ctx context.Context, o *unstructured.Unstructured, st
 func (r reconciler) issueIfDue(ctx context.Context, o *unstructured.Unstructured) error {
 	var c certManagerCertificate
 	if err := decode(o, &c); err != nil {
-		return fault.New(fault.Invalid, reasonRequest, "its specification cannot be read: %v", err).From(err)
+		return fault.New(fault.Invalid, reasonRequest, "the specification is invalid: %v", err).From(err)
 	}
 	if c.Spec.SecretName == "" {
 		return fault.New(fault.Invalid, reasonRequest, "spec.secretName is not set; set the name of the Secret to write")
 	}
 	if c.Spec.Template != nil && (c.Spec.Template.Annotations[certificateName] != "" || c.Spec.Template.Annotations[requestHash] != "") {
-		return fault.New(fault.Invalid, reasonRequest, "spec.secretTemplate.annotations sets an annotation by which the Secret is recognized; remove it")
+		return fault.New(fault.Invalid, reasonRequest, "spec.secretTemplate.annotations sets an annotation that identifies the Secret; remove it")
 	}
 	secret, err := r.secret(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.Spec.SecretName})
 	if err != nil {
 		return err
 	}
 	if !mayWriteSecret(secret, c) {
-		return fault.New(fault.Invalid, reasonRequest, "Secret %s exists and was not issued for this Certificate; delete it, or name another in spec.secretName", c.Spec.SecretName)
+		return fault.New(fault.Invalid, reasonRequest, "Secret %s exists and was not issued for this Certificate; delete it, or set another name in spec.secretName", c.Spec.SecretName)
 	}
 	authority, err := r.authority(ctx, c)
 	if err != nil {
@@ -192,13 +192,13 @@ func (r reconciler) authority(ctx context.Context, c certManagerCertificate) (*t
 	}
 	var i issuer
 	if err := decode(o, &i); err != nil {
-		return nil, fault.New(fault.Invalid, reasonIssuer, "%s %s cannot be read: %v", kind, i.Name, err).From(err)
+		return nil, fault.New(fault.Invalid, reasonIssuer, "%s %s is invalid: %v", kind, i.Name, err).From(err)
 	}
 	switch {
 	case i.Spec.SelfSigned != nil:
 		return nil, nil //nolint:nilnil // it signs itself
 	case i.Spec.CA == nil:
-		return nil, fault.New(fault.Invalid, reasonIssuer, "%s %s is neither selfSigned nor ca, which are the kinds of issuers that slipway has; install cert-manager for others", kind, o.GetName())
+		return nil, fault.New(fault.Invalid, reasonIssuer, "%s %s is neither a selfSigned nor a ca issuer; slipway supports only these, install cert-manager for others", kind, o.GetName())
 	}
 	if namespace == "" {
 		namespace = clusterNamespace
@@ -208,12 +208,12 @@ func (r reconciler) authority(ctx context.Context, c certManagerCertificate) (*t
 		return nil, err
 	}
 	if secret == nil {
-		return nil, fault.New(fault.Invalid, reasonIssuer, "%s %s signs with Secret %s in namespace %s, which does not exist; create it, or the Certificate that issues it",
+		return nil, fault.New(fault.Invalid, reasonIssuer, "%s %s refers to Secret %s in namespace %s, which does not exist; create the Secret, or the Certificate that issues it",
 			kind, o.GetName(), i.Spec.CA.SecretName, namespace)
 	}
 	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	if err != nil || !pair.Leaf.IsCA {
-		return nil, fault.New(fault.Invalid, reasonIssuer, "Secret %s in namespace %s, with which %s %s signs, has no certificate of an authority and its key", secret.Name, namespace, kind, o.GetName())
+		return nil, fault.New(fault.Invalid, reasonIssuer, "Secret %s in namespace %s, which %s %s refers to, does not contain a CA certificate with its private key", secret.Name, namespace, kind, o.GetName())
 	}
 	return &pair, nil
 }

@@ -18,7 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Upgrade describes how cert-manager is upgraded.
+// Upgrade describes how cert-manager is upgraded, also in the structured output of "slipway upgrade plan" and "upgrade
+// apply".
 type Upgrade struct {
 	// Provisioner satisfies the Certificates of the cluster. Only a cert-manager that init has installed is upgraded.
 	Provisioner Provisioner `json:"provisioner"`
@@ -35,9 +36,9 @@ type Upgrade struct {
 func (u Upgrade) String() string {
 	switch {
 	case u.Provisioner == Slipway:
-		return "Slipway satisfies the objects of cert-manager itself."
+		return "Slipway manages the cert-manager objects itself."
 	case u.Provisioner == otherCertManager:
-		return "Cert-manager was not installed by init, and is left alone."
+		return "Cert-manager was not installed by init, so it is not upgraded."
 	case u.Provisioner == unsatisfied:
 		return "Cert-manager is not installed."
 	case u.Reason == "":
@@ -46,8 +47,8 @@ func (u Upgrade) String() string {
 	return fmt.Sprintf("Cert-manager will be upgraded from %s to %s: %s.", u.From, u.To, u.Reason)
 }
 
-// PlanUpgrade reads the installed objects of cert-manager and plans their upgrade. kinds are the resource kinds of the
-// management cluster.
+// PlanUpgrade reads the installed objects of cert-manager and plans their upgrade, for "slipway upgrade plan" and
+// "upgrade apply". kinds are the resource kinds of the management cluster.
 func PlanUpgrade(ctx context.Context, c client.Client, kinds []schema.GroupVersionKind, config *repository.ConfigFile) (Upgrade, error) {
 	who, err := getProvisioner(ctx, c)
 	out := Upgrade{Provisioner: who}
@@ -77,7 +78,7 @@ func PlanUpgrade(ctx context.Context, c client.Client, kinds []schema.GroupVersi
 			return out, err
 		}
 		if slices.ContainsFunc(before.Status.StoredVersions, func(v string) bool { return !serves(crd, v) }) {
-			out.Steps = append(out.Steps, install.Step{Verb: install.Migrate, Object: o, Why: "the new CRD does not have all versions that were stored"})
+			out.Steps = append(out.Steps, install.Step{Verb: install.Migrate, Object: o, Why: "the new CRD does not have all stored versions"})
 		}
 	}
 	out.Steps = append(out.Steps, deleteObsolete(live, want)...)
@@ -98,7 +99,7 @@ func deleteObsolete(live, want []*unstructured.Unstructured) []install.Step {
 	keep := []string{"CustomResourceDefinition", "Namespace", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"}
 	for _, o := range ordered {
 		if !slices.Contains(keep, o.GetKind()) && !slices.ContainsFunc(want, func(w *unstructured.Unstructured) bool { return name(w) == name(o) }) {
-			out = append(out, install.Step{Verb: install.Delete, Object: o, Why: "the new version does not have it"})
+			out = append(out, install.Step{Verb: install.Delete, Object: o, Why: "the new version does not include it"})
 		}
 	}
 	return out
@@ -116,7 +117,7 @@ func upgradeReason(live, want []*unstructured.Unstructured, u Upgrade) string {
 	switch {
 	case fromErr != nil || toErr != nil:
 		if u.From != u.To {
-			return "its version is another one"
+			return "its version differs from the configured one"
 		}
 	case from.Compare(to) > 0:
 		return ""
@@ -124,10 +125,10 @@ func upgradeReason(live, want []*unstructured.Unstructured, u Upgrade) string {
 		return "a newer version is configured"
 	}
 	if len(live) != len(want) {
-		return fmt.Sprintf("%d of its objects are there, and the version has %d", len(live), len(want))
+		return fmt.Sprintf("%d of its objects exist, but the configured version has %d", len(live), len(want))
 	}
 	if have, needs := Images(live), Images(want); !slices.Equal(have, needs) {
-		return "its images are other ones"
+		return "its images differ from the configured ones"
 	}
 	return ""
 }

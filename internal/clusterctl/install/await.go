@@ -25,8 +25,8 @@ const reasonNoNode = "NoNode"
 // solve the problem that its Pods report.
 const ReasonUnavailable = "DeploymentUnavailable"
 
-// awaitAvailable waits until a Deployment is available. If the cluster has no Node, it returns an error immediately. Steps
-// without a timeout share the timeout of the Runner.
+// awaitAvailable executes a step with the verb [Await]: it waits until a Deployment is available. If the cluster has no
+// Node, it returns an error immediately. Steps without a timeout share the timeout of the Runner.
 func (r Runner) awaitAvailable(ctx context.Context, s Step, spent *time.Duration) error {
 	limit, o := r.Timeout, s.Object
 	if s.Timeout > 0 {
@@ -50,7 +50,7 @@ func (r Runner) awaitAvailable(ctx context.Context, s Step, spent *time.Duration
 	}
 }
 
-// awaitAccepted waits until the API server accepts an object in a dry run.
+// awaitAccepted executes a step with the verb [Accept]: it waits until the API server accepts an object in a dry run.
 func (r Runner) awaitAccepted(ctx context.Context, w *kube.Writer, s Step) error {
 	return r.pollUntilEmpty(ctx, s.Timeout, func() (string, error) {
 		_, err := w.DryRun(ctx, &unstructured.Unstructured{}, s.Object)
@@ -80,7 +80,7 @@ func (r Runner) checkNodes(ctx context.Context, steps []Step) error {
 		return nil
 	}
 	return fault.New(fault.Invalid, reasonNoNode,
-		"Deployment %s has no Node to run on, because this cluster has none, so that it would never become available: nothing was changed. `slipway up --node` adds one to an embedded management cluster; without --wait-providers nothing waits for it", steps[i].Object.GetName())
+		"Deployment %s cannot become available, because this cluster has no Nodes; nothing was changed. Add a Node to an embedded management cluster with `slipway up --node`, or omit --wait-providers", steps[i].Object.GetName())
 }
 
 // unavailableReason returns the reason why a Deployment is not available; empty if it is.
@@ -102,7 +102,7 @@ func (r Runner) unavailableReason(ctx context.Context, key client.ObjectKey) (st
 	}
 	if len(nodes.Items) == 0 {
 		return "", fault.New(fault.Invalid, reasonNoNode,
-			"Deployment %s in namespace %s has no Node to run on, because this cluster has none; `slipway up --node` adds one to an embedded management cluster", key.Name, key.Namespace)
+			"Deployment %s in namespace %s cannot become available, because this cluster has no Nodes; add one to an embedded management cluster with `slipway up --node`", key.Name, key.Namespace)
 	}
 	return fmt.Sprintf("Deployment %s in namespace %s is not available (%d of %d replicas)", key.Name, key.Namespace, d.Status.AvailableReplicas, wanted), nil
 }
@@ -124,7 +124,7 @@ func (r Runner) podProblems(ctx context.Context, o *unstructured.Unstructured) (
 	}
 	selector, err := metav1.LabelSelectorAsSelector(d.Spec.Selector)
 	if err != nil {
-		return "", fault.New(fault.Invalid, ReasonRequest, "the selector of Deployment %s cannot be read", d.Name).From(err)
+		return "", fault.New(fault.Invalid, ReasonRequest, "the selector of Deployment %s is invalid", d.Name).From(err)
 	}
 	pods := &corev1.PodList{}
 	if err := r.Client.List(ctx, pods, client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
@@ -152,10 +152,10 @@ func podProblem(p corev1.Pod) string {
 	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
 		for _, c := range list {
 			if w := c.State.Waiting; w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
-				return strings.TrimSuffix(fmt.Sprintf("container %s waits, %s: %s", c.Name, w.Reason, w.Message), ": ")
+				return strings.TrimSuffix(fmt.Sprintf("container %s is waiting, %s: %s", c.Name, w.Reason, w.Message), ": ")
 			}
 			if t := c.State.Terminated; t != nil && t.ExitCode != 0 {
-				return strings.TrimSuffix(fmt.Sprintf("container %s ended with exit code %d: %s", c.Name, t.ExitCode, t.Message), ": ")
+				return strings.TrimSuffix(fmt.Sprintf("container %s terminated with exit code %d: %s", c.Name, t.ExitCode, t.Message), ": ")
 			}
 		}
 	}

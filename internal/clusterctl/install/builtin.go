@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// clusterctlNames maps the built-in providers to the well-known providers of clusterctl.
+// clusterctlNames maps the built-in providers to the well-known providers of clusterctl. Only these are recorded.
 func clusterctlNames() map[providerset.Name]provider.Provider {
 	return map[providerset.Name]provider.Provider{
 		providerset.Core:                {Type: provider.Core, Name: provider.CoreName},
@@ -53,7 +53,7 @@ func builtinSteps(running RunningBuiltin, recorded []inventory.Provider) []Step 
 	for _, p := range recorded {
 		isWanted := slices.ContainsFunc(wanted, func(w inventory.Provider) bool { return w.Label() == p.Label() && w.Namespace == p.Namespace })
 		if p.BuiltIn && !isWanted {
-			out = append(out, Step{Verb: Delete, Object: p.Object(), Why: "it is not built in any more"})
+			out = append(out, Step{Verb: Delete, Object: p.Object(), Why: "it is no longer built in"})
 		}
 	}
 	for _, w := range wanted {
@@ -64,8 +64,8 @@ func builtinSteps(running RunningBuiltin, recorded []inventory.Provider) []Step 
 	return out
 }
 
-// RecordBuiltin updates the inventory with administrator access. It writes nothing if none of the well-known providers
-// runs or is recorded.
+// RecordBuiltin updates the inventory with administrator access, at each start of `slipway up`. The package
+// documentation has the rules. It writes nothing if none of the well-known providers runs or is recorded.
 func RecordBuiltin(ctx context.Context, admin *rest.Config, running RunningBuiltin) error {
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
@@ -73,7 +73,7 @@ func RecordBuiltin(ctx context.Context, admin *rest.Config, running RunningBuilt
 	}
 	c, err := client.New(admin, client.Options{Scheme: scheme})
 	if err != nil {
-		return fmt.Errorf("connecting to record the providers that are built in: %w", err)
+		return fmt.Errorf("connecting to record the built-in providers: %w", err)
 	}
 	recorded, err := inventory.ReadAll(ctx, c)
 	if err != nil {
@@ -85,7 +85,7 @@ func RecordBuiltin(ctx context.Context, admin *rest.Config, running RunningBuilt
 	}
 	crd := []Step{{Verb: Apply, Object: inventory.CRD()}, {Verb: Serve, Object: inventory.CRD()}}
 	if err := (Runner{Client: c}).Run(ctx, Plan{Steps: append(crd, steps...)}); err != nil {
-		return fmt.Errorf("recording the providers that are built in: %w", err)
+		return fmt.Errorf("recording the built-in providers: %w", err)
 	}
 	return nil
 }

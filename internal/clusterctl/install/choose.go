@@ -36,7 +36,8 @@ type Choice struct {
 // Label returns the label of the provider.
 func (c Choice) Label() string { return c.Type.Label(c.Reference.Name) }
 
-// Choose returns the providers to install, and notes about those that are not installed.
+// Choose returns the providers that "slipway init" (or "init list-images") installs, and notes about those that are not
+// installed.
 //
 //	named                                             installed
 //	named, built into this management cluster         not installed: a note, or an error if a version was named
@@ -63,7 +64,7 @@ func Choose(named map[provider.Type][]string, installed []inventory.Provider, bu
 			}
 			c := Choice{t, ref}
 			if isCompletedRequest(c, installed) {
-				notes = append(notes, "Provider "+c.Label()+" is installed already; the command that was interrupted goes on with the others.")
+				notes = append(notes, "Provider "+c.Label()+" is already installed; the interrupted command continues with the other providers.")
 				continue
 			}
 			if !slices.Contains(builtin, providerset.Name(c.Label())) {
@@ -80,8 +81,8 @@ func Choose(named map[provider.Type][]string, installed []inventory.Provider, bu
 	return pending(out, installed), notes, nil
 }
 
-// isCompletedRequest reports whether an interrupted command has already installed the requested provider: the installation of
-// another provider has started and not finished.
+// isCompletedRequest reports whether an interrupted command has already installed the requested provider: the
+// installation of another provider has started and not finished.
 func isCompletedRequest(c Choice, installed []inventory.Provider) bool {
 	begun := slices.ContainsFunc(installed, func(p inventory.Provider) bool { return p.Installing })
 	return begun && slices.ContainsFunc(inventory.Find(installed, c.Type, c.Reference.Name), func(p inventory.Provider) bool {
@@ -95,7 +96,7 @@ func isCompletedRequest(c Choice, installed []inventory.Provider) bool {
 func builtIn(c Choice) (string, error) {
 	if c.Reference.Version != "" {
 		return "", fault.New(fault.Invalid, ReasonBuiltIn,
-			"provider %s is built into this management cluster; start it with `slipway up --without %s` to install %s in its place", c.Label(), c.Label(), c.Reference)
+			"provider %s is built into this management cluster; start it with `slipway up --without %s` to install %s instead", c.Label(), c.Label(), c.Reference)
 	}
 	return "Provider " + c.Label() + " is built into this management cluster; there is nothing to install.", nil
 }

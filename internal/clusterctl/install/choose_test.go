@@ -38,7 +38,7 @@ func TestChoose(t *testing.T) {
 		"interrupted, the same": {
 			named:     map[provider.Type][]string{provider.Core: {"cluster-api"}, provider.Infrastructure: {"a"}},
 			installed: []inventory.Provider{core, installed(provider.Infrastructure, "a", true)},
-			want:      "infrastructure-a:v1.2.3", note: "cluster-api is installed already",
+			want:      "infrastructure-a:v1.2.3", note: "cluster-api is already installed",
 		},
 	}
 	for name, tc := range cases {

@@ -17,13 +17,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// embeddedBinding is a ClusterRoleBinding that exists only in management clusters of `slipway up`.
+// embeddedBinding is a ClusterRoleBinding that exists only in management clusters of `slipway up`; package controlplane
+// creates it.
 const embeddedBinding = "slipway:admins"
 
 // coreCRD is the CRD whose storage version is the contract of the core provider.
 const coreCRD = "clusters.cluster.x-k8s.io"
 
-// ManagementCluster is the state of a management cluster.
+// ManagementCluster is the state of a management cluster that the plans of the provider commands depend on.
 type ManagementCluster struct {
 	ClusterState
 	// Builtin are the providers that run in the process of the management cluster, or in a manager that was not
@@ -33,7 +34,7 @@ type ManagementCluster struct {
 	Embedded bool
 }
 
-// ReadCluster reads the providers of a management cluster.
+// ReadCluster reads the providers of a management cluster. The commands init, upgrade and delete call it first.
 func ReadCluster(ctx context.Context, c client.Reader) (ManagementCluster, error) {
 	var out ManagementCluster
 	var err error
@@ -47,7 +48,7 @@ func ReadCluster(ctx context.Context, c client.Reader) (ManagementCluster, error
 	binding.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"))
 	err = c.Get(ctx, client.ObjectKey{Name: embeddedBinding}, binding)
 	if client.IgnoreNotFound(err) != nil {
-		return out, fmt.Errorf("reading who runs the management cluster: %w", err)
+		return out, fmt.Errorf("reading the ClusterRoleBinding of an embedded management cluster: %w", err)
 	}
 	out.Embedded = err == nil
 	if slices.Contains(out.Builtin, providerset.Core) {
@@ -60,7 +61,7 @@ func ReadCluster(ctx context.Context, c client.Reader) (ManagementCluster, error
 		return out, nil
 	}
 	if err != nil {
-		return out, fmt.Errorf("reading the CRD of the kind Cluster: %w", err)
+		return out, fmt.Errorf("reading the CRD of Clusters: %w", err)
 	}
 	for _, v := range crd.Spec.Versions {
 		if v.Storage {
@@ -75,7 +76,7 @@ func readBuiltinProviders(ctx context.Context, c client.Reader, installed []inve
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfigurationList"))
 	if err := c.List(ctx, list); err != nil {
-		return nil, fmt.Errorf("listing which providers are built in: %w", err)
+		return nil, fmt.Errorf("listing the built-in providers: %w", err)
 	}
 	var out []providerset.Name
 	for _, set := range providerset.All() {

@@ -27,16 +27,16 @@ type InstalledProvider struct {
 	Objects []*unstructured.Unstructured
 }
 
-// SelectForDeletion returns the installed providers to delete.
+// SelectForDeletion returns the installed providers that "slipway delete" deletes, from its flags.
 func SelectForDeletion(named map[provider.Type][]string, all bool, installed []inventory.Provider, builtin []providerset.Name) ([]inventory.Provider, error) {
 	if all {
 		if len(named) > 0 {
-			return nil, fault.New(fault.Invalid, ReasonRequest, "--all names every provider; leave out the others, or --all")
+			return nil, fault.New(fault.Invalid, ReasonRequest, "--all selects every provider; omit either --all or the provider flags")
 		}
 		return installed, nil
 	}
 	if len(named) == 0 {
-		return nil, fault.New(fault.Invalid, ReasonRequest, "no provider is named; name some, for example with --infrastructure NAME, or all with --all")
+		return nil, fault.New(fault.Invalid, ReasonRequest, "no provider is specified; specify one, for example with --infrastructure NAME, or all with --all")
 	}
 	var out []inventory.Provider
 	for _, t := range provider.Types() {
@@ -47,13 +47,13 @@ func SelectForDeletion(named map[provider.Type][]string, all bool, installed []i
 			}
 			if slices.Contains(builtin, providerset.Name(t.Label(ref.Name))) {
 				return nil, fault.New(fault.Invalid, ReasonBuiltIn,
-					"provider %s is built into this management cluster; start it with `slipway up --without %s` to be without it", t.Label(ref.Name), t.Label(ref.Name))
+					"provider %s is built into this management cluster; to remove it, start the management cluster with `slipway up --without %s`", t.Label(ref.Name), t.Label(ref.Name))
 			}
 			found := slices.DeleteFunc(inventory.Find(installed, t, ref.Name), func(p inventory.Provider) bool {
 				return ref.Namespace != "" && p.Namespace != ref.Namespace || ref.Version != "" && p.Current() != ref.Version
 			})
 			if len(found) == 0 {
-				return nil, fault.New(fault.Gone, "ProviderNotInstalled", "provider %s is not installed; there are: %s. What its deletion kept goes with \"kubectl delete crd -l cluster.x-k8s.io/provider=%s\" and \"kubectl delete namespace NAMESPACE\"",
+				return nil, fault.New(fault.Gone, "ProviderNotInstalled", "provider %s is not installed; installed providers: %s. To delete the CRDs and Namespaces that an earlier deletion retained, run \"kubectl delete crd -l cluster.x-k8s.io/provider=%s\" and \"kubectl delete namespace NAMESPACE\"",
 					t.Label(ref.String()), listed(installed), t.Label(ref.Name))
 			}
 			out = append(out, found...)
@@ -76,8 +76,8 @@ func listed(installed []inventory.Provider) string {
 	return out
 }
 
-// Uninstall plans the deletion of providers, in reverse installation order. The inventory object is deleted last, so
-// that the command can be repeated after an interruption.
+// Uninstall plans the deletion of providers for "slipway delete", in reverse installation order. The inventory object
+// is deleted last, so that the command can be repeated after an interruption.
 //
 //	webhook configurations   would reject the following deletions
 //	Deployments              would recreate other objects
@@ -105,10 +105,10 @@ func Uninstall(providers []InstalledProvider, d DeletionOptions) Plan {
 		}
 		for _, kind := range []string{"CustomResourceDefinition", "Namespace"} {
 			if n := kept[kind]; n > 0 {
-				p.Notes = append(p.Notes, fmt.Sprintf("Provider %s keeps %d %s.", i.Label(), n, plural(kind, n)))
+				p.Notes = append(p.Notes, fmt.Sprintf("The deletion of provider %s retains %d %s.", i.Label(), n, plural(kind, n)))
 			}
 		}
-		p.add(Step{Verb: Delete, Provider: i.Label(), Object: i.Object(), Why: "nothing else remains"})
+		p.add(Step{Verb: Delete, Provider: i.Label(), Object: i.Object(), Why: "deleted last, so that the command can be repeated"})
 		for _, o := range objects {
 			if o.GetKind() == "Namespace" && d.Namespaces {
 				p.add(Step{Verb: Delete, Provider: i.Label(), Object: o})

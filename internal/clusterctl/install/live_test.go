@@ -32,7 +32,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
-	"github.com/slipwayhq/slipway/internal/testkit/providerrelease"
+	"github.com/slipwayhq/slipway/test/providerrelease"
 )
 
 var server *apiserver.Server // set once, by TestMain
@@ -394,7 +394,7 @@ func TestUnavailable(t *testing.T) {
 		}
 	}
 	err = r.Run(ctx, install.Plan{Steps: waits})
-	want := "Deployment broken-manager in namespace broken-system is not available (0 of 1 replicas) after 1s (Pod broken-manager-1: container manager waits, ImagePullBackOff: the image is nowhere)"
+	want := "Deployment broken-manager in namespace broken-system is not available (0 of 1 replicas) after 1s (Pod broken-manager-1: container manager is waiting, ImagePullBackOff: the image is nowhere)"
 	if err == nil || !strings.Contains(err.Error(), want) || !install.HasReason(err, install.ReasonUnavailable) {
 		t.Errorf("%v\nwanted: %s", err, want)
 	}
@@ -437,7 +437,7 @@ func TestAdopted(t *testing.T) {
 	kubectl(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "of-others", Namespace: "adopted-system"}})
 	kubectl(inventory.Provider{Namespace: "adopted-system", Name: "adopted", Type: provider.Infrastructure, Version: "v1.0.0"}.Object())
 	p := uninstall(t, c, install.DeletionOptions{})
-	want := "infrastructure-adopted: delete ConfigMap of-it in namespace adopted-system\ninfrastructure-adopted: delete Provider infrastructure-adopted in namespace adopted-system: nothing else remains"
+	want := "infrastructure-adopted: delete ConfigMap of-it in namespace adopted-system\ninfrastructure-adopted: delete Provider infrastructure-adopted in namespace adopted-system: deleted last, so that the command can be repeated"
 	if got := strings.Join(p.Lines(), "\n"); got != want {
 		t.Errorf("the plan of its deletion:\n%s", got)
 	}
@@ -453,9 +453,9 @@ func TestRefused(t *testing.T) {
 		reason string
 		says   string
 	}{
-		"contract": {[]string{"old:v0.1.0"}, install.ReasonContract, "infrastructure-old v0.1.0 has the contract v1alpha4"},
-		"twice":    {[]string{"new", "new:v1.0.0"}, install.ReasonRequest, "is named twice"},
-		"unknown":  {[]string{"nowhere"}, "UnknownProvider", `no provider "nowhere"`},
+		"contract": {[]string{"old:v0.1.0"}, install.ReasonContract, "infrastructure-old v0.1.0 has contract v1alpha4"},
+		"twice":    {[]string{"new", "new:v1.0.0"}, install.ReasonRequest, "is specified twice"},
+		"unknown":  {[]string{"nowhere"}, "UnknownProvider", `provider "nowhere" of type InfrastructureProvider is unknown`},
 		"version":  {[]string{"new:v9.0.0"}, "", "v9.0.0"},
 	}
 	c := connect(t)

@@ -11,7 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// ProviderLoader loads providers from their repositories.
+// ProviderLoader loads providers from their repositories. Commands with the flag --config create it from the
+// configuration file of clusterctl.
 type ProviderLoader struct {
 	Config  *repository.ConfigFile
 	Options repository.Options
@@ -105,7 +106,7 @@ func (l ProviderLoader) sourceOf(p inventory.Provider) (*repository.Source, erro
 	source, err := l.Source(p.Type, p.Name)
 	if known := fault.As(err); known != nil && known.Reason == repository.ReasonUnknownProvider {
 		return nil, fault.New(fault.Gone, repository.ReasonUnknownProvider,
-			"it is installed, and not in the configuration: add %q of the type %s to providers in %s", p.Name, p.Type, cmp.Or(l.Config.Path, "clusterctl.yaml")).From(err)
+			"it is installed, but not configured: add %q of type %s to providers in %s", p.Name, p.Type, cmp.Or(l.Config.Path, "clusterctl.yaml")).From(err)
 	}
 	return source, err
 }
@@ -123,7 +124,7 @@ func (l ProviderLoader) InstalledContract(ctx context.Context, p inventory.Provi
 func readContract(ctx context.Context, s *repository.Source, release string) (string, error) {
 	parsed, err := version.ParseSemantic(release)
 	if err != nil {
-		return "", fault.New(fault.Invalid, repository.ReasonNoVersion, "%q of provider %s is no semantic version; write it as v1.2.3", release, s.Provider().Label())
+		return "", fault.New(fault.Invalid, repository.ReasonNoVersion, "version %q of provider %s is not a semantic version; write it as v1.2.3", release, s.Provider().Label())
 	}
 	metadata, err := s.Metadata(ctx, release)
 	if err != nil {
@@ -132,7 +133,7 @@ func readContract(ctx context.Context, s *repository.Source, release string) (st
 	series, ok := metadata.ForVersion(parsed)
 	if !ok {
 		return "", fault.New(fault.Invalid, repository.ReasonMetadata,
-			"metadata.yaml of provider %s %s does not say which contract %d.%d has; use a version whose release does", s.Provider().Label(), release, parsed.Major, parsed.Minor)
+			"metadata.yaml of provider %s %s has no releaseSeries for %d.%d; use a version whose release has one", s.Provider().Label(), release, parsed.Major, parsed.Minor)
 	}
 	return series.Contract, nil
 }

@@ -19,8 +19,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 )
 
-// Objects finds the installed objects of providers of any kind, by their labels, without the inventory objects. It
-// returns an error if a kind cannot be listed, because its objects would otherwise be left behind.
+// Objects finds the installed objects of providers of any kind, by their labels, without the inventory objects, for
+// "slipway delete" and "upgrade apply". It returns an error if a kind cannot be listed, because its objects would
+// otherwise be left behind.
 func Objects(ctx context.Context, c client.Reader, kinds []schema.GroupVersionKind, providers []inventory.Provider) ([]InstalledProvider, error) {
 	var out []InstalledProvider
 	for _, p := range providers {

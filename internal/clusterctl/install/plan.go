@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// skipCRDName is the annotation of a CRD whose name is not checked.
+// skipCRDName is the annotation of the clusterctl contract on a CRD whose name is not checked.
 const skipCRDName = "clusterctl.cluster.x-k8s.io/skip-crd-name-preflight-check"
 
 // LoadedProvider is a provider to install: its objects, and the contract of its version.
@@ -48,7 +48,7 @@ type InstallOptions struct {
 	UpdatedAt string
 }
 
-// Install plans the installation of providers:
+// Install plans the installation of providers for "slipway init":
 //
 //	the CRD of the inventory, namespaces, incomplete inventory objects
 //	the prerequisites: cert-manager
@@ -79,7 +79,7 @@ func Install(items []LoadedProvider, state ClusterState, s InstallOptions) (Plan
 		}
 		begun := i.Record()
 		begun.Installing, begun.UpdatedAt = true, s.UpdatedAt
-		p.add(Step{Verb: Apply, Provider: i.Provider.Label(), Object: begun.Object(), Why: "the installation begins"})
+		p.add(Step{Verb: Apply, Provider: i.Provider.Label(), Object: begun.Object(), Why: "the installation starts"})
 	}
 	p.add(s.Before...)
 	for _, i := range items {
@@ -106,7 +106,8 @@ func (i LoadedProvider) complete(s InstallOptions) Step {
 	return Step{Verb: Apply, Provider: i.Provider.Label(), Object: done.Object(), Why: "the installation is complete"}
 }
 
-// ComponentSteps returns the steps for the objects of a provider, without its Namespace.
+// ComponentSteps returns the steps for the objects of a provider, without its Namespace. Plans of upgrades (package
+// providerupgrade) contain them as well.
 func ComponentSteps(i LoadedProvider, builtin bool) []Step {
 	var out, serve []Step
 	flush := func() { out, serve = append(out, serve...), nil }
@@ -160,23 +161,23 @@ func usesCertManager(o *unstructured.Unstructured) bool {
 func checkInstalled(items []LoadedProvider, installed []inventory.Provider) error {
 	for n, i := range items {
 		if n > 0 && items[n-1].Provider.Label() == i.Provider.Label() {
-			return fault.New(fault.Invalid, ReasonRequest, "provider %s is named twice; a management cluster can have it once", i.Provider.Label())
+			return fault.New(fault.Invalid, ReasonRequest, "provider %s is specified twice; a management cluster can have only one instance of it", i.Provider.Label())
 		}
 		if n > 0 && i.Provider.Type == provider.Core && items[n-1].Provider.Type == provider.Core {
-			return fault.New(fault.Invalid, ReasonRequest, "two core providers are named; a management cluster can have one")
+			return fault.New(fault.Invalid, ReasonRequest, "two core providers are specified; a management cluster can have only one")
 		}
 		for _, p := range inventory.Find(installed, i.Provider.Type, i.Provider.Name) {
 			switch {
 			case p.Installing && p.Version == i.Version && p.Namespace == i.TargetNamespace:
 			case p.Installing:
 				return fault.New(fault.Invalid, ReasonInstalled,
-					"the installation of provider %s %s in namespace %s has begun and not ended; run init without a version and a namespace for it to complete it, or delete it with `slipway delete --%s %s`",
+					"the installation of provider %s %s in namespace %s is incomplete; to complete it, run init without a version and a namespace for this provider, or delete the provider with `slipway delete --%s %s`",
 					p.Label(), p.Version, p.Namespace, p.Type.Flag(), p.Name)
 			case p.Namespace == i.TargetNamespace:
-				return fault.New(fault.Invalid, ReasonInstalled, "provider %s is installed already in namespace %s, in version %s; `slipway upgrade apply` changes its version",
+				return fault.New(fault.Invalid, ReasonInstalled, "provider %s is already installed in namespace %s with version %s; run `slipway upgrade apply` to change its version",
 					p.Label(), p.Namespace, p.Version)
 			default:
-				return fault.New(fault.Invalid, ReasonInstalled, "provider %s is installed already, in namespace %s; a management cluster can have it once", p.Label(), p.Namespace)
+				return fault.New(fault.Invalid, ReasonInstalled, "provider %s is already installed in namespace %s; a management cluster can have only one instance of it", p.Label(), p.Namespace)
 			}
 		}
 	}
@@ -192,21 +193,21 @@ func Check(items []LoadedProvider, core string) error {
 		}
 	}
 	if core == "" {
-		return fault.New(fault.Invalid, ReasonRequest, "there is no core provider in the management cluster, and none is to be installed; name one with --core %s", provider.CoreName)
+		return fault.New(fault.Invalid, ReasonRequest, "the management cluster has no core provider; add one with --core %s", provider.CoreName)
 	}
 	fits := repository.CompatibleContracts(core)
 	var problems []string
 	for _, i := range items {
 		if !slices.Contains(fits, i.Contract) {
-			problems = append(problems, i.Provider.Label()+" "+i.Version+" has the contract "+i.Contract)
+			problems = append(problems, i.Provider.Label()+" "+i.Version+" has contract "+i.Contract)
 		}
 	}
 	if len(problems) > 0 {
-		return fault.New(fault.Invalid, ReasonContract, "the core has the contract %s, which goes together with %s, but %s; name other versions",
+		return fault.New(fault.Invalid, ReasonContract, "the core provider has contract %s, which is compatible with %s, but %s; specify other versions",
 			core, strings.Join(fits, " and "), strings.Join(problems, "; "))
 	}
 	if core != repository.Contract {
-		return fault.New(fault.Invalid, ReasonContract, "the core has the contract %s; this version of slipway works with %s: name another version of the core", core, repository.Contract)
+		return fault.New(fault.Invalid, ReasonContract, "the core provider has contract %s, but this version of slipway supports %s; specify another version of the core provider", core, repository.Contract)
 	}
 	return checkCRDNames(items)
 }
@@ -224,7 +225,7 @@ func checkCRDNames(items []LoadedProvider) error {
 			group, _, _ := unstructured.NestedString(o.Object, "spec", "group")
 			kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
 			if want := contract.CRDName(group, kind); want != o.GetName() {
-				problems = append(problems, i.Provider.Label()+" has "+o.GetName()+" in the place of "+want)
+				problems = append(problems, i.Provider.Label()+" has "+o.GetName()+" instead of "+want)
 			}
 		}
 	}
@@ -232,6 +233,6 @@ func checkCRDNames(items []LoadedProvider) error {
 		return nil
 	}
 	return fault.New(fault.Invalid, reasonCRDName,
-		"CRDs have names that are not made from their kinds, by which the core finds them: %s; use a version with other names, or set the annotation %s on CRDs that no Cluster refers to",
+		"the names of CRDs do not match their kinds, so the core provider cannot find them: %s; use a version with matching names, or set the annotation %s on CRDs that no Cluster refers to",
 		strings.Join(problems, "; "), skipCRDName)
 }

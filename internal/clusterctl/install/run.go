@@ -22,7 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// Manager is the name of the field manager without its prefix.
+// Manager is the name of the field manager without its prefix; see [FieldManager].
 const Manager = "clusterctl"
 
 const (
@@ -39,7 +39,7 @@ const (
 // reasonStep is the reason when a step failed. The fault has the kind of the cause.
 const reasonStep = "InstallationIncomplete"
 
-// Runner executes plans.
+// Runner executes plans: of "slipway init", "delete" and "upgrade apply", and of the CRDs that `slipway up` installs.
 type Runner struct {
 	Client client.Client
 	// Certify issues certificates for cert-manager objects.
@@ -78,7 +78,7 @@ func incomplete(s Step, n, all int, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return fmt.Errorf("at step %d of %d, %s: %w; run the same command again to complete it", n+1, all, s, err)
 	}
-	return fault.New(fault.KindOf(err), reasonStep, "step %d of %d, %s: %s; run the same command again to complete what remains",
+	return fault.New(fault.KindOf(err), reasonStep, "step %d of %d, %s: %s; run the same command again to complete the remaining steps",
 		n+1, all, s, fault.UserMessage(err)).From(err)
 }
 
@@ -128,7 +128,7 @@ func (r Runner) step(ctx context.Context, w *kube.Writer, s Step, waits *time.Du
 	case certify:
 		return r.Certify(ctx)
 	}
-	return fault.New(fault.Bug, reasonStep, "step %q is not known", s.Verb)
+	return fault.New(fault.Bug, reasonStep, "unknown step %q", s.Verb)
 }
 
 // HasReason reports whether a fault in the chain of an error has the reason.
@@ -173,7 +173,7 @@ func (r Runner) apply(ctx context.Context, w *kube.Writer, want *unstructured.Un
 			return err
 		}
 		if live, err = r.read(ctx, want); err != nil || live == nil {
-			return errors.Join(err, fault.New(fault.Conflict, reasonStep, "%s %s was deleted meanwhile", want.GetKind(), want.GetName()))
+			return errors.Join(err, fault.New(fault.Conflict, reasonStep, "%s %s was deleted concurrently", want.GetKind(), want.GetName()))
 		}
 	}
 	err = w.Apply(ctx, live, want)
@@ -186,7 +186,8 @@ func (r Runner) apply(ctx context.Context, w *kube.Writer, want *unstructured.Un
 	return w.Apply(ctx, nil, want)
 }
 
-// FieldManager is the complete name of the field manager.
+// FieldManager is the complete name of the field manager of the installed objects. Installed management clusters have
+// it, so it must not change.
 const FieldManager = kube.ManagerPrefix + Manager
 
 // fieldManagerMigration returns the migration of clusterctl's field managers. Without it, fields that a later version
@@ -218,7 +219,7 @@ func (r Runner) awaitDeleted(ctx context.Context, o *unstructured.Unstructured) 
 		if err != nil || live == nil {
 			return "", err
 		}
-		return fmt.Sprintf("%s %s is being deleted and still there (finalizers: %v)", o.GetKind(), o.GetName(), live.GetFinalizers()), nil
+		return fmt.Sprintf("%s %s is still being deleted (finalizers: %v)", o.GetKind(), o.GetName(), live.GetFinalizers()), nil
 	})
 }
 
@@ -230,7 +231,7 @@ func (r Runner) pollUntilEmpty(ctx context.Context, timeout time.Duration, look 
 			return err
 		}
 		if spent >= timeout {
-			return fault.New(fault.Transient, progress.ReasonTimeout, "after %s, %s", timeout, waits)
+			return fault.New(fault.Transient, progress.ReasonTimeout, "timed out after %s: %s", timeout, waits)
 		}
 		if err := r.Pause(ctx, poll); err != nil {
 			return err
@@ -250,7 +251,7 @@ func (r Runner) awaitServed(ctx context.Context, o *unstructured.Unstructured) e
 				return "", nil
 			}
 			if c.Type == apiextensionsv1.NamesAccepted && c.Status == apiextensionsv1.ConditionFalse {
-				return "", fault.New(fault.Invalid, reasonCRDName, "the names of CRD %s are taken: %s; delete the CRD that has them", crd.Name, c.Message)
+				return "", fault.New(fault.Invalid, reasonCRDName, "the names of CRD %s conflict with another CRD: %s; delete the other CRD", crd.Name, c.Message)
 			}
 		}
 		return "CRD " + crd.Name + " is not served yet", nil
@@ -285,11 +286,11 @@ func (r Runner) show(all []Step, done int) {
 		}
 		i := slices.IndexFunc(out, func(p progress.Step) bool { return p.Name == name })
 		if i < 0 {
-			out = append(out, progress.Step{Name: name, Done: true, DoneWhen: "its objects are gone"})
+			out = append(out, progress.Step{Name: name, Done: true, DoneWhen: "its objects are deleted"})
 			i = len(out) - 1
 		}
 		if s.Verb != Delete && s.Verb != Stop {
-			out[i].DoneWhen = "its objects are there"
+			out[i].DoneWhen = "its objects exist"
 		}
 		if n >= done && out[i].Done {
 			out[i].Done, out[i].Detail = false, s.String()

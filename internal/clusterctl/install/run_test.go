@@ -26,7 +26,7 @@ func TestShow(t *testing.T) {
 		{Verb: Stop, Provider: "goes", Object: object}, {Verb: Delete, Provider: "goes", Object: object},
 		{Verb: Delete, Provider: "comes", Object: object}, {Verb: Apply, Provider: "comes", Object: object},
 	}, 4)
-	want := []progress.Step{{Name: "goes", Done: true, DoneWhen: "its objects are gone"}, {Name: "comes", Done: true, DoneWhen: "its objects are there"}}
+	want := []progress.Step{{Name: "goes", Done: true, DoneWhen: "its objects are deleted"}, {Name: "comes", Done: true, DoneWhen: "its objects exist"}}
 	if diff := cmp.Diff(want, seen.steps); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}

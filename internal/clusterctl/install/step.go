@@ -33,7 +33,8 @@ const (
 	certify Verb = "certify"
 )
 
-// Step is one action on one object. It is idempotent.
+// Step is one action on one object. It must be idempotent, because an interrupted command runs its plan again. Packages
+// install, providerupgrade and certificates plan steps; a [Runner] executes them.
 type Step struct {
 	Verb Verb
 	// Provider is the label of the step's provider; empty for all providers.
@@ -78,7 +79,7 @@ func secretHash(s Step) string {
 	return fmt.Sprintf("%x", sha256.Sum256(data))[:12]
 }
 
-// StepOutput is the output format of a step for -o json and -o yaml.
+// StepOutput is the output format of a step for -o json and -o yaml. Scripts depend on its field names.
 type StepOutput struct {
 	Verb      Verb   `json:"verb"`
 	Provider  string `json:"provider,omitempty"`

@@ -21,7 +21,7 @@ const (
 	disableVariable = "CLUSTERCTL_DISABLE_VERSIONCHECK"
 )
 
-// VersionCheck has the inputs of the check.
+// VersionCheck has the inputs of the check for a newer release of Slipway, which "slipway version" makes.
 type VersionCheck struct {
 	// Module is the path of the Go module, Current the running version.
 	Module, Current string

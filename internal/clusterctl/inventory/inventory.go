@@ -36,12 +36,14 @@ const (
 	updatedAnnotation = "clusterctl.slipway.dev/updated-at"
 )
 
-// Kind returns the kind of inventory objects.
+// Kind returns the kind of inventory objects. Group, version, kind and fields are clusterctl's, so that both programs
+// read the same inventory.
 func Kind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "clusterctl.cluster.x-k8s.io", Version: "v1alpha3", Kind: "Provider"}
 }
 
-// Provider is an installed provider.
+// Provider is an installed provider: an entry of the inventory. Its JSON form is part of backups and of the output of
+// "slipway upgrade plan".
 type Provider struct {
 	Namespace string        `json:"namespace"`
 	Name      string        `json:"name"`
@@ -116,7 +118,7 @@ func ReadAll(ctx context.Context, c client.Reader) ([]Provider, error) {
 		if meta.IsNoMatchError(err) {
 			return nil, nil
 		}
-		return nil, fmt.Errorf("listing the providers that are installed: %w", err)
+		return nil, fmt.Errorf("listing the installed providers: %w", err)
 	}
 	var out []Provider
 	for _, o := range list.Items {
@@ -146,7 +148,7 @@ func providerOf(o *unstructured.Unstructured) (Provider, error) {
 	}
 	if p.Name == "" || p.Version == "" || !slices.Contains(provider.Types(), p.Type) {
 		return p, fault.New(fault.Invalid, "InvalidProviderRecord",
-			"Provider %s in namespace %s has the providerName %q, the type %q and the version %q, which is no provider; correct or delete it",
+			"Provider %s in namespace %s is invalid: providerName is %q, type is %q and version is %q; correct or delete it",
 			o.GetName(), o.GetNamespace(), p.Name, p.Type, p.Version)
 	}
 	return p, nil
@@ -187,13 +189,13 @@ func CRD() *unstructured.Unstructured {
 				column("Type", ".type"), column("Provider", ".providerName"), column("Version", ".version"),
 			},
 			"schema": map[string]any{"openAPIV3Schema": map[string]any{
-				"type": "object", "description": "A provider that is installed in this cluster.",
+				"type": "object", "description": "A provider that is installed in this management cluster.",
 				"properties": map[string]any{
 					"apiVersion": text("Group and version of the kind."), "kind": text("The kind."), "metadata": map[string]any{"type": "object"},
 					"providerName":     text("Name of the provider, without its type."),
-					"type":             text("What the provider provides, for example InfrastructureProvider."),
-					"version":          text("Version that is installed."),
-					"watchedNamespace": text("Was the one namespace that the provider watches. It is read by no one now."),
+					"type":             text("Type of the provider, for example InfrastructureProvider."),
+					"version":          text("Installed version."),
+					"watchedNamespace": text("Deprecated: the namespace that the provider watches. The field is ignored."),
 				},
 			}},
 		}},

@@ -10,17 +10,17 @@ import (
 
 const injectCA = "cert-manager.io/inject-ca-from"
 
-// componentRules are the rules for the objects in a components file.
+// componentRules are the rules of `slipway provider lint` for the objects in a components file. Their names are stable.
 func componentRules() []Rule {
 	return []Rule{
 		{"single-namespace", "the components have one Namespace", true, singleNamespace},
 		{"same-namespace", "every object is in the Namespace of the components: clusterctl moves it there", false, sameNamespace},
 		{"provider-label", "every object has the label cluster.x-k8s.io/provider with the label of the provider; clusterctl sets it, kubectl does not", false, providerLabel},
-		{"no-duplicates", "no object is there twice", true, noDuplicates},
-		{"service-present", "the Services of webhooks are among the components", true, servicePresent},
-		{"service-account-present", "the ServiceAccounts of Pods and role bindings are among the components", true, accountPresent},
-		{"certificate-present", "the Certificates that webhooks and CRDs name are among the components", true, certificatePresent},
-		{"no-plain-secret", "Secrets hold variables, not values", false, plainSecret},
+		{"no-duplicates", "every object occurs only once", true, noDuplicates},
+		{"service-present", "the components include the Services of webhooks", true, servicePresent},
+		{"service-account-present", "the components include the ServiceAccounts of Pods and role bindings", true, accountPresent},
+		{"certificate-present", "the components include the Certificates that webhooks and CRDs refer to", true, certificatePresent},
+		{"no-plain-secret", "Secrets contain variables, not values", false, plainSecret},
 	}
 }
 
@@ -50,9 +50,9 @@ func singleNamespace(r *release, report reporter) {
 	found := r.kindOf("Namespace")
 	switch {
 	case len(r.objects) > 0 && len(found) == 0:
-		report(r.objects[0].file, "", "there is no Namespace: everyone would have to name one with --target-namespace")
+		report(r.objects[0].file, "", "the components have no Namespace: every user would have to set --target-namespace")
 	case len(found) > 1:
-		report(found[1].file, found[1].id(), "there is another Namespace, %s: clusterctl installs a provider in one", found[0].GetName())
+		report(found[1].file, found[1].id(), "the components also have Namespace %s: clusterctl installs a provider in only one", found[0].GetName())
 	}
 }
 
@@ -63,7 +63,7 @@ func sameNamespace(r *release, report reporter) {
 	}
 	for _, o := range r.objects {
 		if namespace := o.GetNamespace(); namespace != "" && namespace != found[0].GetName() {
-			report(o.file, o.id(), "it is in namespace %s: clusterctl installs it in %s", namespace, found[0].GetName())
+			report(o.file, o.id(), "its namespace is %s, but clusterctl installs it in %s", namespace, found[0].GetName())
 		}
 	}
 }
@@ -81,7 +81,7 @@ func noDuplicates(r *release, report reporter) {
 	for _, o := range r.objects {
 		key := o.GroupVersionKind().GroupKind().String() + " " + o.GetNamespace() + "/" + o.GetName()
 		if seen[key] {
-			report(o.file, o.id(), "it is there twice: the second one would replace the first")
+			report(o.file, o.id(), "it occurs twice: the second object would replace the first")
 		}
 		seen[key] = true
 	}
@@ -90,7 +90,7 @@ func noDuplicates(r *release, report reporter) {
 func servicePresent(r *release, report reporter) {
 	check := func(o objectInFile, config map[string]any) {
 		if name, ok, _ := unstructured.NestedString(config, "clientConfig", "service", "name"); ok && !r.hasObject("Service", name) {
-			report(o.file, o.id(), "its Service %s is not among the components", name)
+			report(o.file, o.id(), "its Service %s is missing from the components", name)
 		}
 	}
 	for _, o := range r.kindOf("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration") {
@@ -108,7 +108,7 @@ func servicePresent(r *release, report reporter) {
 func accountPresent(r *release, report reporter) {
 	need := func(o objectInFile, name string) {
 		if name != "" && name != "default" && !r.hasObject("ServiceAccount", name) {
-			report(o.file, o.id(), "its ServiceAccount %s is not among the components", name)
+			report(o.file, o.id(), "its ServiceAccount %s is missing from the components", name)
 		}
 	}
 	for _, o := range r.kindOf("Deployment", "DaemonSet", "StatefulSet") {
@@ -133,16 +133,16 @@ func certificatePresent(r *release, report reporter) {
 		_, name, ok := strings.Cut(from, "/")
 		switch {
 		case !ok || strings.Contains(name, "/"):
-			report(o.file, o.id(), "the annotation %s is %q, not NAMESPACE/NAME", injectCA, from)
+			report(o.file, o.id(), "the annotation %s is %q, which is not of the form NAMESPACE/NAME", injectCA, from)
 		case !r.hasObject("Certificate", name):
-			report(o.file, o.id(), "the annotation %s names Certificate %s, which is not among the components", injectCA, name)
+			report(o.file, o.id(), "the annotation %s refers to Certificate %s, which is missing from the components", injectCA, name)
 		}
 	}
 	for _, o := range r.kindOf("Certificate") {
 		issuer, _, _ := unstructured.NestedString(o.Object, "spec", "issuerRef", "name")
 		kind, _, _ := unstructured.NestedString(o.Object, "spec", "issuerRef", "kind")
 		if kind != "ClusterIssuer" && !r.hasObject("Issuer", issuer) {
-			report(o.file, o.id(), "its Issuer %q is not among the components", issuer)
+			report(o.file, o.id(), "its Issuer %q is missing from the components", issuer)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func certificatePresent(r *release, report reporter) {
 func plainSecret(r *release, report reporter) {
 	for _, o := range r.kindOf("Secret") {
 		if text := string(r.files[o.file]); !strings.Contains(text, "${") && (len(mapping(o.Object, "data")) > 0 || len(mapping(o.Object, "stringData")) > 0) {
-			report(o.file, o.id(), "its values are the same for everyone who installs the provider: make them variables")
+			report(o.file, o.id(), "its values are the same in every installation of the provider: replace them with variables")
 		}
 	}
 }

@@ -7,8 +7,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// crdConversion checks CRDs without a conversion webhook. The API server then only changes the apiVersion, so that a
-// write in one version drops the fields that this version lacks.
+// crdConversion is the rule crd-conversion of `slipway provider lint`: it checks CRDs without a conversion webhook. The
+// API server then only changes the apiVersion, so that a write in one version drops the fields that this version lacks.
 func crdConversion(r *release, report reporter) {
 	for _, k := range r.kinds() {
 		if c := k.crd.Spec.Conversion; c != nil && c.Strategy == apiextensionsv1.WebhookConverter {
@@ -20,7 +20,7 @@ func crdConversion(r *release, report reporter) {
 		for i, a := range used {
 			for _, b := range used[i+1:] {
 				if only, field := firstDifference(a, b); field != "" {
-					report(k.file, k.id(), "the field %s differs or is missing outside of version %s, and spec.conversion.strategy is not Webhook: the API server drops what a version does not have; convert %s and %s with a webhook",
+					report(k.file, k.id(), "the field %s differs or exists only in version %s, and spec.conversion.strategy is not Webhook: the API server drops fields that a version does not have; convert %s and %s with a webhook",
 						field, only, a.Name, b.Name)
 				}
 			}

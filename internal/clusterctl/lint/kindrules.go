@@ -14,16 +14,18 @@ import (
 // skipName is the annotation of CRDs whose name clusterctl does not check.
 const skipName = "clusterctl.cluster.x-k8s.io/skip-crd-name-preflight-check"
 
-// kindRules are the rules for CRDs. Rules of a contract apply if the role of the kind can be derived from its name.
+// kindRules are the rules of `slipway provider lint` for CRDs: rules of clusterctl, and the rules of the provider
+// contracts (package sdk/contract) with the prefix contract-. Their names are stable. Rules of a contract apply if the
+// role of the kind can be derived from its name.
 func kindRules() []Rule {
 	rules := []Rule{
-		{"crd-readable", "CRDs are of apiextensions.k8s.io/v1", true, crdReadable},
+		{"crd-readable", "CRDs have the apiVersion apiextensions.k8s.io/v1", true, crdReadable},
 		{"crd-name", "a CRD is named after the plural of its kind, as Cluster API computes it", true, crdName},
 		{"crd-namespaced", "the kinds of a provider are namespaced", true, crdRule("Namespaced")},
-		{"crd-contract-label", "a label of the CRD names the served versions that fulfil the contract", true, crdRule("ContractLabel")},
-		{"crd-contract-versions", "every version that a contract label names is served", true, crdVersions},
-		{"crd-list-kind", "the list kind is the kind with List behind it", true, crdRule("ListKind")},
-		{"crd-stored-version", "one version of the CRD is stored", true, crdStored},
+		{"crd-contract-label", "a label of the CRD lists the served versions that implement the contract", true, crdRule("ContractLabel")},
+		{"crd-contract-versions", "every version in a contract label is served", true, crdVersions},
+		{"crd-list-kind", "the list kind is the kind with the suffix List", true, crdRule("ListKind")},
+		{"crd-stored-version", "exactly one version of the CRD is the storage version", true, crdStored},
 		{"crd-conversion", "versions of a CRD with different fields are converted by a webhook", false, crdConversion},
 		{"crd-status", "the kinds of the contract have a status subresource", true, crdStatus},
 	}
@@ -82,7 +84,7 @@ func crdReadable(r *release, report reporter) {
 	for _, o := range r.kindOf("CustomResourceDefinition") {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, crd); err != nil {
-			report(o.file, o.id(), "it cannot be read: %v", err)
+			report(o.file, o.id(), "it is invalid: %v", err)
 		}
 		if o.GetAPIVersion() != apiextensionsv1.SchemeGroupVersion.String() {
 			report(o.file, o.id(), "apiVersion is %s, want %s", o.GetAPIVersion(), apiextensionsv1.SchemeGroupVersion)
@@ -130,7 +132,7 @@ func crdVersions(r *release, report reporter) {
 			}
 			for _, version := range strings.Split(value, "_") {
 				if !serves(k.crd, version) {
-					report(k.file, k.id(), "the label %s names version %s, which is not served", v.Label(), version)
+					report(k.file, k.id(), "the label %s lists version %s, which is not served", v.Label(), version)
 				}
 			}
 		}
@@ -152,7 +154,7 @@ func crdStored(r *release, report reporter) {
 			}
 		}
 		if stored != 1 {
-			report(k.file, k.id(), "%d versions are stored, want one", stored)
+			report(k.file, k.id(), "%d versions are storage versions, want one", stored)
 		}
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Rule is a rule of the contract.
+// Rule is a rule for provider releases. `slipway provider lint --rules` lists them.
 type Rule struct {
 	// Name is stable.
 	Name string `json:"name"`
@@ -21,7 +21,7 @@ type Rule struct {
 // message.
 type reporter func(file, object, format string, args ...any)
 
-// Finding is a violation of a rule.
+// Finding is a violation of a rule, also in the structured output of `slipway provider lint`.
 type Finding struct {
 	Rule      string `json:"rule"`
 	Mandatory bool   `json:"mandatory"`

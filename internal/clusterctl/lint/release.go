@@ -48,15 +48,16 @@ func (l objectInFile) id() string { return l.GetKind() + "/" + l.GetName() }
 
 func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }
 
-// Dir checks every release in a folder and its subfolders. A folder LABEL/VERSION with metadata.yaml or a components
-// file is a release. It returns the number of releases, and the findings sorted by release and file.
+// Dir checks every release in a folder and its subfolders, for `slipway provider lint`. A folder LABEL/VERSION with
+// metadata.yaml or a components file is a release. It returns the number of releases, and the findings sorted by
+// release and file.
 func Dir(dir string) (releases int, findings []Finding, err error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return 0, nil, err
 	}
 	if info, err := os.Stat(abs); err != nil || !info.IsDir() {
-		return 0, nil, fault.New(fault.Invalid, reasonNoRelease, "%s is no folder: name the one of a release, or one above it", dir).From(err)
+		return 0, nil, fault.New(fault.Invalid, reasonNoRelease, "%s is not a folder: specify the folder of a release, or a parent folder", dir).From(err)
 	}
 	root := os.DirFS(abs)
 	folders, err := find(root)
@@ -65,7 +66,7 @@ func Dir(dir string) (releases int, findings []Finding, err error) {
 	}
 	if len(folders) == 0 {
 		return 0, nil, fault.New(fault.Invalid, reasonNoRelease,
-			"there is no release in %s: a release is a folder LABEL/VERSION with metadata.yaml and a file such as infrastructure-components.yaml", dir)
+			"%s contains no release: a release is a folder LABEL/VERSION with metadata.yaml and a file such as infrastructure-components.yaml", dir)
 	}
 	for _, folder := range folders {
 		r, err := read(root, folder, abs)
@@ -105,7 +106,7 @@ func read(root fs.FS, folder, abs string) (*release, error) {
 			continue
 		}
 		if info, err := e.Info(); err != nil || info.Size() > maxFileSize {
-			return nil, fault.New(fault.Invalid, "FileTooLarge", "%s has more than %d MiB; no file of a release is that large", name, maxFileSize>>20).From(err)
+			return nil, fault.New(fault.Invalid, "FileTooLarge", "%s is larger than %d MiB, the limit for a file of a release", name, maxFileSize>>20).From(err)
 		}
 		if r.files[name], err = fs.ReadFile(root, path.Join(folder, name)); err != nil {
 			return nil, err

@@ -11,18 +11,18 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// repositoryRules are the rules for the files of a release.
+// repositoryRules are the rules of `slipway provider lint` for the files of a release. Their names are stable.
 func repositoryRules() []Rule {
 	return []Rule{
-		{"version-folder", "the folder of a release is a semantic version with a v before it", true, versionFolder},
-		{"provider-folder", "the folder above is TYPE-NAME of the provider, cluster-api for the core", true, providerFolder},
+		{"version-folder", "the folder of a release is named after its semantic version, with the prefix v", true, versionFolder},
+		{"provider-folder", "the parent folder is named TYPE-NAME after the provider, or cluster-api for the core provider", true, providerFolder},
 		{"metadata-present", "a release has metadata.yaml", true, metadataPresent},
 		{"metadata-valid", "metadata.yaml is valid and has no unknown fields", true, metadataValid},
-		{"metadata-series", "metadata.yaml has the series of the release", true, metadataSeries},
-		{"metadata-contract", "the series of the release follows a contract that is supported", true, metadataContract},
+		{"metadata-series", "metadata.yaml has a releaseSeries for the release", true, metadataSeries},
+		{"metadata-contract", "the releaseSeries of the release has a supported contract", true, metadataContract},
 		{"components-present", "a release has one components file, named after the type of the provider", true, componentsPresent},
 		{"variables-readable", "variables are written as ${NAME} or ${NAME:=default}", true, variablesReadable},
-		{"variable-defaults", "a default is not empty: clusterctl of Cluster API asks for a value then", false, variableDefaults},
+		{"variable-defaults", "a default is not empty: upstream clusterctl ignores an empty default and requires a value", false, variableDefaults},
 		{"manifest-readable", "components, templates and classes are YAML of Kubernetes objects", true, manifestReadable},
 	}
 }
@@ -52,7 +52,7 @@ func providerFolder(r *release, report reporter) {
 
 func metadataPresent(r *release, report reporter) {
 	if _, ok := r.files[repository.MetadataFile]; !ok {
-		report(repository.MetadataFile, "", "it is missing: add it, with a releaseSeries for %s", r.version)
+		report(repository.MetadataFile, "", "the file is missing: add it, with a releaseSeries for %s", r.version)
 	}
 }
 
@@ -79,14 +79,14 @@ func (r *release) series() (s repository.ReleaseSeries, readable, found bool) {
 
 func metadataSeries(r *release, report reporter) {
 	if _, readable, found := r.series(); readable && !found {
-		report(repository.MetadataFile, "", "no releaseSeries is that of %s: add one with its major and minor version", r.version)
+		report(repository.MetadataFile, "", "no releaseSeries matches %s: add one with its major and minor version", r.version)
 	}
 }
 
 func metadataContract(r *release, report reporter) {
 	s, _, found := r.series()
 	if found && !slices.Contains(contract.Versions(), contract.Version(s.Contract)) {
-		report(repository.MetadataFile, "", "the series %d.%d follows contract %s, which is not supported: %v are", s.Major, s.Minor, s.Contract, contract.Versions())
+		report(repository.MetadataFile, "", "the releaseSeries %d.%d has contract %s, which is not supported; supported contracts: %v", s.Major, s.Minor, s.Contract, contract.Versions())
 	}
 }
 
@@ -97,14 +97,14 @@ func componentsPresent(r *release, report reporter) {
 	}
 	for _, name := range r.components {
 		if typeOf(name) == "" {
-			report(name, "", "no type of provider has a file of this name; there are: %s", strings.Join(known, ", "))
+			report(name, "", "no provider type has a components file of this name; valid names: %s", strings.Join(known, ", "))
 		}
 	}
 	switch {
 	case len(r.components) == 0:
-		report("", "", "there is no components file: add one of %s", strings.Join(known, ", "))
+		report("", "", "the release has no components file: add one of %s", strings.Join(known, ", "))
 	case len(r.components) > 1:
-		report("", "", "there are several components files, %s: each provider has a folder of its own", strings.Join(r.components, ", "))
+		report("", "", "the release has several components files, %s: use a separate folder for each provider", strings.Join(r.components, ", "))
 	}
 }
 
@@ -130,7 +130,7 @@ func variableDefaults(r *release, report reporter) {
 		}
 		for _, v := range variables {
 			if v.Default != nil && *v.Default == "" {
-				report(name, "", "the default of ${%s} is empty: write one that stands for it", v.Name)
+				report(name, "", "the default of ${%s} is empty: use a default that is not empty", v.Name)
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func manifestReadable(r *release, report reporter) {
 		case err != nil:
 			report(name, "", "%s", fault.UserMessage(err))
 		case len(objects) == 0:
-			report(name, "", "it has no objects")
+			report(name, "", "the file has no objects")
 		}
 	}
 }

@@ -16,12 +16,12 @@ const aggregate = "cluster.x-k8s.io/aggregate-to-manager"
 // coreGroup is the suffix of API groups that the core controllers may access without a ClusterRole of the provider.
 const coreGroup = ".cluster.x-k8s.io"
 
-// roleRules are the rules for permissions.
+// roleRules are the rules of `slipway provider lint` for permissions. Their names are stable.
 func roleRules() []Rule {
 	return []Rule{
-		{"aggregated-role", "a ClusterRole with the label " + aggregate + " lets Cluster API use kinds of groups outside of " + coreGroup[1:], true, aggregatedRole},
-		{"least-privilege", "no role allows everything", false, leastPrivilege},
-		{"no-cluster-admin", "no role binding gives cluster-admin", true, noAdmin},
+		{"aggregated-role", "a ClusterRole with the label " + aggregate + " grants Cluster API access to kinds of API groups outside of " + coreGroup[1:], true, aggregatedRole},
+		{"least-privilege", "no role grants all permissions", false, leastPrivilege},
+		{"no-cluster-admin", "no role binding grants cluster-admin", true, noAdmin},
 	}
 }
 
@@ -65,7 +65,7 @@ func aggregatedRole(r *release, report reporter) {
 		}
 		for _, verb := range verbsFor(k) {
 			if !r.aggregates(group, k.crd.Spec.Names.Plural, verb) {
-				report(k.file, k.id(), "no ClusterRole with the label %s: \"true\" allows %s of %s.%s: Cluster API could not use the kind", aggregate, verb, k.crd.Spec.Names.Plural, group)
+				report(k.file, k.id(), "no ClusterRole with the label %s: \"true\" allows %s on %s.%s: Cluster API cannot use the kind", aggregate, verb, k.crd.Spec.Names.Plural, group)
 				break
 			}
 		}
@@ -94,7 +94,7 @@ func leastPrivilege(r *release, report reporter) {
 	for _, role := range r.roles() {
 		for _, rule := range role.rules {
 			if slices.Contains(rule.APIGroups, "*") && slices.Contains(rule.Resources, "*") && slices.Contains(rule.Verbs, "*") {
-				report(role.file, role.id(), "a rule allows everything: name groups, resources and verbs")
+				report(role.file, role.id(), "a rule grants all permissions: list API groups, resources and verbs")
 			}
 		}
 	}
@@ -103,7 +103,7 @@ func leastPrivilege(r *release, report reporter) {
 func noAdmin(r *release, report reporter) {
 	for _, o := range r.kindOf("ClusterRoleBinding", "RoleBinding") {
 		if ref, _ := o.Object["roleRef"].(map[string]any); ref["name"] == "cluster-admin" {
-			report(o.file, o.id(), "it gives cluster-admin: bind a role with what the provider needs")
+			report(o.file, o.id(), "it grants cluster-admin: bind a role with the permissions that the provider needs")
 		}
 	}
 }

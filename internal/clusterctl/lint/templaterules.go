@@ -9,24 +9,25 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 )
 
-// templateRules are the rules for cluster templates and ClusterClasses.
+// templateRules are the rules of `slipway provider lint` for cluster templates and ClusterClasses. Their names are
+// stable.
 func templateRules() []Rule {
 	return []Rule{
 		{"template-present", "an infrastructure provider has cluster-template.yaml", false, templatePresent},
 		{"template-cluster", "a cluster template has one Cluster named ${CLUSTER_NAME}", true, templateCluster},
-		{"template-without-cluster", "a cluster template has a Cluster beside its ClusterClasses", false, templateWithoutCluster},
-		{"template-namespace", "objects of a cluster template are in ${NAMESPACE} or in none: clusterctl puts all of them into one namespace", true, templateNamespace},
+		{"template-without-cluster", "a cluster template has a Cluster in addition to its ClusterClasses", false, templateWithoutCluster},
+		{"template-namespace", "objects of a cluster template have the namespace ${NAMESPACE} or none: clusterctl creates all of them in one namespace", true, templateNamespace},
 		{"template-variables", "a cluster template uses KUBERNETES_VERSION", false, templateVariables},
-		{"class-name", "clusterclass-NAME.yaml has the ClusterClass NAME", true, className},
-		{"class-namespace", "objects of a ClusterClass file have no namespace: they get that of the Cluster", false, classNamespace},
-		{"class-readable", "ClusterClass files can be read as templates", true, classReadable},
+		{"class-name", "clusterclass-NAME.yaml contains the ClusterClass NAME", true, className},
+		{"class-namespace", "objects of a ClusterClass file have no namespace: they are created in the namespace of the Cluster", false, classNamespace},
+		{"class-readable", "ClusterClass files are valid templates", true, classReadable},
 		{"class-variables", "ClusterClass files have no variables", false, classVariables},
 	}
 }
 
 func templatePresent(r *release, report reporter) {
 	if r.kind == provider.Infrastructure && len(r.names(templatePrefix)) == 0 {
-		report("", "", "there is none: clusterctl generate cluster would not work without --from")
+		report("", "", "the release has no cluster template: clusterctl generate cluster would fail without --from")
 	}
 }
 
@@ -47,11 +48,11 @@ func templateCluster(r *release, report reporter) {
 		clusters := coreObjects(objects, "Cluster")
 		for _, o := range clusters {
 			if o.GetName() != want {
-				report(file, idOf(o), "its name is not ${CLUSTER_NAME}: every cluster would have the same")
+				report(file, idOf(o), "its name is not ${CLUSTER_NAME}: all clusters would have the same name")
 			}
 		}
 		if len(clusters) > 1 || len(clusters) == 0 && len(coreObjects(objects, "ClusterClass")) == 0 {
-			report(file, "", "it has %d Clusters, want one", len(clusters))
+			report(file, "", "the template has %d Clusters, want one", len(clusters))
 		}
 	})
 }
@@ -60,7 +61,7 @@ func templateCluster(r *release, report reporter) {
 func templateWithoutCluster(r *release, report reporter) {
 	r.each(templatePrefix, func(file string, objects []*unstructured.Unstructured) {
 		if len(coreObjects(objects, "Cluster")) == 0 && len(coreObjects(objects, "ClusterClass")) > 0 {
-			report(file, "", "it has a ClusterClass and no Cluster: publish the class as %sNAME.yaml, and a Cluster of it as the template", classPrefix)
+			report(file, "", "the template has a ClusterClass and no Cluster: publish the ClusterClass as %sNAME.yaml, and a Cluster that uses it as the template", classPrefix)
 		}
 	})
 }
@@ -81,7 +82,7 @@ func templateNamespace(r *release, report reporter) {
 	r.each(templatePrefix, func(file string, objects []*unstructured.Unstructured) {
 		for _, o := range objects {
 			if got := o.GetNamespace(); got != "" && got != want {
-				report(file, idOf(o), "its namespace is %q: write ${NAMESPACE}, or leave it out", got)
+				report(file, idOf(o), "its namespace is %q: use ${NAMESPACE}, or omit the namespace", got)
 			}
 		}
 	})
@@ -98,7 +99,7 @@ func templateVariables(r *release, report reporter) {
 			found = found || v.Name == "KUBERNETES_VERSION"
 		}
 		if !found {
-			report(file, "", "${KUBERNETES_VERSION} is not in it: --kubernetes-version would have no effect")
+			report(file, "", "the template does not use ${KUBERNETES_VERSION}: --kubernetes-version would have no effect")
 		}
 	}
 }
@@ -111,7 +112,7 @@ func className(r *release, report reporter) {
 				return
 			}
 		}
-		report(file, "", "it has no ClusterClass %s", want)
+		report(file, "", "the file has no ClusterClass %s", want)
 	})
 }
 
@@ -119,7 +120,7 @@ func classNamespace(r *release, report reporter) {
 	r.each(classPrefix, func(file string, objects []*unstructured.Unstructured) {
 		for _, o := range objects {
 			if o.GetNamespace() != "" {
-				report(file, idOf(o), "it has the namespace %s: leave it out", o.GetNamespace())
+				report(file, idOf(o), "it has the namespace %s: omit the namespace", o.GetNamespace())
 			}
 		}
 	})
@@ -128,7 +129,7 @@ func classNamespace(r *release, report reporter) {
 func classReadable(r *release, report reporter) {
 	for _, file := range r.names(classPrefix) {
 		if _, err := (repository.Envsubst{}).Variables(r.files[file]); err != nil {
-			report(file, "", "$ and a brace are in it: %v", err)
+			report(file, "", "the file contains an invalid variable: %v", err)
 		}
 	}
 }
@@ -136,7 +137,7 @@ func classReadable(r *release, report reporter) {
 func classVariables(r *release, report reporter) {
 	for _, file := range r.names(classPrefix) {
 		if variables, err := (repository.Envsubst{}).Variables(r.files[file]); err == nil && len(variables) > 0 {
-			report(file, "", "it has the variable %s: use variables of the ClusterClass", variables[0].Name)
+			report(file, "", "the file has the variable %s: use variables of the ClusterClass instead", variables[0].Name)
 		}
 	}
 }

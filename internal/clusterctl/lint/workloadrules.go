@@ -14,22 +14,22 @@ import (
 // managerContainer is the name by which clusterctl identifies the manager container of a provider.
 const managerContainer = "manager"
 
-// workloadRules are the rules for the workloads of a provider.
+// workloadRules are the rules of `slipway provider lint` for the workloads of a provider. Their names are stable.
 func workloadRules() []Rule {
 	return []Rule{
 		{"deployment-present", "the components have a Deployment", true, deploymentPresent},
 		{"manager-container", "every Deployment has a container named manager", true, hasManager},
 		{"selector-matches", "the selector of a Deployment matches the labels of its Pods", true, selectorMatches},
 		{"image-canonical", "images have a registry, a repository and a version or digest", true, imageCanonical},
-		{"watches-all-namespaces", "the manager is not told to watch one namespace: a provider serves all of them", true, watchesAll},
-		{"pod-security", "Pods keep the standard \"restricted\"", false, podSecurity},
+		{"watches-all-namespaces", "the manager is not restricted to one namespace: a provider serves all namespaces", true, watchesAll},
+		{"pod-security", "Pods conform to the Pod Security Standard \"restricted\"", false, podSecurity},
 		{"probes", "the manager has a readiness and a liveness probe", false, probes},
 	}
 }
 
 func deploymentPresent(r *release, report reporter) {
 	if len(r.objects) > 0 && len(r.kindOf("Deployment")) == 0 {
-		report(r.objects[0].file, "", "there is no Deployment: nothing would reconcile the kinds of the provider")
+		report(r.objects[0].file, "", "the components have no Deployment: no controller would reconcile the kinds of the provider")
 	}
 }
 
@@ -46,11 +46,11 @@ func hasManager(r *release, report reporter) {
 	for _, o := range r.kindOf("Deployment") {
 		t, err := podOf(o)
 		if err != nil {
-			report(o.file, o.id(), "spec.template cannot be read: %v", err)
+			report(o.file, o.id(), "spec.template is invalid: %v", err)
 			continue
 		}
 		if managerOf(t) == nil {
-			report(o.file, o.id(), "no container is named %s: clusterctl would not find the provider's", managerContainer)
+			report(o.file, o.id(), "no container is named %s: clusterctl cannot find the container of the manager", managerContainer)
 		}
 	}
 }
@@ -73,7 +73,7 @@ func selectorMatches(r *release, report reporter) {
 		}
 		for key, value := range want {
 			if have[key] != value {
-				report(o.file, o.id(), "the selector wants the label %s=%s, which the Pods do not have", key, value)
+				report(o.file, o.id(), "the selector requires the label %s=%s, which the Pods do not have", key, value)
 			}
 		}
 	}
@@ -96,7 +96,7 @@ func imageCanonical(r *release, report reporter) {
 func imageProblem(image string) string {
 	registry, rest, ok := strings.Cut(image, "/")
 	if !ok || !strings.ContainsAny(registry, ".:") && registry != "localhost" {
-		return "name its registry, as clusterctl's overrides of images need it"
+		return "add its registry, because image overrides of clusterctl require it"
 	}
 	_, digest, hasDigest := strings.Cut(rest, "@")
 	_, tag, hasTag := strings.Cut(rest[strings.LastIndex(rest, "/")+1:], ":")
@@ -104,9 +104,9 @@ func imageProblem(image string) string {
 	case hasDigest && digest != "":
 		return ""
 	case !hasTag || tag == "":
-		return "name its version"
+		return "add its version"
 	case tag == "latest" || tag == "main" || tag == "dev":
-		return "a release names a version, not " + tag
+		return "a release must use a version, not " + tag
 	}
 	return ""
 }
@@ -124,7 +124,7 @@ func watchesAll(r *release, report reporter) {
 					value, ok = c.Args[i+1], true
 				}
 				if ok && value != "" {
-					report(o.file, o.id(), "container %s has --namespace %s: leave the flag out", c.Name, value)
+					report(o.file, o.id(), "container %s has --namespace %s: remove the flag", c.Name, value)
 				}
 			}
 		}
@@ -134,7 +134,7 @@ func watchesAll(r *release, report reporter) {
 func podSecurity(r *release, report reporter) {
 	checks, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
-		report("", "", "the standard cannot be evaluated: %v", err)
+		report("", "", "the Pod Security Standard cannot be evaluated: %v", err)
 		return
 	}
 	restricted := api.LevelVersion{Level: api.LevelRestricted, Version: api.LatestVersion()}
@@ -160,7 +160,7 @@ func probes(r *release, report reporter) {
 		}
 		c := managerOf(t)
 		if c != nil && (c.ReadinessProbe == nil || c.LivenessProbe == nil) {
-			report(o.file, o.id(), "container %s lacks a probe: it counts as available before it works", c.Name)
+			report(o.file, o.id(), "container %s lacks a readiness or liveness probe: without them, it counts as available before it is ready", c.Name)
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// resumeFromJournal returns the journal of this move, or nil. done means that the move was complete except for the
-// journal at the target, which is deleted now.
+// resumeFromJournal returns the journal of this move, or nil if no move is under way. [Move.Run] and [Move.Rollback]
+// call it first. done means that the move was complete except for the journal at the target, which is deleted now.
 func (m *Move) resumeFromJournal(ctx context.Context) (j *journal, done bool, err error) {
 	from, to, err := m.identities(ctx)
 	if err != nil {
@@ -66,7 +66,7 @@ func isSameScope(a, b graph.Scope) bool {
 	return a.Namespace == b.Namespace && slices.Equal(slices.Sorted(slices.Values(a.Clusters)), slices.Sorted(slices.Values(b.Clusters)))
 }
 
-// begin computes the plan and writes the journal to the source. Nothing is written before.
+// begin computes the plan of a new move and writes the journal to the source. Nothing is written before.
 func (m *Move) begin(ctx context.Context) (*journal, error) {
 	from, to, err := m.identities(ctx)
 	if err != nil {

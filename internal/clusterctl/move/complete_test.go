@@ -40,7 +40,7 @@ func ref(apiVersion, kind, name string) metav1.OwnerReference {
 // MV-01, MV-02: objects of kinds without clusterctl's label go along where a label of a contract or of a provider marks the kind. Everything else
 // that is linked to what moves is a problem of a move, of an export and of a backup, and all problems are reported at once.
 func TestCompleteOrRefused(t *testing.T) {
-	subnetLabel := "give CustomResourceDefinition foosubnets.foo.example.org the label clusterctl.cluster.x-k8s.io"
+	subnetLabel := "label CustomResourceDefinition foosubnets.foo.example.org with clusterctl.cluster.x-k8s.io"
 	cases := map[string]struct {
 		reason         string
 		source, target []client.Object
@@ -57,7 +57,7 @@ func TestCompleteOrRefused(t *testing.T) {
 		"reference": {
 			reason: "the source's garbage collector would delete the infrastructure",
 			source: []client.Object{ready("FooSubnet"), object(foo, "FooSubnet", "f", ownedBy(core, "Cluster", "f"))},
-			want:   []string{"Cluster ns/f refers to FooSubnet ns/f of foo.example.org, which does not go along: " + subnetLabel},
+			want:   []string{"Cluster ns/f refers to FooSubnet ns/f of foo.example.org, which does not move: " + subnetLabel},
 		},
 		"reference to nothing": {reason: "what does not exist is not lost", source: []client.Object{ready("FooSubnet")}},
 		"reference to what is there": {
@@ -69,7 +69,7 @@ func TestCompleteOrRefused(t *testing.T) {
 		"owner": {
 			reason: "the owner at the source would create it again",
 			source: []client.Object{object(foo, "FooGroup", "g"), object(core, "Machine", "x", ownedByTwo(ref(core, "Cluster", "a"), ref(foo, "FooGroup", "g")), set("node", "status", "nodeRef", "name"))},
-			want:   []string{"Machine ns/x is owned by FooGroup ns/g of foo.example.org, which does not go along: give CustomResourceDefinition foogroups.foo.example.org the label"},
+			want:   []string{"Machine ns/x is owned by FooGroup ns/g of foo.example.org, which does not move: label CustomResourceDefinition foogroups.foo.example.org with"},
 		},
 		"owner that is gone": {
 			reason: "an owner of another UID does not exist any more",
@@ -79,8 +79,8 @@ func TestCompleteOrRefused(t *testing.T) {
 			reason: "what belongs to what moves would be deleted at the source, and what belongs to that, too",
 			source: []client.Object{object(foo, "FooSubnet", "s", ownedBy(infra, "InfraCluster", "a")), object(foo, "FooGroup", "g", ownedBy(foo, "FooSubnet", "s")), object(foo, "FooGroup", "h", ownedBy(foo, "FooSubnet", "s"))},
 			want: []string{
-				"InfraCluster ns/a owns FooSubnet ns/s of foo.example.org, which does not go along: " + subnetLabel,
-				"FooSubnet ns/s owns FooGroup ns/g of foo.example.org (and 1 more of this kind), which does not go along",
+				"InfraCluster ns/a owns FooSubnet ns/s of foo.example.org, which does not move: " + subnetLabel,
+				"FooSubnet ns/s owns FooGroup ns/g of foo.example.org (and 1 more of this kind), which does not move",
 			},
 		},
 		"dependents of built-in kinds": {
@@ -92,9 +92,9 @@ func TestCompleteOrRefused(t *testing.T) {
 				object("apps/v1", "Deployment", "other"), object("v1", "ConfigMap", "owned", ownedBy(core, "Cluster", "a")),
 			},
 			want: []string{
-				"\n  - Cluster ns/a owns Service ns/s of the core API group (and 1 more of this kind), which does not go along: remove the owner reference, so that it stays at the source, or delete the object there: the garbage collector deletes it after the move",
-				"\n  - InfraCluster ns/a owns Deployment ns/d of apps, which does not go along: remove the owner reference",
-				"\n  - FooSubnet ns/s owns PersistentVolumeClaim ns/p of the core API group, which does not go along: remove the owner reference",
+				"\n  - Cluster ns/a owns Service ns/s of the core API group (and 1 more of this kind), which does not move: remove the owner reference to retain the object in the source, or delete the object: the garbage collector deletes it after the move",
+				"\n  - InfraCluster ns/a owns Deployment ns/d of apps, which does not move: remove the owner reference",
+				"\n  - FooSubnet ns/s owns PersistentVolumeClaim ns/p of the core API group, which does not move: remove the owner reference",
 			},
 			not:   "ReplicaSet",
 			moves: true,
@@ -154,8 +154,8 @@ func TestBuiltInKindsThatCannotBeListed(t *testing.T) {
 	})
 	p := &process{}
 	_, err := move.New(p.through(hidden), p.through(management(nil)), instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})).Run(t.Context())
-	want := "\n  - the account may not list DaemonSets, Deployments, ReplicaSets and StatefulSets in namespace ns of the source, and what moves may own some, " +
-		"which the garbage collector would delete: use an account that may list them"
+	want := "\n  - the account is not allowed to list DaemonSets, Deployments, ReplicaSets and StatefulSets in namespace ns of the source, but the moved objects may own some of them, " +
+		"which the garbage collector would delete: use an account that is allowed to list them"
 	if err == nil || !strings.HasSuffix(err.Error(), want) || p.writes > 0 {
 		t.Errorf("got %v after %d writes, want %s", err, p.writes, want)
 	}

@@ -18,7 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots"
 )
 
-// readData reads the required state of the target for a move with data.
+// readData reads the required state of the target for a move with the data of hosted control planes (--with-data). The
+// functions of this file have no effect in other moves.
 func (m *Move) readData(ctx context.Context, f *planInput) error {
 	if !m.WithData {
 		return nil
@@ -72,6 +73,7 @@ func (p *Plan) surveyData(f planInput) {
 	}
 }
 
+// transfer returns the transfer of the data, for the phases below.
 func (m *Move) transfer(j *journal) dataTransfer {
 	return dataTransfer{
 		Source: m.source, Target: m.target, ID: j.ID, IdentitySecret: m.Data.IdentitySecret,
@@ -79,18 +81,18 @@ func (m *Move) transfer(j *journal) dataTransfer {
 	}
 }
 
-// probe checks that the data can be transferred, before anything is stopped.
+// probe executes the phase probing: it checks that the data can be transferred, before anything is stopped.
 func (m *Move) probe(ctx context.Context, j *journal) (phase, error) {
 	return saving, m.rollBackOnFailure(ctx, j, m.transfer(j).Probe(ctx, j.Plan.Data))
 }
 
-// save quiesces the control planes at the source and takes their final snapshots, whose names are recorded in the
-// journal.
+// save executes the phase saving: it quiesces the control planes at the source and takes their final snapshots, whose
+// names are recorded in the journal.
 func (m *Move) save(ctx context.Context, j *journal) (phase, error) {
 	return restoring, m.rollBackOnFailure(ctx, j, m.transfer(j).Save(ctx, j.Plan.Data))
 }
 
-// restoreData stops the control planes at the source, and starts them at the target.
+// restoreData executes the phase restoring: it stops the control planes at the source, and starts them at the target.
 func (m *Move) restoreData(ctx context.Context, j *journal) (phase, error) {
 	return deleting, m.rollBackOnFailure(ctx, j, m.transfer(j).Restore(ctx, j.Plan.Data))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 )
 
-// DataOptions has the user's options.
+// DataOptions are the options of "slipway move --with-data".
 type DataOptions struct {
 	// Policy is the EtcdSnapshotPolicy whose store is used; empty for the only one that selects the Cluster.
 	Policy string
@@ -32,7 +32,7 @@ type dataInput struct {
 	Identities map[string]bool
 }
 
-// ControlPlane is a control plane whose data is transferred.
+// ControlPlane is a control plane whose data is transferred. The plan and the journal contain it.
 type ControlPlane struct {
 	ID      graph.ID `json:"id"`
 	Version string   `json:"v"`
@@ -47,7 +47,7 @@ type ControlPlane struct {
 }
 
 // dataSurvey returns the control planes whose data is transferred, the Machines that are replaced at the target, and
-// the problems that prevent the transfer. It has no side effects.
+// the problems that prevent the transfer. The plan of a move calls it. It has no side effects.
 func dataSurvey(f dataInput) (planes []ControlPlane, replaced []graph.ID, problems []string) {
 	for _, i := range f.Items {
 		switch {
@@ -160,7 +160,7 @@ func (f dataInput) policy(cluster graph.Item) (found graph.Item, why string) {
 	case len(names) == 0 && f.Policy != "":
 		return found, fmt.Sprintf("needs EtcdSnapshotPolicy %s, which does not exist or is not for Cluster %s", f.Policy, cluster.ID.Name)
 	case len(names) == 0:
-		return found, fmt.Sprintf("needs an EtcdSnapshotPolicy for Cluster %s, whose store both management clusters reach: an S3-compatible one, or a folder that both have; create one, as docs/etcd-snapshots.md says", cluster.ID.Name)
+		return found, fmt.Sprintf("needs an EtcdSnapshotPolicy for Cluster %s, whose store both management clusters reach: an S3-compatible one, or a folder that both have; create one: `slipway docs etcd-snapshots` describes how", cluster.ID.Name)
 	case len(names) > 1:
 		return found, fmt.Sprintf("has several EtcdSnapshotPolicies (%s): name one with --policy", strings.Join(names, ", "))
 	}

@@ -31,7 +31,8 @@ const (
 	attempts = 10
 )
 
-// dataTransfer transfers the data. Each of its steps is idempotent.
+// dataTransfer transfers the data of hosted control planes in a move with --with-data. The phases probing, saving and
+// restoring call its steps, each of which is idempotent.
 type dataTransfer struct {
 	Source, Target *transfer.Endpoint
 	// ID identifies the requests of this move.

@@ -1,10 +1,10 @@
-// Package move moves the objects of workload clusters from one management cluster to another, exports them to files
-// ([ToDirectory]), and restores them from files ([FromDirectory]). A move reads and selects the objects (package
-// graph), checks both management clusters, and computes a [Plan] that it either describes or executes ([Move.Run]).
-// Nothing is paused before all checks have passed. An object is never deleted unless it exists in the other management
-// cluster. Status is not moved, and workload clusters are not modified. Resources on the host of a management cluster
-// (processes, containers, networks) are transferred if both management clusters are on the same host, or recreated if
-// their data is transferred; otherwise the move is rejected.
+// Package move moves the objects of workload clusters from one management cluster to another (`slipway move`), exports
+// them to files ([ToDirectory]), and restores them from files ([FromDirectory]), also for package operate/backup. A
+// move reads and selects the objects (package graph), checks both management clusters, and computes a [Plan] that it
+// either describes or executes ([Move.Run]). Nothing is paused before all checks have passed. An object is never
+// deleted unless it exists in the other management cluster. Status is not moved, and workload clusters are not
+// modified. Resources on the host of a management cluster (processes, containers, networks) are transferred if both
+// management clusters are on the same host, or recreated if their data is transferred; otherwise the move is rejected.
 //
 // The progress is recorded in a journal, a ConfigMap in both management clusters, so that the move can be continued or
 // rolled back after an interruption at any point. A tenant may be able to write the journal, so it is not trusted for
@@ -21,11 +21,11 @@
 //	               └──────────┴──────────┴─► reverting
 //
 //	pausing    pause Clusters and ClusterClasses at the source
-//	creating   create their objects at the target, then read them back and compare
+//	creating   create their objects at the target; if data is transferred, read them back and compare
 //	probing    check that the target can start the control planes and read the snapshots
 //	saving     quiesce the control planes at the source, and take final snapshots
 //	restoring  stop the control planes at the source, and start them at the target
-//	deleting   the target is complete: delete the objects at the source
+//	deleting   compare the target with the source, then delete the objects at the source
 //	resuming   the source is empty: resume the objects at the target
 //	reverting  restore everything at the source, and delete the objects created at the target
 //

@@ -2,7 +2,6 @@ package move
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -31,26 +30,13 @@ func (m *Move) mapper() meta.RESTMapper {
 func (m *Move) selected(ctx context.Context) (planInput, error) {
 	f := planInput{directory: true, at: func(id graph.ID) graph.ID { return id }, namespaces: map[string]bool{}}
 	var err error
-	if f.sourceProviders, err = m.source.Providers(ctx); err != nil {
+	if f.sourceState, err = m.readSource(ctx); err != nil {
 		return f, err
 	}
-	if f.kinds, err = m.source.Kinds(ctx, nil); err != nil {
-		return f, err
-	}
-	objects, err := m.source.Read(ctx, f.kinds, m.Scope.Namespace, graph.InfrastructureNamespaces(f.sourceProviders))
-	if err != nil {
-		return f, err
-	}
-	classes, err := m.source.ReadClasses(ctx, f.kinds, objects)
-	if err != nil {
-		return f, err
-	}
-	f.graph = graph.Build(append(objects, classes...))
-	f.selection = f.graph.Select(m.Scope)
 	return f, m.readLeft(ctx, &f)
 }
 
-// PlanExport returns the plan of [ToDirectory].
+// PlanExport returns the plan of [ToDirectory], for --dry-run.
 func PlanExport(ctx context.Context, c client.Client, o Options) (Plan, error) {
 	m := &Move{Options: o.withDefaults(), source: transfer.New("source", c)}
 	f, err := m.selected(ctx)
@@ -61,7 +47,8 @@ func PlanExport(ctx context.Context, c client.Client, o Options) (Plan, error) {
 	return p, p.Err()
 }
 
-// Snapshot reads the objects of Cluster API without pausing them. They are returned without status, owners first.
+// Snapshot reads the objects of Cluster API without pausing them, for `slipway backup`. They are returned without
+// status, owners first.
 func Snapshot(ctx context.Context, c client.Client, what graph.Scope) ([]*unstructured.Unstructured, error) {
 	m := &Move{Options: Options{Scope: what}.withDefaults(), source: transfer.New("source", c)}
 	f, err := m.selected(ctx)
@@ -87,8 +74,8 @@ func portableObjects(items []graph.Item) []*unstructured.Unstructured {
 	return out
 }
 
-// ToDirectory pauses the selected objects, writes them to files, and resumes them. After an interruption, the same call
-// completes the export.
+// ToDirectory implements "slipway move --to-directory": it pauses the selected objects, writes them to files, and
+// resumes them. After an interruption, the same call completes the export.
 func ToDirectory(ctx context.Context, c client.Client, dir string, o Options) (DirectoryResult, error) {
 	m := &Move{Options: o.withDefaults(), source: transfer.New("source", c)}
 	j, err := m.beginExport(ctx, dir)
@@ -136,7 +123,7 @@ func ToDirectory(ctx context.Context, c client.Client, dir string, o Options) (D
 }
 
 func withResumeHint(err error) error {
-	return fmt.Errorf("the objects are paused; run the same command again to complete it and resume them: %w", err)
+	return fault.WithHint(err, "the objects are paused; run the same command again to complete it and resume them")
 }
 
 // beginExport writes the journal of an export to the source, or returns the journal of an interrupted one.
@@ -150,7 +137,7 @@ func (m *Move) beginExport(ctx context.Context, dir string) (*journal, error) {
 		return nil, otherMove(m.source, namespace)
 	case j != nil:
 		m.Report("Continuing what was interrupted")
-		return j, nil
+		return j, createFolder(dir) // it may be another directory than before
 	}
 	if err := prepareFolder(dir); err != nil {
 		return nil, err

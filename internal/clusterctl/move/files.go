@@ -19,13 +19,13 @@ import (
 // largestFile is the maximum file size, which exceeds the size limit of API servers for objects.
 const largestFile = 8 << 20
 
-// fileName returns the file name for an object.
+// fileName returns the file name for an object, in the form of clusterctl.
 func fileName(id graph.ID) string {
 	return strings.ReplaceAll(fmt.Sprintf("%s_%s_%s.yaml", id.Kind, id.Namespace, id.Name), ":", "_")
 }
 
-// EncodeFile returns the file contents by file name. If two objects differ only in the API group, the name includes the
-// group.
+// EncodeFile returns the file contents by file name, for exports and for backups (package operate/backup). If two
+// objects differ only in the API group, the name includes the group.
 func EncodeFile(objects []*unstructured.Unstructured) (map[string][]byte, error) {
 	out := make(map[string][]byte, len(objects))
 	for _, o := range objects {
@@ -62,14 +62,21 @@ func DecodeFile(name string, data []byte) (*unstructured.Unstructured, error) {
 
 // prepareFolder creates the directory. It returns an error if the directory already contains objects.
 func prepareFolder(dir string) error {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fault.New(fault.Invalid, "Directory", "the directory cannot be created: %v", err).From(err)
+	if err := createFolder(dir); err != nil {
+		return err
 	}
 	existing, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
 	if err == nil && len(existing) > 0 {
 		return fault.New(fault.Invalid, "Directory", "%s has files already (%s): name an empty directory", dir, filepath.Base(existing[0]))
 	}
 	return err
+}
+
+func createFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fault.New(fault.Invalid, "Directory", "the directory cannot be created: %v", err).From(err)
+	}
+	return nil
 }
 
 // writeFolder writes each object to a file that only its owner can read, because the objects include Secrets.

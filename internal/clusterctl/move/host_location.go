@@ -17,7 +17,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
 	"github.com/slipwayhq/slipway/internal/controlplane/pki"
-	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
 )
 
@@ -27,7 +26,8 @@ type HostAccess struct {
 	Config *rest.Config
 }
 
-// hostLocation is a management cluster and the state of the location that it publishes.
+// hostLocation is a management cluster and the state of the location that it publishes (`slipway up` writes it to a
+// ConfigMap).
 type hostLocation struct {
 	// Name is "source" or "target".
 	Name string
@@ -136,31 +136,8 @@ func sharedHostProblem(source, target hostLocation, boot string) string {
 	return ""
 }
 
-// PublishHost publishes the location of a management cluster's data directory in a ConfigMap.
-func PublishHost(ctx context.Context, admin *rest.Config, h *datadir.Handle, getenv func(string) string) error {
-	place, err := hosttransfer.LocationOnHost(string(h.Dir), h.Instance, getenv)
-	if err != nil {
-		return err
-	}
-	c, err := client.New(admin, client.Options{})
-	if err != nil {
-		return err
-	}
-	writer := kube.NewWriter(c, "slipway-up")
-	cm := &corev1.ConfigMap{}
-	err = c.Get(ctx, client.ObjectKey{Namespace: hosttransfer.LocationNamespace, Name: hosttransfer.LocationName}, cm)
-	if apierrors.IsNotFound(err) {
-		cm.Namespace, cm.Name, cm.Data = hosttransfer.LocationNamespace, hosttransfer.LocationName, place.Data()
-		return writer.Create(ctx, cm)
-	}
-	if err != nil {
-		return err
-	}
-	return writer.Patch(ctx, cm, func(o client.Object) { o.(*corev1.ConfigMap).Data = place.Data() })
-}
-
 // FindHost returns the pair of data directories if both management clusters are on this host; otherwise why is the
-// reason.
+// reason. "slipway move" calls it before the move, unless the data is transferred.
 func FindHost(ctx context.Context, source, target HostAccess) (p *HostPair, why string, err error) {
 	from, err := findLocation(ctx, "source", source)
 	if err != nil {

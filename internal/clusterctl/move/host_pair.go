@@ -33,7 +33,8 @@ type HostDataDir struct {
 	Versions []string
 }
 
-// HostPair is the source and target data directories on one host.
+// HostPair is the source and target data directories on one host. A move with [Options.Host] transfers the resources on
+// the host between them.
 type HostPair struct {
 	From, To HostDataDir
 	Docker   HostDocker

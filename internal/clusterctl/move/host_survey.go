@@ -36,7 +36,7 @@ type HostCluster struct {
 	Machines []HostMachine
 	// Balancers are the names of existing load balancer folders.
 	Balancers []string
-	// Images is the folder with images for future nodes, if it exists; ImagesThere reports whether the target has a
+	// Images is the folder with images for future nodes, if it exists; ImagesAtTarget reports whether the target has a
 	// folder with this name.
 	Images         []string
 	ImagesAtTarget bool
@@ -58,7 +58,7 @@ type HostPlane struct {
 	ID graph.ID
 	// Name is the name of its folder.
 	Name string
-	// Here and There report whether the source and the target have the folder.
+	// AtSource and AtTarget report whether the source and the target have the folder.
 	AtSource, AtTarget bool
 	// Initialized and Restoring are set from its annotations.
 	Initialized, Restoring bool
@@ -84,7 +84,8 @@ type planeTransfer struct {
 	restart string
 }
 
-// hostSurvey returns the resources to transfer, and the problems that prevent it. It has no side effects.
+// hostSurvey returns the resources to transfer, and the problems that prevent it. The plan of a move between two
+// management clusters on one host calls it. It has no side effects.
 func hostSurvey(f HostResources) (out []ClusterResources, problems []string) {
 	for _, id := range f.Orphans {
 		problems = append(problems, id.String()+" has something on this host, and is of no Cluster that moves")
@@ -174,8 +175,8 @@ func (f HostResources) targetVersion(want string) string {
 	return ""
 }
 
-// restartReason returns the reason why the process of a control plane restarts during the transfer; empty if it does not, or
-// does not run.
+// restartReason returns the reason why the process of a control plane restarts during the transfer; empty if it does
+// not, or does not run.
 func (f HostResources) restartReason(p HostPlane) string {
 	to := f.targetVersion(p.Version)
 	switch {

@@ -25,7 +25,7 @@ const (
 	pollInterval = 20 * time.Millisecond
 )
 
-// beforeWrite calls p.Write, if set.
+// beforeWrite calls p.BeforeWrite, if set.
 func (p *HostPair) beforeWrite() error {
 	if p.BeforeWrite == nil {
 		return nil
@@ -33,7 +33,9 @@ func (p *HostPair) beforeWrite() error {
 	return p.BeforeWrite()
 }
 
-// Transfer transfers the ownership of a Cluster's resources. It is idempotent.
+// Transfer transfers the ownership of a Cluster's resources on the host, in the phase deleting, after all objects exist
+// at the target. It is idempotent. The order of its writes must not change, because an interrupted transfer continues
+// from them (package documentation).
 func (p *HostPair) Transfer(ctx context.Context, h ClusterResources) error {
 	if err := p.beforeWrite(); err != nil {
 		return err
@@ -69,7 +71,7 @@ func (p *HostPair) RollBack(ctx context.Context, what graph.Scope) error {
 // Commit records that the move of the Clusters is complete and can no longer be rolled back.
 func (p *HostPair) Commit(what graph.Scope) error { return p.each(what, p.From.Store.FinishTransfer) }
 
-// each calls write and do for every record of a transfer that belongs to the move.
+// each calls beforeWrite and do for every record of a transfer that belongs to the move.
 func (p *HostPair) each(what graph.Scope, do func(hosttransfer.Record) error) error {
 	records, err := p.From.Store.Outgoing()
 	if err != nil {

@@ -47,7 +47,8 @@ const (
 	reverting phase = "reverting"
 )
 
-// journal is the persisted state of a move. It contains no values of objects.
+// journal is the persisted state of a move. It contains no values of objects. A later version of the program may
+// continue the move, so the JSON names of its types must not change.
 type journal struct {
 	ID    string      `json:"id"`
 	From  types.UID   `json:"from"`
@@ -151,8 +152,12 @@ func deleteJournal(ctx context.Context, s *transfer.Endpoint, j *journal) error 
 
 // forwardTransfer returns the transfer from the source to the target.
 func (m *Move) forwardTransfer(j *journal) *transfer.Transfer {
-	return &transfer.Transfer{From: m.source, To: m.target, Entries: j.Plan.Entries, Change: m.mutate,
+	t := &transfer.Transfer{From: m.source, To: m.target, Entries: j.Plan.Entries, Change: m.mutate,
 		SourceID: func(e transfer.Entry) graph.ID { return e.ID }, TargetID: transfer.Entry.At}
+	if m.paused != nil {
+		t.Source, t.SourceKnown = m.paused.objects(), true
+	}
+	return t
 }
 
 // reverseTransfer returns the transfer from the target to the source.

@@ -182,7 +182,7 @@ func TestForeignProvider(t *testing.T) {
 			if labels == nil {
 				_, backup := move.Snapshot(t.Context(), here, graph.Scope{Namespace: "live"})
 				for _, err := range []error{err, backup} {
-					if err == nil || !strings.Contains(err.Error(), "Cluster live/a owns FooCluster live/m of foo.example.org, which does not go along: give CustomResourceDefinition fooclusters.foo.example.org the label") {
+					if err == nil || !strings.Contains(err.Error(), "Cluster live/a owns FooCluster live/m of foo.example.org, which does not move: label CustomResourceDefinition fooclusters.foo.example.org with") {
 						t.Error(err)
 					}
 				}

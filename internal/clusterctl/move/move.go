@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// Options are the options of a move.
+// Options are the options of a move, from the flags of "slipway move".
 type Options struct {
 	// Scope is the scope of the move.
 	Scope graph.Scope
@@ -59,10 +59,12 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Move is a move between two management clusters.
+// Move is a move between two management clusters. "slipway move" creates it and calls Plan, Run or Rollback.
 type Move struct {
 	Options
 	source, target *transfer.Endpoint
+	// paused is the content of the source after everything was paused and released; nil if it is not known.
+	paused *sourceState
 }
 
 // New returns a move. It does not access the management clusters yet.

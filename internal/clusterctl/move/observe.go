@@ -13,6 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
+// identities returns the identities of the source and the target, and rejects a move within one management cluster.
 func (m *Move) identities(ctx context.Context) (from, to types.UID, err error) {
 	if from, err = m.source.Identity(ctx); err != nil {
 		return "", "", err
@@ -26,11 +27,14 @@ func (m *Move) identities(ctx context.Context) (from, to types.UID, err error) {
 	return from, to, nil
 }
 
-// readInput reads the input of a plan.
+// readInput reads the input of a plan from both management clusters.
 func (m *Move) readInput(ctx context.Context) (planInput, error) {
 	var f planInput
-	err := m.readSource(ctx, &f)
-	if err != nil {
+	var err error
+	if f.sourceState, err = m.readSource(ctx); err != nil {
+		return f, err
+	}
+	if f.at, err = m.targetIDs(f.selection.Items()); err != nil {
 		return f, err
 	}
 	if f.targetProviders, err = m.target.Providers(ctx); err != nil {
@@ -73,22 +77,62 @@ func (m *Move) readLeft(ctx context.Context, f *planInput) (err error) {
 	return err
 }
 
-// readSource reads the objects to move.
-func (m *Move) readSource(ctx context.Context, f *planInput) (err error) {
-	if f.sourceProviders, err = m.source.Providers(ctx); err != nil {
-		return err
+// sourceState is the content of the source, read once.
+type sourceState struct {
+	sourceProviders []graph.Provider
+	kinds           []transfer.Kind
+	graph           *graph.Graph
+	selection       graph.Selection
+}
+
+// objects returns the selected objects by ID.
+func (s sourceState) objects() map[graph.ID]graph.Object {
+	out := map[graph.ID]graph.Object{}
+	for _, i := range s.selection.Items() {
+		out[i.ID] = i.Object
 	}
-	if f.kinds, err = m.source.Kinds(ctx, m.mapper()); err != nil {
-		return err
+	return out
+}
+
+// readSource returns the content of the source. It is read at most twice in a move: for the plan, and after everything
+// was paused and released ([Move.paused]). Later deletions compare the resourceVersion of each object.
+func (m *Move) readSource(ctx context.Context) (sourceState, error) {
+	if m.paused != nil {
+		return *m.paused, nil
 	}
-	objects, err := m.source.Read(ctx, f.kinds, m.Scope.Namespace, graph.InfrastructureNamespaces(f.sourceProviders))
+	s, err := m.readKinds(ctx)
+	if err != nil {
+		return s, err
+	}
+	return s, m.readObjects(ctx, &s)
+}
+
+// readKinds reads the providers and kinds of the source.
+func (m *Move) readKinds(ctx context.Context) (s sourceState, err error) {
+	if s.sourceProviders, err = m.source.Providers(ctx); err != nil {
+		return s, err
+	}
+	s.kinds, err = m.source.Kinds(ctx, m.mapper())
+	return s, err
+}
+
+// readObjects reads the objects of all kinds, and selects those to move.
+func (m *Move) readObjects(ctx context.Context, s *sourceState) error {
+	objects, err := m.source.Read(ctx, s.kinds, m.Scope.Namespace, graph.InfrastructureNamespaces(s.sourceProviders))
 	if err != nil {
 		return err
 	}
-	f.graph = graph.Build(objects)
-	f.selection = f.graph.Select(m.Scope)
-	f.at, err = m.targetIDs(f.selection.Items())
-	return err
+	if m.target == nil { // files have the ClusterClasses of other namespaces, too
+		classes, err := m.source.ReadClasses(ctx, s.kinds, objects)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, classes...)
+	}
+	s.graph = graph.Build(objects)
+	s.selection = s.graph.Select(m.Scope)
+	s.selection.Problems = slices.Clip(s.selection.Problems) // each user of the state appends its own
+	return nil
 }
 
 // readHost reads the host resources of the selection.

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Plan is the plan of a move.
+// Plan is the plan of a move or an export. --dry-run prints its steps, and the journal contains it.
 type Plan struct {
 	// Namespaces are the namespaces to create at the target.
 	Namespaces []string
@@ -143,17 +143,14 @@ func (p Plan) Err() error {
 
 // planInput is the state of both management clusters, the input of a plan.
 type planInput struct {
-	kinds           []transfer.Kind
-	graph           *graph.Graph
-	selection       graph.Selection
+	sourceState
 	left            []graph.UnmovedObject     // objects linked to the selection that do not move
 	noNamespace     bool                      // the namespace does not exist at the source
 	at              func(graph.ID) graph.ID   // maps IDs to IDs at the target
 	target          map[graph.ID]graph.Object // objects at the target
 	namespaces      map[string]bool           // namespaces at the target
-	sourceProviders []graph.Provider
 	targetProviders []graph.Provider
-	// host are the shared host resources; nil if there are none, for the reason apart.
+	// host are the shared host resources; nil if there are none, for the reason hostProblem.
 	host        *HostResources
 	hostProblem string
 	// data is the state of both management clusters for a move with data; otherwise nil.
@@ -162,7 +159,8 @@ type planInput struct {
 	resumed   bool // the move itself has paused the objects
 }
 
-// makePlan computes the plan. It has no side effects.
+// makePlan computes the plan: for --dry-run, at the start of a move or an export, and again after the source is paused.
+// It has no side effects.
 func makePlan(f planInput) Plan {
 	p := Plan{Problems: append(slices.Clone(f.selection.Problems), graph.LeftBehind(f.left)...), Export: f.directory}
 	if !f.directory {

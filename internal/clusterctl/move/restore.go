@@ -18,7 +18,7 @@ import (
 // repeated command can identify the objects it has paused.
 const restoringAnnotation = "move.slipway.dev/restoring"
 
-// DirectoryResult is the result of a backup to files or a restore from files.
+// DirectoryResult is the result of an export to files or a restore from files, also in structured output.
 type DirectoryResult struct {
 	// Written is the number of objects written to files.
 	Written int `json:"written"`
@@ -66,8 +66,9 @@ func FromDirectory(ctx context.Context, c client.Client, dir string, o RestoreOp
 	return Restore(ctx, c, objects, o)
 }
 
-// Restore creates objects, paused, and resumes them when all exist. Existing objects are left unchanged. After an
-// interruption, the same call completes the restore.
+// Restore creates objects, paused, and resumes them when all exist, for `slipway restore` and
+// `slipway move --from-directory`. Existing objects are left unchanged. After an interruption, the same call completes
+// the restore.
 func Restore(ctx context.Context, c client.Client, objects []*unstructured.Unstructured, o RestoreOptions) (DirectoryResult, error) {
 	s := transfer.New("management cluster", c)
 	report := Options{Report: o.Report}.withDefaults().Report
@@ -112,7 +113,7 @@ func Restore(ctx context.Context, c client.Client, objects []*unstructured.Unstr
 }
 
 func withRepeatHint(err error) error {
-	return fmt.Errorf("not everything was created, and what was is paused; run the same command again to complete it: %w", err)
+	return fault.WithHint(err, "not everything was created, and what was is paused; run the same command again to complete it")
 }
 
 func isPaused(o *unstructured.Unstructured) bool {

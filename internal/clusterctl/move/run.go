@@ -18,13 +18,15 @@ import (
 )
 
 const (
-	// maxPhaseRetries is the maximum number of retries of a phase after failures of an API server, for example under load.
+	// maxPhaseRetries is the maximum number of retries of a phase after failures of an API server, for example under
+	// load.
 	maxPhaseRetries = 5
 	// The backoff of these retries.
 	minRetryDelay, maxRetryDelay = time.Second, 16 * time.Second
 )
 
-// runPhases continues from the phase in the journal to the end. Every phase is idempotent.
+// runPhases executes the phases of the package documentation, from the phase in the journal to the end. Every phase
+// must be idempotent, because an interrupted one is executed again.
 func (m *Move) runPhases(ctx context.Context, j *journal) (Result, error) {
 	for failures := 0; ; {
 		before := j.Phase
@@ -89,8 +91,8 @@ func isServerFailure(err error) bool {
 	return errors.As(err, &answer) && (answer.Status().Code >= http.StatusInternalServerError || answer.Status().Code == http.StatusTooManyRequests)
 }
 
-// pause pauses the objects to move, and waits until their providers release them. If they do not, everything is
-// resumed.
+// pause executes the phase pausing: it pauses the objects to move, and waits until their providers release them. If
+// they do not, everything is resumed.
 func (m *Move) pause(ctx context.Context, j *journal) (phase, error) {
 	for _, ns := range j.Plan.Namespaces {
 		if err := m.target.EnsureNamespace(ctx, ns); err != nil {
@@ -132,21 +134,22 @@ func (m *Move) rollBack(ctx context.Context, j *journal) error {
 // awaitRelease waits until the providers have released all objects. It returns the blocked objects after the timeout.
 func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 	const soonest, latest = time.Second / 2, 5 * time.Second
-	kinds, err := m.source.Kinds(ctx, m.mapper())
+	state, err := m.readKinds(ctx)
 	if err != nil {
 		return nil, err
 	}
 	said := ""
 	interval := soonest
 	for waited := time.Duration(0); ; waited, interval = waited+interval, min(2*interval, latest) {
-		objects, err := m.source.Read(ctx, kinds, m.Scope.Namespace, nil)
-		if err != nil {
+		if err := m.readObjects(ctx, &state); err != nil {
 			return nil, err
 		}
-		items := graph.Build(objects).Select(m.Scope).Items()
-		holders := append(graph.BlockedObjects(items), graph.UnobservedPauses(items, waited)...)
+		items := state.selection.Items()
+		blocked := graph.BlockedObjects(items)
+		holders := append(slices.Clip(blocked), graph.UnobservedPauses(items, waited)...)
 		if len(holders) == 0 || waited >= m.Timeout {
-			return graph.BlockedObjects(items), nil
+			m.paused = &state
+			return blocked, nil
 		}
 		if text := strings.Join(holders, ", "); text != said {
 			m.Report("Waiting for the providers of " + text + " to let them go")
@@ -158,8 +161,8 @@ func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 	}
 }
 
-// create creates all objects at the target and compares them. It computes the plan again, because objects may have
-// changed before the pause.
+// create executes the phase creating: it creates all objects at the target. It computes the plan again, because objects
+// may have changed before the pause. If data is transferred, it also compares both management clusters.
 func (m *Move) create(ctx context.Context, j *journal) (phase, error) {
 	f, err := m.readInput(ctx)
 	if err != nil {
@@ -202,19 +205,23 @@ func (m *Move) create(ctx context.Context, j *journal) (phase, error) {
 
 // withContinueHint adds the possible next steps to an error during the move.
 func withContinueHint(err error) error {
-	return fmt.Errorf("the move is not complete, everything is paused; run the same command again to continue, or with --rollback to take it back: %w", err)
+	return fault.WithHint(err, "the move is not complete, everything is paused; run the same command again to continue, or with --rollback to take it back")
 }
 
 // withFinishHint adds the next step to an error after the objects have been moved.
 func withFinishHint(err error) error {
-	return fmt.Errorf("everything is at the target, and resumed there; run the same command again to end the move: %w", err)
+	return fault.WithHint(err, "everything is at the target, and resumed there; run the same command again to end the move")
 }
 
-// remove deletes the objects at the source, after transferring changes that were made there in the meantime.
+// remove executes the phase deleting: it deletes the objects at the source, after transferring changes that were made
+// there in the meantime.
 func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 	const tries = 3
 	var err error
 	for n := range tries {
+		if n > 0 {
+			m.paused = nil // the source has changed
+		}
 		t := m.forwardTransfer(j)
 		if err = t.Run(ctx); err != nil {
 			return "", withContinueHint(err)
@@ -231,7 +238,7 @@ func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 			return "", withContinueHint(err)
 		}
 		m.Report("Deleting at the source")
-		if err = m.deleteObjects(ctx, m.source, j, func(e transfer.Entry) (graph.ID, bool) { return e.ID, !e.Copy }); fault.KindOf(err) != fault.Conflict {
+		if err = m.deleteAtSource(ctx, j, t); fault.KindOf(err) != fault.Conflict {
 			break
 		}
 	}
@@ -245,13 +252,17 @@ func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 }
 
 // transferHostOwnership transfers the ownership of resources on the host. Both management clusters are paused, and the
-// target has all objects. The resources are read again, because the journal is not a trusted source for them.
+// target has all objects. The journal is not a trusted source for the resources.
 func (m *Move) transferHostOwnership(ctx context.Context, j *journal) error {
 	if m.Host == nil && len(j.Plan.Host) == 0 {
 		return nil
 	}
 	var f planInput
-	if err := m.readSource(ctx, &f); err != nil {
+	var err error
+	if f.sourceState, err = m.readSource(ctx); err != nil {
+		return err
+	}
+	if f.at, err = m.targetIDs(f.selection.Items()); err != nil {
 		return err
 	}
 	if err := m.readHost(ctx, &f); err != nil {
@@ -271,7 +282,8 @@ func (m *Move) transferHostOwnership(ctx context.Context, j *journal) error {
 	return nil
 }
 
-// finish resumes the paused objects, and deletes the journals.
+// finish resumes the paused objects, and deletes the journals: it is the phase resuming, and the end of the phase
+// reverting.
 func (m *Move) finish(ctx context.Context, j *journal, s *transfer.Endpoint, at func(transfer.Entry) graph.ID) (Result, error) {
 	if s == m.target && m.Host != nil {
 		if err := m.Host.Commit(j.What); err != nil {

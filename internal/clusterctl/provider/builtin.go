@@ -1,6 +1,8 @@
 package provider
 
 // Builtin returns the well-known providers, which can be used without configuration, with the URLs of their releases.
+// As in clusterctl, commands accept these names (`slipway init --infrastructure aws`), so existing names must not
+// change. The configuration file can override an entry.
 func Builtin() []Provider {
 	release := func(t Type, name, project, file string) Provider {
 		return Provider{Name: name, Type: t, URL: "https://github.com/" + project + "/releases/latest/" + file}

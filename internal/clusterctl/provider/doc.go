@@ -1,6 +1,6 @@
-// Package provider defines Cluster API providers for the commands: their types in installation order, the labels of
-// their objects, and the built-in providers with the URLs of their releases. It reads no files or repositories.
-// References to providers on the command line have these forms:
+// Package provider defines Cluster API providers for the commands of clusterctl: their types in installation order, the
+// labels of their objects, and the built-in providers with the URLs of their releases. It reads no files or
+// repositories. References to providers on the command line have these forms:
 //
 //	name                   the default version of the repository
 //	name:v1.2.3            this version

@@ -11,7 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Type is the type of a provider, as in the field type of configuration files and inventory objects.
+// Type is the type of a provider, as in the field type of configuration files and inventory objects. The values, flags,
+// labels and file names in this file are defined by the clusterctl contract.
 type Type string
 
 // The provider types.
@@ -99,19 +100,19 @@ func (p Provider) Validate() error {
 	case !slices.Contains(Types(), p.Type):
 		return invalid("provider %s has the type %q; use one of: %s", p.Name, p.Type, typeNames())
 	case (p.Name == CoreName) != (p.Type == Core):
-		return invalid("the name %s belongs to the type %s alone; provider %s has the type %s", CoreName, Core, p.Name, p.Type)
+		return invalid("the name %s is reserved for the type %s, but provider %s has the type %s", CoreName, Core, p.Name, p.Type)
 	}
 	if problems := validation.IsDNS1123Label(p.Name); len(problems) > 0 {
-		return invalid("%q is no name of a provider: %s", p.Name, strings.Join(problems, "; "))
+		return invalid("%q is not a valid provider name: %s", p.Name, strings.Join(problems, "; "))
 	}
 	if problems := validation.IsValidLabelValue(p.Label()); len(problems) > 0 {
-		return invalid("%q is no name of a provider: its label %q is no value of a label: %s", p.Name, p.Label(), strings.Join(problems, "; "))
+		return invalid("%q is not a valid provider name: its label %q is not a valid label value: %s", p.Name, p.Label(), strings.Join(problems, "; "))
 	}
 	if p.URL == "" {
 		return invalid("provider %s has no url; set url to its components file", p.Name)
 	}
 	if _, err := url.Parse(p.URL); err != nil {
-		return invalid("the url of provider %s cannot be read; correct it", p.Name)
+		return invalid("the url of provider %s is invalid; correct it", p.Name)
 	}
 	return nil
 }

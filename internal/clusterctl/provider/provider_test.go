@@ -71,14 +71,14 @@ func TestValidate(t *testing.T) {
 	}{
 		"right":         {"nothing to say", func(*provider.Provider) {}, ""},
 		"no name":       {"nothing could refer to it", func(p *provider.Provider) { p.Name = "" }, "has no name"},
-		"upper case":    {"it becomes a label and a folder", func(p *provider.Provider) { p.Name = "Acme" }, "no name of a provider"},
-		"dot":           {"the contract allows lower-case letters, digits and -", func(p *provider.Provider) { p.Name = "a.b" }, "no name of a provider"},
-		"too long":      {"a label has at most 63 characters", func(p *provider.Provider) { p.Name = strings.Repeat("a", 60) }, "no value of a label"},
+		"upper case":    {"it becomes a label and a folder", func(p *provider.Provider) { p.Name = "Acme" }, "not a valid provider name"},
+		"dot":           {"the contract allows lower-case letters, digits and -", func(p *provider.Provider) { p.Name = "a.b" }, "not a valid provider name"},
+		"too long":      {"a label has at most 63 characters", func(p *provider.Provider) { p.Name = strings.Repeat("a", 60) }, "not a valid label value"},
 		"unknown type":  {"the types that exist are listed", func(p *provider.Provider) { p.Type = "Infra" }, "AddonProvider"},
-		"core name":     {"there is one core provider", func(p *provider.Provider) { p.Name = "cluster-api" }, "CoreProvider alone"},
-		"core type":     {"there is one core provider", func(p *provider.Provider) { p.Type = provider.Core }, "CoreProvider alone"},
+		"core name":     {"there is one core provider", func(p *provider.Provider) { p.Name = "cluster-api" }, "reserved for the type CoreProvider"},
+		"core type":     {"there is one core provider", func(p *provider.Provider) { p.Type = provider.Core }, "reserved for the type CoreProvider"},
 		"no url":        {"where it is must be said", func(p *provider.Provider) { p.URL = "" }, "has no url"},
-		"malformed url": {"a url may hold a token: it is not repeated", func(p *provider.Provider) { p.URL = "https://secret@[::1" }, "cannot be read"},
+		"malformed url": {"a url may hold a token: it is not repeated", func(p *provider.Provider) { p.URL = "https://secret@[::1" }, "is invalid"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

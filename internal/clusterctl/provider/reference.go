@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Reference is a reference to a provider on the command line.
+// Reference is a reference to a provider on the command line, such as the value of `slipway init --infrastructure`.
 type Reference struct {
 	// Namespace is empty if it is not specified.
 	Namespace string
@@ -34,7 +34,7 @@ func ParseReference(s string) (Reference, error) {
 }
 
 func malformed(s string) error {
-	return invalid("%q names no provider; write name or name:version, for example aws or aws:v2.8.0", s)
+	return invalid("%q does not specify a provider; write name or name:version, for example aws or aws:v2.8.0", s)
 }
 
 // String formats the reference in the syntax of ParseReference.

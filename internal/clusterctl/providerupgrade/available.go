@@ -12,7 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Upgrades lists the available upgrades for one contract of the core provider.
+// Upgrades lists the available upgrades for one contract of the core provider, also in the structured output of
+// "slipway upgrade plan".
 type Upgrades struct {
 	Contract string `json:"contract"`
 	// Providers are the installed providers.
@@ -30,11 +31,13 @@ type Candidate struct {
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// LatestVersionFunc returns the latest version of a provider that is compatible with a contract; empty if there is none.
+// LatestVersionFunc returns the latest version of a provider that is compatible with a contract; empty if there is
+// none.
 type LatestVersionFunc func(ctx context.Context, p inventory.Provider, contract string) (string, error)
 
-// AvailableUpgrades returns the available upgrades for the current contract of the core provider and for each later one that this
-// build supports. If the releases of a provider cannot be read, the upgrades of the others are still listed.
+// AvailableUpgrades returns, for "slipway upgrade plan", the available upgrades for the current contract of the core
+// provider and for each later one that this build supports. If the releases of a provider cannot be read, the upgrades
+// of the others are still listed.
 func AvailableUpgrades(ctx context.Context, installed []inventory.Provider, contract string, latest LatestVersionFunc) ([]Upgrades, error) {
 	var out []Upgrades
 	for _, c := range contractsFrom(contract) {

@@ -25,7 +25,8 @@ const (
 	reasonStoredVersion = "StoredVersion"
 )
 
-// maxMinorSkew is the maximum number of minor versions in one upgrade of the core providers.
+// maxMinorSkew is the maximum number of minor versions in one upgrade of the core providers, as Cluster API supports
+// it.
 const maxMinorSkew = 3
 
 // Target is an installed provider with its target version.
@@ -40,18 +41,18 @@ type UpgradeRequest struct {
 	Named    map[provider.Type][]string
 }
 
-// ChooseUpgrades returns the providers to upgrade, with notes about those that are not upgraded. Unfinished upgrades of
-// an earlier command are included.
+// ChooseUpgrades returns the providers that "slipway upgrade apply" upgrades, with notes about those that are not
+// upgraded. Unfinished upgrades of an earlier command are included.
 func ChooseUpgrades(ctx context.Context, r UpgradeRequest, cluster install.ManagementCluster, latest LatestVersionFunc) ([]Target, []string, error) {
 	installed := cluster.Installed
 	if (r.Contract == "") == (len(r.Named) == 0) {
 		return nil, nil, fault.New(fault.Invalid, install.ReasonRequest,
-			"name either a contract, for example --contract %s, or providers, for example --infrastructure NAME:VERSION; `slipway upgrade plan` lists what there is", repository.Contract)
+			"specify either a contract, for example --contract %s, or providers, for example --infrastructure NAME:VERSION; `slipway upgrade plan` lists the available upgrades", repository.Contract)
 	}
 	for _, p := range installed {
 		if p.Installing {
 			return nil, nil, fault.New(fault.Invalid, install.ReasonInstalled,
-				"the installation of provider %s has begun and not ended; run `slipway init` again to complete it, then upgrade", p.Label())
+				"the installation of provider %s is incomplete; run `slipway init` again to complete it, then upgrade", p.Label())
 		}
 	}
 	var out []Target
@@ -69,7 +70,7 @@ func ChooseUpgrades(ctx context.Context, r UpgradeRequest, cluster install.Manag
 	out = slices.DeleteFunc(out, func(t Target) bool {
 		same := t.To == t.From.Version && t.From.TargetVersion == ""
 		if same {
-			notes = append(notes, fmt.Sprintf("Provider %s has version %s already.", t.From.Label(), t.To))
+			notes = append(notes, fmt.Sprintf("Provider %s already has version %s.", t.From.Label(), t.To))
 		}
 		return same
 	})
@@ -82,11 +83,11 @@ func ChooseUpgrades(ctx context.Context, r UpgradeRequest, cluster install.Manag
 	return out, notes, nil
 }
 
-// targetsForContract selects the newest versions of all providers. A provider whose releases cannot be read is not upgraded; a
-// note explains why.
+// targetsForContract selects the newest versions of all providers. A provider whose releases cannot be read is not
+// upgraded; a note explains why.
 func targetsForContract(ctx context.Context, contract string, installed []inventory.Provider, latest LatestVersionFunc) (out []Target, notes []string, err error) {
 	if contract != repository.Contract {
-		return nil, nil, fault.New(fault.Invalid, install.ReasonContract, "this version of slipway upgrades to the contract %s alone; --contract %s needs an older one", repository.Contract, contract)
+		return nil, nil, fault.New(fault.Invalid, install.ReasonContract, "this version of slipway upgrades only to contract %s; --contract %s requires an older version of slipway", repository.Contract, contract)
 	}
 	var lacking []string
 	for _, p := range installed {
@@ -95,7 +96,7 @@ func targetsForContract(ctx context.Context, contract string, installed []invent
 			return nil, nil, ctx.Err()
 		}
 		if err != nil {
-			notes = append(notes, fmt.Sprintf("Provider %s stays at version %s, because its releases cannot be read: %s.", p.Label(), p.Version, fault.UserMessage(err)))
+			notes = append(notes, fmt.Sprintf("Provider %s remains at version %s, because its releases cannot be read: %s.", p.Label(), p.Version, fault.UserMessage(err)))
 			continue
 		}
 		if version == "" {
@@ -108,7 +109,7 @@ func targetsForContract(ctx context.Context, contract string, installed []invent
 		out = append(out, Target{p, version})
 	}
 	if len(lacking) > 0 {
-		return nil, nil, fault.New(fault.Invalid, install.ReasonContract, "there is no release that goes together with the contract %s of: %s; name the providers to upgrade, or delete these", contract, strings.Join(lacking, ", "))
+		return nil, nil, fault.New(fault.Invalid, install.ReasonContract, "no release is compatible with contract %s for these providers: %s; specify the providers to upgrade, or delete these", contract, strings.Join(lacking, ", "))
 	}
 	return out, notes, nil
 }
@@ -126,7 +127,7 @@ func targetsForNames(ctx context.Context, named map[provider.Type][]string, clus
 				return nil, err
 			}
 			if slices.ContainsFunc(out, func(other Target) bool { return other.From.Label() == target.From.Label() }) {
-				return nil, fault.New(fault.Invalid, install.ReasonRequest, "provider %s is named twice", target.From.Label())
+				return nil, fault.New(fault.Invalid, install.ReasonRequest, "provider %s is specified twice", target.From.Label())
 			}
 			out = append(out, target)
 		}
@@ -138,20 +139,20 @@ func targetForName(ctx context.Context, t provider.Type, ref provider.Reference,
 	label := t.Label(ref.Name)
 	if slices.Contains(cluster.Builtin, providerset.Name(label)) {
 		return Target{}, fault.New(fault.Invalid, install.ReasonBuiltIn,
-			"provider %s is built into this management cluster; it is upgraded with the slipway binary: `slipway down`, then `slipway up` of the new version", label)
+			"provider %s is built into this management cluster; upgrade it with the slipway binary: run `slipway down`, then `slipway up` of the new version", label)
 	}
 	found := slices.DeleteFunc(inventory.Find(cluster.Installed, t, ref.Name), func(p inventory.Provider) bool {
 		return ref.Namespace != "" && p.Namespace != ref.Namespace
 	})
 	if len(found) == 0 {
-		return Target{}, fault.New(fault.Gone, reasonNotInstalled, "provider %s is not installed; `slipway init --%s %s` installs it", label, t.Flag(), ref)
+		return Target{}, fault.New(fault.Gone, reasonNotInstalled, "provider %s is not installed; install it with `slipway init --%s %s`", label, t.Flag(), ref)
 	}
 	if ref.Version != "" {
 		return Target{found[0], ref.Version}, nil
 	}
 	version, err := latest(ctx, found[0], repository.Contract)
 	if err == nil && version == "" {
-		err = fault.New(fault.Invalid, install.ReasonContract, "provider %s has no release that goes together with the contract %s; name a version", label, repository.Contract)
+		err = fault.New(fault.Invalid, install.ReasonContract, "provider %s has no release that is compatible with contract %s; specify a version", label, repository.Contract)
 	}
 	return Target{found[0], version}, err
 }
@@ -171,7 +172,7 @@ func pending(out []Target, installed []inventory.Provider) []Target {
 func checkVersions(t Target) error {
 	to, err := version.ParseSemantic(t.To)
 	if err != nil {
-		return fault.New(fault.Invalid, reasonVersion, "%q of provider %s is no version; write it as v1.2.3", t.To, t.From.Label())
+		return fault.New(fault.Invalid, reasonVersion, "version %q of provider %s is not valid; write it as v1.2.3", t.To, t.From.Label())
 	}
 	from, err := version.ParseSemantic(t.From.Version)
 	if err != nil || !isOfCore(t.From) {
@@ -179,9 +180,9 @@ func checkVersions(t Target) error {
 	}
 	switch {
 	case to.Compare(from) < 0:
-		return fault.New(fault.Invalid, reasonVersion, "provider %s has version %s, and %s is older; it cannot go back", t.From.Label(), t.From.Version, t.To)
+		return fault.New(fault.Invalid, reasonVersion, "provider %s has version %s; a downgrade to %s is not supported", t.From.Label(), t.From.Version, t.To)
 	case to.Major != from.Major, to.Minor > from.Minor+maxMinorSkew:
-		return fault.New(fault.Invalid, reasonVersion, "provider %s has version %s; it can go to v%d.%d at most in one upgrade: upgrade to a version in between first",
+		return fault.New(fault.Invalid, reasonVersion, "provider %s has version %s and can be upgraded to at most v%d.%d in one step; upgrade to an intermediate version first",
 			t.From.Label(), t.From.Version, from.Major, from.Minor+maxMinorSkew)
 	}
 	return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 )
 
-// Customisation is a field of a component that was not set by an installation. Its value is not shown, because it may
-// be a credential.
+// Customisation is a field of a component that was not set by an installation. "slipway upgrade apply" prints it,
+// without its value, which may be a credential.
 type Customisation struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -33,7 +33,7 @@ func (c Customisation) String() string {
 	}
 	what := "is lost"
 	if c.Preserved {
-		what = "is kept"
+		what = "is preserved"
 	}
 	return fmt.Sprintf("%s %s%s: %s, set by %s, %s", c.Kind, c.Name, where, c.Field, c.Manager, what)
 }
@@ -71,6 +71,7 @@ func customisations(live, after *unstructured.Unstructured) []Customisation {
 }
 
 // isUserManager reports whether a field manager is neither an installation nor a controller that writes to components.
+// The list has the field managers of Slipway, clusterctl, Kubernetes, cert-manager and controller-runtime ("manager").
 func isUserManager(manager string) bool {
 	programs := []string{
 		install.FieldManager, "clusterctl", "slipway-certificates", "slipway-migration", "kube-controller-manager", "kube-apiserver",

@@ -1,6 +1,6 @@
-// Package providerupgrade upgrades the providers of a management cluster. It lists the available versions ([AvailableUpgrades]),
-// selects the providers to upgrade ([ChooseUpgrades]), checks the upgrade before anything is written, and computes the
-// plan, which package install executes:
+// Package providerupgrade upgrades the providers of a management cluster (`slipway upgrade`). It lists the available
+// versions ([AvailableUpgrades]), selects the providers to upgrade ([ChooseUpgrades]), checks the upgrade before
+// anything is written, and computes the plan, which package install executes:
 //
 //	record the start of the upgrade in the inventory
 //	migrate stored objects to versions of the new CRDs, while the old webhooks run

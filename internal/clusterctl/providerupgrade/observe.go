@@ -19,7 +19,7 @@ func decode(o *unstructured.Unstructured, into any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into)
 }
 
-// ReadStored reads the versions in which the CRDs of the changes store objects.
+// ReadStored reads the versions in which the CRDs of the changes store objects, for [PlanUpgrade].
 func ReadStored(ctx context.Context, c client.Reader, changes []Change) (map[string]StorageVersions, error) {
 	out := map[string]StorageVersions{}
 	for _, change := range changes {
@@ -41,8 +41,8 @@ func ReadStored(ctx context.Context, c client.Reader, changes []Change) (map[str
 	return out, nil
 }
 
-// ReadCustomisations returns the fields of the components that users have set, and whether they would be lost. It
-// writes nothing.
+// ReadCustomisations returns the fields of the components that users have set, and whether they would be lost, for the
+// warnings of "slipway upgrade apply". It writes nothing.
 func ReadCustomisations(ctx context.Context, c client.Client, changes []Change) ([]Customisation, error) {
 	w := kube.NewWriter(c, install.Manager)
 	var out []Customisation

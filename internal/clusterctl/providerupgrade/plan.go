@@ -34,8 +34,8 @@ type StorageVersions struct {
 	All []string
 }
 
-// OtherContracts are the contracts of the providers that are not upgraded, by label. An empty contract is unknown, because the
-// release of the installed version cannot be read.
+// OtherContracts are the contracts of the providers that are not upgraded, by label. An empty contract is unknown,
+// because the release of the installed version cannot be read.
 type OtherContracts map[string]string
 
 // Records returns the inventory entries of the changes.
@@ -67,16 +67,16 @@ func CheckUpgrade(changes []Change, others OtherContracts, core string) error {
 			continue
 		}
 		if contract == "" {
-			problems = append(problems, label+" stays and its contract is unknown")
+			problems = append(problems, label+" is not upgraded and its contract is unknown")
 			continue
 		}
 		if !slices.Contains(repository.CompatibleContracts(core), contract) {
-			problems = append(problems, label+" stays and has the contract "+contract)
+			problems = append(problems, label+" is not upgraded and has contract "+contract)
 		}
 	}
 	if len(problems) > 0 {
 		slices.Sort(problems)
-		return fault.New(fault.Invalid, install.ReasonContract, "the core has the contract %s afterwards, but %s; upgrade these providers with the same command",
+		return fault.New(fault.Invalid, install.ReasonContract, "the core provider will have contract %s, but %s; upgrade these providers with the same command",
 			core, strings.Join(problems, "; "))
 	}
 	return install.Check(items, core)
@@ -85,7 +85,7 @@ func CheckUpgrade(changes []Change, others OtherContracts, core string) error {
 // coreLabel is the label of the core provider.
 const coreLabel = "cluster-api"
 
-// PlanUpgrade computes the plan of an upgrade.
+// PlanUpgrade computes the plan of "slipway upgrade apply", in the order of the package documentation.
 func PlanUpgrade(changes []Change, stored map[string]StorageVersions, s install.InstallOptions) (install.Plan, error) {
 	var p install.Plan
 	if len(changes) == 0 {
@@ -95,7 +95,7 @@ func PlanUpgrade(changes []Change, stored map[string]StorageVersions, s install.
 	for _, c := range changes {
 		begun := c.From
 		begun.TargetVersion, begun.Applied, begun.UpdatedAt = c.To.Version, c.isApplied(), s.UpdatedAt
-		add(install.Step{Verb: install.Apply, Provider: c.From.Label(), Object: begun.Object(), Why: "the upgrade to " + c.To.Version + " begins"})
+		add(install.Step{Verb: install.Apply, Provider: c.From.Label(), Object: begun.Object(), Why: "the upgrade to " + c.To.Version + " starts"})
 	}
 	for _, c := range changes {
 		steps, err := migrations(c, stored)
@@ -108,7 +108,7 @@ func PlanUpgrade(changes []Change, stored map[string]StorageVersions, s install.
 	for _, c := range changes {
 		for _, o := range c.Present {
 			if o.GetKind() == "Deployment" && (!c.isApplied() || !containsObject(c.To.Objects, o)) {
-				add(install.Step{Verb: install.Stop, Provider: c.From.Label(), Object: o, Why: "no two versions run at once"})
+				add(install.Step{Verb: install.Stop, Provider: c.From.Label(), Object: o, Why: "two versions must not run at the same time"})
 			}
 		}
 	}
@@ -139,7 +139,7 @@ func (c Change) isApplied() bool { return c.From.Applied && c.From.TargetVersion
 func (c Change) applied(s install.InstallOptions) install.Step {
 	record := c.From
 	record.TargetVersion, record.Applied, record.UpdatedAt = c.To.Version, true, s.UpdatedAt
-	return install.Step{Verb: install.Apply, Provider: c.From.Label(), Object: record.Object(), Why: c.To.Version + " is installed and has to become available"}
+	return install.Step{Verb: install.Apply, Provider: c.From.Label(), Object: record.Object(), Why: c.To.Version + " is installed, but not available yet"}
 }
 
 // complete returns the step that completes the upgrade of a provider.
@@ -149,7 +149,8 @@ func (c Change) complete(s install.InstallOptions) install.Step {
 	return install.Step{Verb: install.Apply, Provider: c.From.Label(), Object: record.Object(), Why: "the upgrade is complete"}
 }
 
-// PlanRollback computes the plan that reverses an upgrade, or returns the reason why it cannot be reversed.
+// PlanRollback computes the plan that reverses an upgrade, or returns the reason why it cannot be reversed. The command
+// executes it if the new versions do not become available.
 func PlanRollback(changes []Change, s install.InstallOptions) (install.Plan, string, error) {
 	var out []Change
 	for _, c := range changes {
@@ -186,7 +187,7 @@ func storageVersionChange(former, next install.LoadedProvider) string {
 			continue
 		}
 		if was, known := before[o.GetName()]; known && was != storage(crd) {
-			return fmt.Sprintf("%s %s stores the objects of %s in %s, and %s in %s", next.Provider.Label(), next.Version, o.GetName(), storage(crd), former.Version, was)
+			return fmt.Sprintf("%s %s stores the objects of CRD %s in version %s, but %s stores them in version %s", next.Provider.Label(), next.Version, o.GetName(), storage(crd), former.Version, was)
 		}
 	}
 	return ""
@@ -202,10 +203,10 @@ func migrations(c Change, stored map[string]StorageVersions) ([]install.Step, er
 		}
 		if !hasVersion(crd, live.Current) {
 			return nil, fault.New(fault.Invalid, reasonStoredVersion,
-				"objects of CRD %s are stored in %s, which %s %s does not have; upgrade to a version in between that has both", o.GetName(), live.Current, c.From.Label(), c.To.Version)
+				"objects of CRD %s are stored in version %s, which %s %s does not have; upgrade to an intermediate version that has both", o.GetName(), live.Current, c.From.Label(), c.To.Version)
 		}
 		if slices.ContainsFunc(live.All, func(v string) bool { return !hasVersion(crd, v) }) {
-			out = append(out, install.Step{Verb: install.Migrate, Provider: c.From.Label(), Object: o, Why: "the new CRD does not have all versions that were stored"})
+			out = append(out, install.Step{Verb: install.Migrate, Provider: c.From.Label(), Object: o, Why: "the new CRD does not have all stored versions"})
 		}
 	}
 	return out, nil
@@ -221,7 +222,7 @@ func deleteObsolete(c Change) []install.Step {
 		if slices.Contains([]string{"Namespace", "CustomResourceDefinition", "PersistentVolumeClaim", "PersistentVolume"}, o.GetKind()) || containsObject(c.To.Objects, o) {
 			continue
 		}
-		out = append(out, install.Step{Verb: install.Delete, Provider: c.From.Label(), Object: o, Why: c.To.Version + " does not have it"})
+		out = append(out, install.Step{Verb: install.Delete, Provider: c.From.Label(), Object: o, Why: c.To.Version + " does not include it"})
 	}
 	return out
 }

@@ -79,7 +79,7 @@ func TestOneProviderIsUnreadable(t *testing.T) {
 	}
 	cluster := install.ManagementCluster{ClusterState: install.ClusterState{Installed: installed, Contract: "v1beta2"}}
 	targets, notes, err := providerupgrade.ChooseUpgrades(t.Context(), providerupgrade.UpgradeRequest{Contract: "v1beta2"}, cluster, latest)
-	if err != nil || len(targets) != 2 || len(notes) != 1 || !strings.Contains(notes[0], "infrastructure-broken stays at version v1.0.0, because its releases cannot be read: add it to providers") {
+	if err != nil || len(targets) != 2 || len(notes) != 1 || !strings.Contains(notes[0], "infrastructure-broken remains at version v1.0.0, because its releases cannot be read: add it to providers") {
 		t.Errorf("targets %v, notes %q, %v", targets, notes, err)
 	}
 	core := providerupgrade.Change{From: installed[0], To: install.LoadedProvider{Components: &repository.Components{}, Contract: "v1beta2"}}
@@ -204,15 +204,15 @@ func TestPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []string{
-		"apply Provider infrastructure-acme in namespace acme-system: the upgrade to v1.1.0 begins",
-		"migrate CustomResourceDefinition things.infrastructure.cluster.x-k8s.io: the new CRD does not have all versions that were stored",
-		"stop Deployment manager in namespace acme-system: no two versions run at once",
-		"delete ConfigMap v1.0.0 in namespace acme-system: v1.1.0 does not have it",
+		"apply Provider infrastructure-acme in namespace acme-system: the upgrade to v1.1.0 starts",
+		"migrate CustomResourceDefinition things.infrastructure.cluster.x-k8s.io: the new CRD does not have all stored versions",
+		"stop Deployment manager in namespace acme-system: two versions must not run at the same time",
+		"delete ConfigMap v1.0.0 in namespace acme-system: v1.1.0 does not include it",
 		"apply CustomResourceDefinition things.infrastructure.cluster.x-k8s.io",
 		"serve CustomResourceDefinition things.infrastructure.cluster.x-k8s.io",
 		"apply ConfigMap v1.1.0 in namespace acme-system",
 		"apply Deployment manager in namespace acme-system",
-		"apply Provider infrastructure-acme in namespace acme-system: v1.1.0 is installed and has to become available",
+		"apply Provider infrastructure-acme in namespace acme-system: v1.1.0 is installed, but not available yet",
 		"await Deployment manager in namespace acme-system",
 		"apply Provider infrastructure-acme in namespace acme-system: the upgrade is complete",
 	}
@@ -248,7 +248,7 @@ func TestBack(t *testing.T) {
 			t.Errorf("%q is missing:\n%s", line, text)
 		}
 	}
-	if _, why, err = providerupgrade.PlanRollback([]providerupgrade.Change{change(t, one, two)}, install.InstallOptions{}); err != nil || !strings.Contains(why, "in v2, and v1.0.0 in v1") {
+	if _, why, err = providerupgrade.PlanRollback([]providerupgrade.Change{change(t, one, two)}, install.InstallOptions{}); err != nil || !strings.Contains(why, "in version v2, but v1.0.0 stores them in version v1") {
 		t.Errorf("another version is stored: %q, %v", why, err)
 	}
 	gone := change(t, one, one)
@@ -265,11 +265,11 @@ func TestCheck(t *testing.T) {
 		t.Errorf("v1beta1 goes together with v1beta2: %v", err)
 	}
 	err := providerupgrade.CheckUpgrade([]providerupgrade.Change{c}, providerupgrade.OtherContracts{"ipam-old": "v1alpha4"}, "v1beta2")
-	if fault.As(err) == nil || fault.As(err).Reason != install.ReasonContract || !strings.Contains(err.Error(), "ipam-old stays") {
+	if fault.As(err) == nil || fault.As(err).Reason != install.ReasonContract || !strings.Contains(err.Error(), "ipam-old is not upgraded") {
 		t.Errorf("one that stays: %v", err)
 	}
 	err = providerupgrade.CheckUpgrade([]providerupgrade.Change{c}, providerupgrade.OtherContracts{"ipam-old": "v1beta1"}, "")
-	if fault.As(err) == nil || !strings.Contains(err.Error(), "there is no core provider") {
+	if fault.As(err) == nil || !strings.Contains(err.Error(), "has no core provider") {
 		t.Errorf("without a core: %v", err)
 	}
 	c.To.Contract = "v1alpha4"

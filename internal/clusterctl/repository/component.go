@@ -61,7 +61,8 @@ func LoadComponents(ctx context.Context, s *Source, version string, o ComponentO
 	return NewComponents(s.Provider(), version, data, o)
 }
 
-// NewComponents builds the components of a version from the text of its components file.
+// NewComponents builds the components of a version from the text of its components file, by the rules in the package
+// documentation. "slipway init", "upgrade apply" and "generate provider" use the result.
 func NewComponents(p provider.Provider, version string, data []byte, o ComponentOptions) (*Components, error) {
 	c := &Components{Provider: p, Version: version}
 	var err error
@@ -106,9 +107,9 @@ var documentNumber = regexp.MustCompile(`^document \d+`)
 func (c *Components) invalidYAMLError(err error) error {
 	of := "the components of " + c.Provider.Label() + " " + c.Version
 	if len(c.Variables) == 0 {
-		return fault.New(fault.Invalid, ReasonComponents, "%s are no manifest: %v; check the release", of, err).From(err)
+		return fault.New(fault.Invalid, ReasonComponents, "%s are not a valid manifest: %v; check the release", of, err).From(err)
 	}
-	return fault.New(fault.Invalid, ReasonComponents, "%s of %s is no manifest once variables are replaced; check the values of: %s",
+	return fault.New(fault.Invalid, ReasonComponents, "%s of %s is not a valid manifest after variable substitution; check the values of: %s",
 		cmp.Or(documentNumber.FindString(err.Error()), "a document"), of, names(c.Variables))
 }
 
@@ -132,16 +133,16 @@ func (c *Components) namespace(target string) error {
 		}
 	}
 	if len(found) > 1 {
-		return fault.New(fault.Invalid, ReasonComponents, "the file has more than one Namespace: %s and %s; a provider is installed in one: correct the file, or override it", found[0].GetName(), found[1].GetName())
+		return fault.New(fault.Invalid, ReasonComponents, "the file has more than one Namespace: %s and %s; a provider is installed in only one: correct the file, or override it", found[0].GetName(), found[1].GetName())
 	}
 	if target == "" && len(found) > 0 {
 		target = found[0].GetName()
 	}
 	if target == "" {
-		return fault.New(fault.Invalid, ReasonComponents, "the file has no Namespace; name the one to install the provider in with --target-namespace")
+		return fault.New(fault.Invalid, ReasonComponents, "the file has no Namespace; set the namespace of the provider with --target-namespace")
 	}
 	if problems := validation.IsDNS1123Label(target); len(problems) > 0 {
-		return fault.New(fault.Invalid, ReasonComponents, "%q is no name of a namespace: %s", target, strings.Join(problems, "; "))
+		return fault.New(fault.Invalid, ReasonComponents, "%q is not a valid namespace name: %s", target, strings.Join(problems, "; "))
 	}
 	if len(found) == 0 {
 		c.Objects = append(c.Objects, &unstructured.Unstructured{Object: map[string]any{

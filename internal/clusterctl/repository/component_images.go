@@ -21,7 +21,7 @@ func podSpec(kind string) []string {
 	return nil
 }
 
-// images overrides the images of all containers, and sets c.Images.
+// images overrides the images of all containers, and sets c.Images. [NewComponents] calls it.
 func (c *Components) images(alter func(component, image string) (string, error)) error {
 	if alter == nil {
 		alter = func(_, image string) (string, error) { return image, nil }
@@ -41,7 +41,7 @@ func Images(objects []*unstructured.Unstructured, alter func(image string) (stri
 		}
 		spec, _, err := unstructured.NestedFieldNoCopy(o.Object, path...)
 		if err != nil {
-			return nil, fault.New(fault.Invalid, ReasonComponents, "%s %s has no specification of Pods that can be read (%v); correct the file, or override it", o.GetKind(), o.GetName(), err)
+			return nil, fault.New(fault.Invalid, ReasonComponents, "%s %s has an invalid Pod specification (%v); correct the file, or override it", o.GetKind(), o.GetName(), err)
 		}
 		pod, _ := spec.(map[string]any)
 		for _, list := range []string{"initContainers", "containers"} {

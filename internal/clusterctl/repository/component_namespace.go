@@ -46,7 +46,8 @@ func ownScopes(objects []*unstructured.Unstructured) map[schema.GroupKind]bool {
 	return out
 }
 
-// SetNamespace moves all namespaced objects into the namespace. A Namespace among the objects gets its name.
+// SetNamespace moves all namespaced objects into the namespace, for cluster templates (package template). A Namespace
+// among the objects gets its name.
 func SetNamespace(objects []*unstructured.Unstructured, namespace string) {
 	own := ownScopes(objects)
 	for _, o := range objects {
@@ -67,7 +68,8 @@ func isNamespaced(o *unstructured.Unstructured, own map[schema.GroupKind]bool) b
 	return !slices.Contains(clusterScoped(), o.GetKind())
 }
 
-// moveToNamespace moves one object and its references to the target namespace.
+// moveToNamespace moves one object of a provider and its references to the target namespace, as clusterctl does.
+// [NewComponents] calls it.
 func moveToNamespace(o *unstructured.Unstructured, target string, own map[schema.GroupKind]bool) error {
 	before := o.GetNamespace()
 	if isNamespace(o) {
@@ -122,7 +124,7 @@ func moveInjectCA(o *unstructured.Unstructured, target string) error {
 	}
 	_, name, ok := strings.Cut(from, "/")
 	if !ok || strings.Contains(name, "/") {
-		return fault.New(fault.Invalid, ReasonComponents, "the annotation %s of %s %s is %q, not NAMESPACE/NAME; correct the file, or override it", injectCA, o.GetKind(), o.GetName(), from)
+		return fault.New(fault.Invalid, ReasonComponents, "the annotation %s of %s %s is %q, which is not of the form NAMESPACE/NAME; correct the file, or override it", injectCA, o.GetKind(), o.GetName(), from)
 	}
 	annotations[injectCA] = target + "/" + name
 	o.SetAnnotations(annotations)

@@ -167,7 +167,7 @@ func TestNamespaces(t *testing.T) {
 		"none":          {"it is added", account, "b", "b", ""},
 		"none at all":   {"the flag is named", account, "", "", "--target-namespace"},
 		"two":           {"which one?", account + namespace("a") + namespace("b"), "c", "", "more than one Namespace: a and b"},
-		"no name":       {"it would be refused later", account, "A_B", "", "no name of a namespace"},
+		"no name":       {"it would be refused later", account, "A_B", "", "not a valid namespace name"},
 		"another group": {"a Namespace of another group is none", account + "---\napiVersion: x.example/v1\nkind: Namespace\nmetadata: {name: other}\n", "", "", "--target-namespace"},
 	}
 	for name, tc := range cases {
@@ -290,10 +290,10 @@ func TestBroken(t *testing.T) {
 	for data, want := range map[string]string{
 		"":        "no objects",
 		"# empty": "no objects",
-		"a: b":    "no manifest",
-		"kind: [": "no manifest",
-		"a: ${B":  "cannot be read",
-		strings.ReplaceAll(file, "capa-system/capa-serving-cert", "capa-serving-cert"): "not NAMESPACE/NAME",
+		"a: b":    "not a valid manifest",
+		"kind: [": "not a valid manifest",
+		"a: ${B":  "invalid variable",
+		strings.ReplaceAll(file, "capa-system/capa-serving-cert", "capa-serving-cert"): "not of the form NAMESPACE/NAME",
 	} {
 		_, err := repository.NewComponents(componentAcme(), "v1.0.0", []byte(data), options(map[string]string{"REGION": "r"}))
 		if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "infrastructure-acme v1.0.0") {

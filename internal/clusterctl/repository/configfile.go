@@ -17,7 +17,8 @@ const (
 	defaultCertManagerTimeout = 10 * time.Minute
 )
 
-// ConfigFile is the content of the configuration file, overridden by environment variables.
+// ConfigFile is the content of clusterctl's configuration file (clusterctl.yaml), overridden by environment variables.
+// [LoadConfig] reads it for the commands with the flag --config.
 type ConfigFile struct {
 	// Path is the path or URL of the file; empty if there is none.
 	Path string
@@ -83,11 +84,11 @@ func (f *ConfigFile) Provider(t provider.Type, name string) (provider.Provider, 
 	}
 	if slices.Contains(providerset.Names(), providerset.Name(t.Label(name))) {
 		return provider.Provider{}, fault.New(fault.Gone, ReasonUnknownProvider,
-			"provider %q of the type %s is built into slipway: \"slipway up\" and \"slipway manager\" run it, and there is nothing to install; its components are in a release of slipway, whose URL belongs in providers in %s",
+			"provider %q of type %s is built into slipway: \"slipway up\" and \"slipway manager\" run it without an installation; to install it as components, add the URL of a slipway release to providers in %s",
 			name, t, f.where())
 	}
 	return provider.Provider{}, fault.New(fault.Gone, ReasonUnknownProvider,
-		"there is no provider %q of the type %s; there are: %s; add others to providers in %s", name, t, strings.Join(names, ", "), f.where())
+		"provider %q of type %s is unknown; known providers: %s; add others to providers in %s", name, t, strings.Join(names, ", "), f.where())
 }
 
 // where returns the name of the file for messages.

@@ -22,15 +22,16 @@ type ImageOverride struct {
 // allImages is the key of overrides for all components.
 const allImages = "all"
 
-// AlterImage applies the overrides to an image of a component. For each field, an override of the image takes
-// precedence over one of the component, and that over one for all components.
+// AlterImage applies the overrides of the configuration file to an image of a component. For each field, an override of
+// the image takes precedence over one of the component, and that over one for all components. Commands that load
+// components pass it as [ComponentOptions.AlterImage].
 func (f *ConfigFile) AlterImage(component, image string) (string, error) {
 	if len(f.Images) == 0 {
 		return image, nil
 	}
 	named, err := reference.ParseNamed(image)
 	if err != nil {
-		return "", fault.New(fault.Invalid, "InvalidImage", "the image %q of %s cannot be read (%v); overrides of images need complete names", image, component, err).From(err)
+		return "", fault.New(fault.Invalid, "InvalidImage", "the image %q of %s is invalid (%v); image overrides require complete image names", image, component, err).From(err)
 	}
 	repository, name := path.Split(named.Name())
 	one, some, all := f.Images[component+"/"+name], f.Images[component], f.Images[allImages]

@@ -36,8 +36,8 @@ func (e ConfigEnvironment) get(name string) string {
 	return value
 }
 
-// LoadConfig reads the file named by --config, or the first default file that exists. Without a file it returns the
-// defaults.
+// LoadConfig reads clusterctl's configuration file: the one named by --config, or the first default file that exists.
+// Without a file it returns the defaults.
 func LoadConfig(ctx context.Context, e ConfigEnvironment, flag string) (*ConfigFile, error) {
 	if u, err := url.Parse(flag); err == nil && (u.Scheme == "https" || u.Scheme == "http") {
 		data, err := e.download(ctx, u)
@@ -56,7 +56,7 @@ func LoadConfig(ctx context.Context, e ConfigEnvironment, flag string) (*ConfigF
 			continue
 		}
 		if err != nil {
-			return nil, fault.New(fault.Invalid, reasonConfig, "the configuration file %s cannot be read (%v); name another with --config", path, withoutPath(err)).From(err)
+			return nil, fault.New(fault.Invalid, reasonConfig, "the configuration file %s cannot be read (%v); specify another with --config", path, withoutPath(err)).From(err)
 		}
 		return parseConfig(data, path, e)
 	}
@@ -98,7 +98,7 @@ func readConfigFile(path string) ([]byte, error) {
 func readConfigData(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxConfigFileSize+1))
 	if err == nil && len(data) > maxConfigFileSize {
-		err = errors.New("it has more than 1 MiB")
+		err = errors.New("it is larger than 1 MiB")
 	}
 	return data, err
 }
@@ -115,7 +115,7 @@ func withoutPath(err error) error {
 // download reads the file from a URL. Redirects must use https.
 func (e ConfigEnvironment) download(ctx context.Context, u *url.URL) ([]byte, error) {
 	if u.Scheme != "https" {
-		return nil, fault.New(fault.Invalid, reasonConfig, "the configuration file at %s would be read without TLS; use an address that begins with https", u.Host)
+		return nil, fault.New(fault.Invalid, reasonConfig, "the URL of the configuration file at %s does not use TLS; use an https URL", u.Host)
 	}
 	client := http.Client{}
 	if e.Client != nil {
@@ -123,28 +123,28 @@ func (e ConfigEnvironment) download(ctx context.Context, u *url.URL) ([]byte, er
 	}
 	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		if r.URL.Scheme != "https" || len(via) >= 10 {
-			return fault.New(fault.Invalid, reasonConfig, "the configuration file at %s is redirected to an address without TLS, or without end; use the address that it is at", u.Host)
+			return fault.New(fault.Invalid, reasonConfig, "the URL of the configuration file at %s redirects to a URL without TLS, or too many times; use the final URL", u.Host)
 		}
 		return nil
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, reasonConfig, "the address of the configuration file cannot be read; correct --config")
+		return nil, fault.New(fault.Invalid, reasonConfig, "the URL of the configuration file is invalid; correct --config")
 	}
 	resp, err := client.Do(req)
 	if known := fault.As(err); known != nil {
 		return nil, known
 	}
 	if err != nil {
-		return nil, fault.New(fault.Unreachable, reasonConfig, "%s, which has the configuration file, does not answer; check the network and --config", u.Host).From(err)
+		return nil, fault.New(fault.Unreachable, reasonConfig, "%s, the host of the configuration file, does not respond; check the network and --config", u.Host).From(err)
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return nil, fault.New(fault.Invalid, reasonConfig, "%s answers %s for the configuration file; correct --config", u.Host, resp.Status)
+		return nil, fault.New(fault.Invalid, reasonConfig, "%s responded with %s to the request for the configuration file; correct --config", u.Host, resp.Status)
 	}
 	data, err := readConfigData(resp.Body)
 	if err != nil {
-		return nil, fault.New(fault.Unreachable, reasonConfig, "the configuration file at %s cannot be read to its end (%v); run the command again", u.Host, err).From(err)
+		return nil, fault.New(fault.Unreachable, reasonConfig, "the configuration file at %s cannot be read completely (%v); run the command again", u.Host, err).From(err)
 	}
 	return data, nil
 }

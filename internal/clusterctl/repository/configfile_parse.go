@@ -15,12 +15,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
+// parser parses clusterctl's configuration file. The keys are clusterctl's.
 type parser struct {
 	file     *ConfigFile
 	problems []string
 }
 
-// parseConfig parses a file, which is called path in messages. It reports all mistakes at once.
+// parseConfig parses a file, which is called path in messages. [LoadConfig] calls it. It reports all mistakes at once.
 func parseConfig(data []byte, path string, e ConfigEnvironment) (*ConfigFile, error) {
 	f := &ConfigFile{Path: path, environment: e, variables: map[string]string{}, Images: map[string]ImageOverride{},
 		CertManager: CertManager{Version: defaultCertManagerVersion, Timeout: defaultCertManagerTimeout}}
@@ -34,7 +35,7 @@ func parseConfig(data []byte, path string, e ConfigEnvironment) (*ConfigFile, er
 	}
 	p.defaults()
 	if len(p.problems) > 0 {
-		return nil, fault.New(fault.Invalid, reasonConfig, "the configuration file %s has mistakes:\n  %s", path, strings.Join(p.problems, "\n  "))
+		return nil, fault.New(fault.Invalid, reasonConfig, "the configuration file %s is invalid:\n  %s", path, strings.Join(p.problems, "\n  "))
 	}
 	return f, nil
 }
@@ -44,9 +45,9 @@ var lineOfError = regexp.MustCompile(`line (\d+)`)
 // withoutValues returns the line number of a YAML parser error, without the quoted text, which may be a password.
 func withoutValues(err error) string {
 	if m := lineOfError.FindString(err.Error()); m != "" {
-		return m + " cannot be read"
+		return m + " cannot be parsed"
 	}
-	return "it cannot be read"
+	return "it cannot be parsed"
 }
 
 func (p *parser) problem(n *yaml.Node, message string, args ...any) {
@@ -56,14 +57,14 @@ func (p *parser) problem(n *yaml.Node, message string, args ...any) {
 // pairs calls do for every key of a mapping.
 func (p *parser) pairs(n *yaml.Node, what string, do func(key string, at, value *yaml.Node)) {
 	if n.Kind != yaml.MappingNode {
-		p.problem(n, "%s is no mapping of keys to values", what)
+		p.problem(n, "%s is not a mapping of keys to values", what)
 		return
 	}
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if seen[key.Value] {
-			p.problem(key, "%s is there twice", key.Value)
+			p.problem(key, "%s is set twice", key.Value)
 		}
 		seen[key.Value] = true
 		do(key.Value, key, resolved(value))
@@ -82,7 +83,7 @@ func resolved(n *yaml.Node) *yaml.Node {
 func (p *parser) text(key string, n *yaml.Node) string {
 	switch {
 	case n.Kind != yaml.ScalarNode:
-		p.problem(n, "%s is no text; put one value there", key)
+		p.problem(n, "%s is not a string; set a single value", key)
 		return ""
 	case n.Tag == "!!null":
 		return ""
@@ -116,19 +117,19 @@ func (p *parser) root(n *yaml.Node) {
 
 func (p *parser) variable(key string, at, value *yaml.Node) {
 	if value.Kind != yaml.ScalarNode {
-		p.problem(at, "%s is no variable, whose value is one text, and none of: providers, cert-manager, overridesFolder, images", key)
+		p.problem(at, "%s is neither a variable with a string as its value nor one of: providers, cert-manager, overridesFolder, images", key)
 		return
 	}
 	name := environmentName(key)
 	if _, ok := p.file.variables[name]; ok {
-		p.problem(at, "%s is there twice, in upper and in lower case", key)
+		p.problem(at, "%s is set twice, in upper case and in lower case", key)
 	}
 	p.file.variables[name] = p.text(key, value)
 }
 
 func (p *parser) providers(n *yaml.Node) {
 	if n.Kind != yaml.SequenceNode {
-		p.problem(n, "providers is no list; begin each provider with - name:")
+		p.problem(n, "providers is not a list; start each provider with - name:")
 		return
 	}
 	for _, one := range n.Content {
@@ -145,7 +146,7 @@ func (p *parser) providers(n *yaml.Node) {
 			case "url":
 				out.URL, ok = p.substituted(value, "the url", text)
 			default:
-				p.problem(at, "a provider has name, type and url, not %s", key)
+				p.problem(at, "a provider has the fields name, type and url, not %s", key)
 			}
 		})
 		if !ok {
@@ -154,7 +155,7 @@ func (p *parser) providers(n *yaml.Node) {
 		if err := out.Validate(); err != nil {
 			p.problem(one, "%s", fault.UserMessage(err))
 		} else if slices.ContainsFunc(p.file.providers, func(q provider.Provider) bool { return provider.Compare(out, q) == 0 }) {
-			p.problem(one, "provider %s is there twice", out.Label())
+			p.problem(one, "provider %s is listed twice", out.Label())
 		} else {
 			p.file.providers = append(p.file.providers, out)
 		}
@@ -165,7 +166,7 @@ func (p *parser) providers(n *yaml.Node) {
 func (p *parser) substituted(n *yaml.Node, what, text string) (string, bool) {
 	out, err := envsubst.Eval(text, p.file.environment.get)
 	if err != nil {
-		p.problem(n, "%s has a variable that cannot be read; write it as ${NAME}", what)
+		p.problem(n, "%s contains an invalid variable; write it as ${NAME}", what)
 	}
 	return out, err == nil
 }
@@ -192,7 +193,7 @@ func (p *parser) certManager(n *yaml.Node) {
 				p.problem(value, "externallyProvisioned is %q; write true or false", text)
 			}
 		default:
-			p.problem(at, "cert-manager has url, version, timeout and externallyProvisioned, not %s", key)
+			p.problem(at, "cert-manager has the fields url, version, timeout and externallyProvisioned, not %s", key)
 		}
 	})
 }
@@ -210,7 +211,7 @@ func (p *parser) images(n *yaml.Node) {
 			case "tag":
 				image.Tag = text
 			default:
-				p.problem(at, "an image has repository, name and tag, not %s", key)
+				p.problem(at, "an image has the fields repository, name and tag, not %s", key)
 			}
 		})
 		p.file.Images[component] = image
@@ -224,7 +225,7 @@ func (p *parser) defaults() {
 		f.CertManager.URL = "https://github.com/cert-manager/cert-manager/releases/" + f.CertManager.Version + "/cert-manager.yaml"
 	}
 	if folder, err := envsubst.Eval(f.overrides, f.environment.get); err != nil {
-		p.problems = append(p.problems, "overridesFolder has a variable that cannot be read; write it as ${NAME}")
+		p.problems = append(p.problems, "overridesFolder contains an invalid variable; write it as ${NAME}")
 	} else {
 		f.overrides = folder
 	}

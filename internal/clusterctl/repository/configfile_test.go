@@ -86,7 +86,7 @@ func TestFile(t *testing.T) {
 		t.Errorf("NONE is %q", value)
 	}
 	_, err := f.Provider("IPAMProvider", "acme")
-	if fault.KindOf(err) != fault.Gone || !strings.Contains(err.Error(), "there are: in-cluster, metal3, nutanix; add others to providers in clusterctl.yaml") {
+	if fault.KindOf(err) != fault.Gone || !strings.Contains(err.Error(), "known providers: in-cluster, metal3, nutanix; add others to providers in clusterctl.yaml") {
 		t.Error(err)
 	}
 }
@@ -152,23 +152,23 @@ const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef012345678
 func TestMistakes(t *testing.T) {
 	cases := map[string]struct{ reason, text, want string }{
 		"no yaml":         {"a value is not repeated", "A: b\nPASSWORD: \"s3cret\n", "line"},
-		"list":            {"a file is a mapping", "- a", "line 1: the file is no mapping"},
-		"providers":       {"the beginning of an entry is shown", "providers: {name: a}", "line 1: providers is no list"},
+		"list":            {"a file is a mapping", "- a", "line 1: the file is not a mapping"},
+		"providers":       {"the beginning of an entry is shown", "providers: {name: a}", "line 1: providers is not a list"},
 		"provider":        {"the types that exist are listed", "A: b\nproviders:\n- {name: x, type: Infra, url: /x}", "line 3: provider x has the type \"Infra\"; use one of: CoreProvider"},
 		"provider field":  {"a misspelt field", "providers:\n- {name: x, typ: y, url: /x}", "not typ"},
-		"same provider":   {"which would count?", "providers:\n- &a {name: x, type: AddonProvider, url: /x}\n- *a", "line 2: provider addon-x is there twice"},
-		"provider url":    {"variables have a form", "providers:\n- {name: x, type: AddonProvider, url: '${A'}", "the url has a variable"},
-		"cert-manager":    {"a misspelt field", "cert-manager:\n  vers: x", "line 2: cert-manager has url, version"},
+		"same provider":   {"which would count?", "providers:\n- &a {name: x, type: AddonProvider, url: /x}\n- *a", "line 2: provider addon-x is listed twice"},
+		"provider url":    {"variables have a form", "providers:\n- {name: x, type: AddonProvider, url: '${A'}", "the url contains an invalid variable"},
+		"cert-manager":    {"a misspelt field", "cert-manager:\n  vers: x", "line 2: cert-manager has the fields url, version"},
 		"timeout":         {"a number has no unit", "cert-manager:\n  timeout: 10", "line 2: the timeout of cert-manager is \"10\""},
 		"external":        {"true or false", "cert-manager: {externallyProvisioned: maybe}", "write true or false"},
-		"images":          {"component, then fields", "images:\n  all: x", "line 2: images.all is no mapping"},
-		"image field":     {"a misspelt field", "images:\n  all:\n    repo: x", "line 3: an image has repository"},
-		"unknown list":    {"no variable has this form", "imagez:\n- a", "line 1: imagez is no variable"},
-		"nested variable": {"no variable has this form", "A:\n  b: s3cret", "line 1: A is no variable"},
-		"twice":           {"which would count?", "A: s3cret\nA: s3cret2", "line 2: A is there twice"},
-		"twice by case":   {"names are the same in upper case", "A: s3cret\na: s3cret2", "line 2: a is there twice"},
-		"text":            {"one value", "overridesFolder: [a]", "overridesFolder is no text"},
-		"overrides":       {"variables have a form", "overridesFolder: ${A", "overridesFolder has a variable"},
+		"images":          {"component, then fields", "images:\n  all: x", "line 2: images.all is not a mapping"},
+		"image field":     {"a misspelt field", "images:\n  all:\n    repo: x", "line 3: an image has the fields repository"},
+		"unknown list":    {"no variable has this form", "imagez:\n- a", "line 1: imagez is neither a variable"},
+		"nested variable": {"no variable has this form", "A:\n  b: s3cret", "line 1: A is neither a variable"},
+		"twice":           {"which would count?", "A: s3cret\nA: s3cret2", "line 2: A is set twice"},
+		"twice by case":   {"names are the same in upper case", "A: s3cret\na: s3cret2", "line 2: a is set twice"},
+		"text":            {"one value", "overridesFolder: [a]", "overridesFolder is not a string"},
+		"overrides":       {"variables have a form", "overridesFolder: ${A", "overridesFolder contains an invalid variable"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -269,11 +269,11 @@ func TestAddress(t *testing.T) {
 		t.Errorf("%v, %v", entries, err)
 	}
 	for address, want := range map[string]string{
-		"http://config.example/c.yaml":       "without TLS",
-		server.URL + "/plain":                "redirected",
-		server.URL + "/large":                "more than 1 MiB",
+		"http://config.example/c.yaml":       "does not use TLS",
+		server.URL + "/plain":                "redirects to a URL",
+		server.URL + "/large":                "larger than 1 MiB",
 		server.URL + "/none?token=s3cret":    "404",
-		"https://127.0.0.1:1/c?token=s3cret": "does not answer",
+		"https://127.0.0.1:1/c?token=s3cret": "does not respond",
 	} {
 		_, err := repository.LoadConfig(t.Context(), e, address)
 		if fault.As(err) == nil || !strings.Contains(fault.UserMessage(err), want) || strings.Contains(fault.UserMessage(err), "s3cret") {

@@ -1,9 +1,10 @@
 // Package repository reads provider releases from the repositories where they are published, and builds the objects to
-// install from them. A [Source] lists the versions of a provider, selects the latest release with a contract, and reads
-// the files of a release; [NewComponents] replaces the variables of a components file, overrides its images, and moves
-// its objects to one namespace. The configuration file of clusterctl ([ConfigFile]) determines the providers, their
-// repositories, the overrides, and the values of variables. The package accesses no management cluster and writes no
-// files. Errors never contain a token, the query of a URL, or the value of a variable.
+// install from them, for `slipway init`, `upgrade` and `generate`. A [Source] lists the versions of a provider, selects
+// the latest release with a contract, and reads the files of a release; [NewComponents] replaces the variables of a
+// components file, overrides its images, and moves its objects to one namespace. The configuration file of clusterctl
+// ([ConfigFile]) determines the providers, their repositories, the overrides, and the values of variables. The package
+// accesses no management cluster and writes no files. Errors never contain a token, the query of a URL, or the value of
+// a variable.
 //
 // The URL of a provider determines the kind of its repository:
 //

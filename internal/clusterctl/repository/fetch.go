@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// fetcher downloads files over HTTP.
+// fetcher downloads files over HTTP, for the repositories github, gitlab and web and for the Go module proxy.
 type fetcher struct {
 	client *http.Client
 	pause  func(context.Context, time.Duration) error
@@ -70,7 +70,7 @@ func (f fetcher) try(ctx context.Context, r request) (response, error) {
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, r.url, http.NoBody)
 	if err != nil {
-		return response{}, fault.New(fault.Invalid, reasonURL, "an address of a repository cannot be read; correct the url of the provider")
+		return response{}, fault.New(fault.Invalid, reasonURL, "the URL of a repository is invalid; correct the url of the provider")
 	}
 	req.Header.Set("User-Agent", "slipway")
 	if r.accept != "" {
@@ -93,7 +93,7 @@ func (f fetcher) try(ctx context.Context, r request) (response, error) {
 	}
 	body, err := readAll(resp.Body, what)
 	if err != nil && fault.As(err) == nil {
-		err = fault.New(fault.Unreachable, reasonUnreachable, "the download of %s ended before its end (%v); run the command again", what, err).From(err)
+		err = fault.New(fault.Unreachable, reasonUnreachable, "the download of %s is incomplete (%v); run the command again", what, err).From(err)
 	}
 	return response{body, resp.Header}, err
 }
@@ -108,7 +108,7 @@ func unreachable(u *url.URL, err error) error {
 	if errors.As(err, &wrapped) {
 		err = wrapped.Err
 	}
-	return fault.New(fault.Unreachable, reasonUnreachable, "%s does not answer (%v); check the network and the proxy settings, then run the command again. Without a network, a folder with the files of the release can be the url of the provider in the configuration file", u.Host, err).From(err)
+	return fault.New(fault.Unreachable, reasonUnreachable, "%s does not respond (%v); check the network and the proxy settings, then run the command again. Without a network, set the url of the provider in the configuration file to a folder with the files of the release", u.Host, err).From(err)
 }
 
 // checkStatus returns a fault unless the response has the status 200.
@@ -120,21 +120,21 @@ func checkStatus(resp *http.Response, r request) error {
 	case resp.StatusCode == http.StatusOK:
 		return nil
 	case limited && r.token == "" && r.credentials != "":
-		return fault.New(fault.Unreachable, reasonRateLimited, "%s limits requests without a token, and the limit is reached; set %s, or run the command again later", host, r.credentials)
+		return fault.New(fault.Unreachable, reasonRateLimited, "the rate limit of %s for requests without a token is exceeded; set %s, or run the command again later", host, r.credentials)
 	case limited:
-		return fault.New(fault.Unreachable, reasonRateLimited, "%s limits requests, and the limit is reached; run the command again later", host)
+		return fault.New(fault.Unreachable, reasonRateLimited, "the rate limit of %s is exceeded; run the command again later", host)
 	case resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusGone:
 		return fault.New(fault.Gone, reasonNotFound, "%s has no %s; check the version and the url of the provider", host, path)
 	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
 		if r.token != "" {
-			return fault.New(fault.Invalid, reasonCredentials, "%s refuses the token of %s (%s); set one that may read %s", host, r.credentials, resp.Status, path)
+			return fault.New(fault.Invalid, reasonCredentials, "%s rejected the token in %s (%s); set a token that is allowed to read %s", host, r.credentials, resp.Status, path)
 		}
 		if r.credentials != "" {
-			return fault.New(fault.Invalid, reasonCredentials, "%s wants a token (%s); set %s", host, resp.Status, r.credentials)
+			return fault.New(fault.Invalid, reasonCredentials, "%s requires a token (%s); set %s", host, resp.Status, r.credentials)
 		}
-		return fault.New(fault.Invalid, reasonCredentials, "%s refuses to show %s (%s); use a repository that can be read without credentials", host, path, resp.Status)
+		return fault.New(fault.Invalid, reasonCredentials, "%s denied access to %s (%s); use a repository that can be read without credentials", host, path, resp.Status)
 	case resp.StatusCode >= 500:
-		return fault.New(fault.Unreachable, reasonUnreachable, "%s answers %s; run the command again later", host, resp.Status)
+		return fault.New(fault.Unreachable, reasonUnreachable, "%s responded with %s; run the command again later", host, resp.Status)
 	}
-	return fault.New(fault.Invalid, reasonURL, "%s answers %s for %s; check the url of the provider", host, resp.Status, path)
+	return fault.New(fault.Invalid, reasonURL, "%s responded with %s for %s; check the url of the provider", host, resp.Status, path)
 }

@@ -20,7 +20,7 @@ const (
 	maxPages = 20
 )
 
-// github reads the GitHub releases of a project.
+// github implements [Repository] with the GitHub releases of a project.
 type github struct {
 	fetcher
 	modules        moduleProxy
@@ -32,11 +32,11 @@ type github struct {
 // newGitHub parses the path /OWNER/PROJECT/releases/VERSION/FILE.
 func newGitHub(p provider.Provider, segments []string, o Options) (Repository, error) {
 	if len(segments) != 5 || segments[2] != "releases" {
-		return nil, invalidURLError(p, "write it as https://github.com/OWNER/PROJECT/releases/VERSION/FILE, VERSION may be latest")
+		return nil, invalidURLError(p, "write it as https://github.com/OWNER/PROJECT/releases/VERSION/FILE; VERSION may be latest")
 	}
 	for _, s := range segments {
 		if !isSegment(s) {
-			return nil, invalidURLError(p, "%q is no part of an address on GitHub; correct it", s)
+			return nil, invalidURLError(p, "%q is not a valid part of a GitHub URL; correct it", s)
 		}
 	}
 	f := o.fetcher()
@@ -98,7 +98,7 @@ func (g github) request(address, accept string) request {
 // decode parses a response of the GitHub API.
 func decode(body []byte, into any) error {
 	if err := json.Unmarshal(body, into); err != nil {
-		return fault.New(fault.Unreachable, reasonUnreachable, "GitHub's API answers with something that is no JSON; run the command again later").From(err)
+		return fault.New(fault.Unreachable, reasonUnreachable, "the response of the GitHub API is not valid JSON; run the command again later").From(err)
 	}
 	return nil
 }

@@ -15,8 +15,8 @@ const (
 	gitlabToken = "GITLAB_ACCESS_TOKEN"
 )
 
-// gitlab reads a generic package from the GitLab package registry. Its versions cannot be listed: the URL or the user
-// specifies one.
+// gitlab implements [Repository] with a generic package of the GitLab package registry. Its versions cannot be listed:
+// the URL or the user specifies one.
 type gitlab struct {
 	fetcher
 	base, version, file string
@@ -37,13 +37,13 @@ func newGitLab(p provider.Provider, u *url.URL, o Options) (Repository, error) {
 func parseVersionFile(p provider.Provider, version, file string) (string, string, error) {
 	version, err := url.PathUnescape(version)
 	if err != nil || !isSegment(version) || !isSegment(file) {
-		return "", "", invalidURLError(p, "its last parts are not a version and a file; correct it")
+		return "", "", invalidURLError(p, "it does not end with a version and a file; correct it")
 	}
 	if !isSemantic(version) && version != latestVersion {
-		return "", "", invalidURLError(p, "%q before the name of the file is no semantic version; write it as v1.2.3", version)
+		return "", "", invalidURLError(p, "%q before the file name is not a semantic version; write it as v1.2.3", version)
 	}
 	if version == latestVersion {
-		return "", "", invalidURLError(p, "the versions of such a repository cannot be listed; write a version in the place of latest")
+		return "", "", invalidURLError(p, "the versions of this repository cannot be listed; use a version instead of latest")
 	}
 	return version, file, nil
 }

@@ -6,7 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// InstallOrder returns the objects in the order in which they can be created, dependencies first. The sort is stable.
+// InstallOrder returns the objects in the order in which they can be created, dependencies first. Installations,
+// upgrades and (reversed) deletions of providers use it. The sort is stable.
 //
 //	Namespaces                         contain the objects
 //	CustomResourceDefinitions          define kinds of other objects

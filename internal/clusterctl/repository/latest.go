@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Contract is the Cluster API contract that this build implements.
+// Contract is the Cluster API contract that this build implements; providers are selected by it.
 const Contract = "v1beta2"
 
 // CompatibleContracts returns the provider contracts that are compatible with core components of the given contract,
@@ -56,7 +56,8 @@ func isSemantic(text string) bool {
 	return err == nil
 }
 
-// Latest returns the latest release with the contract, or with a compatible one.
+// Latest returns the latest release with the contract, or with a compatible one, by the rules in the package
+// documentation.
 func (s *Source) Latest(ctx context.Context, contract string) (string, error) {
 	all, err := s.all(ctx)
 	if err != nil {
@@ -81,7 +82,7 @@ func (s *Source) Latest(ctx context.Context, contract string) (string, error) {
 			}
 		}
 	}
-	return "", fault.New(fault.Invalid, ReasonNoVersion, "provider %s has no release with a contract that is compatible with %s; its releases have: %s; name a version",
+	return "", fault.New(fault.Invalid, ReasonNoVersion, "provider %s has no release with a contract that is compatible with %s; the contracts of its releases are: %s; specify a version",
 		s.provider.Label(), contract, strings.Join(metadata.Contracts(), ", "))
 }
 
@@ -105,5 +106,5 @@ func (s *Source) newest(ctx context.Context, releases []release) (release, Metad
 		return r, metadata, err
 	}
 	return release{}, Metadata{}, fault.New(fault.Invalid, ReasonNoVersion,
-		"provider %s has no release with a semantic version and a file metadata.yaml; name a version, or check the url of the provider", s.provider.Label())
+		"provider %s has no release with a semantic version and a file metadata.yaml; specify a version, or check the url of the provider", s.provider.Label())
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// local reads the files folder/VERSION/FILE on this machine.
+// local implements [Repository] with the files folder/VERSION/FILE on this machine.
 type local struct {
 	folder        string
 	version, file string
@@ -21,7 +21,7 @@ type local struct {
 
 func newLocal(p provider.Provider, u *url.URL) (Repository, error) {
 	if !filepath.IsAbs(u.Path) || u.Host != "" {
-		return nil, invalidURLError(p, "a path begins with /; write it as /BASE/%s/VERSION/FILE", p.Label())
+		return nil, invalidURLError(p, "a path must start with /; write it as /BASE/%s/VERSION/FILE", p.Label())
 	}
 	folder, file := filepath.Split(filepath.Clean(u.Path))
 	folder, version := filepath.Split(filepath.Clean(folder))
@@ -41,7 +41,7 @@ func (l local) ComponentsFile() string { return l.file }
 func (l local) Versions(context.Context) ([]string, error) {
 	entries, err := os.ReadDir(l.folder)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fault.New(fault.Gone, reasonNotFound, "there is no folder %s; check the url of the provider", l.folder).From(err)
+		return nil, fault.New(fault.Gone, reasonNotFound, "the folder %s does not exist; check the url of the provider", l.folder).From(err)
 	}
 	if err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func readFile(path string) ([]byte, error) {
 		return nil, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, fault.New(fault.Invalid, reasonNotFound, "%s is no regular file; put a file there", path)
+		return nil, fault.New(fault.Invalid, reasonNotFound, "%s is not a regular file; replace it with a regular file", path)
 	}
 	f, err := os.Open(path) // #nosec G304 -- the user chooses the folder
 	if err != nil {
@@ -100,5 +100,5 @@ func readAll(r io.Reader, what string) ([]byte, error) {
 }
 
 func tooLarge(what string) error {
-	return fault.New(fault.Invalid, reasonTooLarge, "%s has more than %d MiB; no file of a release is that large: check what is there", what, maxFile>>20)
+	return fault.New(fault.Invalid, reasonTooLarge, "%s is larger than %d MiB, the limit for a file of a release; check the file", what, maxFile>>20)
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Memory is a repository in memory with files by version and name.
+// Memory is a [Repository] in memory with files by version and name. The built-in provider "local" has one (package
+// template), and tests use it.
 type Memory struct {
 	Default    string
 	Components string
@@ -57,5 +58,5 @@ func fileNotFound(files []string, version, name string, other error) error {
 		return other
 	}
 	slices.Sort(there)
-	return fault.New(fault.Gone, reasonNotFound, "there is no file %s of version %s; there are: %s", name, version, strings.Join(there, ", "))
+	return fault.New(fault.Gone, reasonNotFound, "file %s does not exist in version %s; available files: %s", name, version, strings.Join(there, ", "))
 }

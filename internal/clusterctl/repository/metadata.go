@@ -22,7 +22,7 @@ const metadataAPIVersion = "clusterctl.cluster.x-k8s.io/v1alpha3"
 // ReasonMetadata is the reason when metadata.yaml is invalid; Invalid.
 const ReasonMetadata = "InvalidMetadata"
 
-// Metadata is the content of metadata.yaml.
+// Metadata is the content of metadata.yaml, a file of each provider release that the clusterctl contract defines.
 type Metadata struct {
 	APIVersion    string          `json:"apiVersion"`
 	Kind          string          `json:"kind"`
@@ -44,7 +44,7 @@ var contractForm = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`
 func ParseMetadata(data []byte, of string) (Metadata, error) {
 	var m Metadata
 	if err := yaml.Unmarshal(data, &m); err != nil {
-		return Metadata{}, fault.New(fault.Invalid, ReasonMetadata, "metadata.yaml of %s cannot be read: %v; correct it", of, err)
+		return Metadata{}, fault.New(fault.Invalid, ReasonMetadata, "metadata.yaml of %s cannot be parsed: %v; correct it", of, err)
 	}
 	if problems := m.problems(); len(problems) > 0 {
 		return Metadata{}, fault.New(fault.Invalid, ReasonMetadata, "metadata.yaml of %s is not valid: %s; correct it", of, strings.Join(problems, "; "))
@@ -69,7 +69,7 @@ func LintMetadata(data []byte) []string {
 	seen := map[[2]int32]bool{}
 	for i, s := range m.ReleaseSeries {
 		if seen[[2]int32{s.Major, s.Minor}] {
-			problems = append(problems, fmt.Sprintf("releaseSeries[%d]: %d.%d is there twice", i, s.Major, s.Minor))
+			problems = append(problems, fmt.Sprintf("releaseSeries[%d]: %d.%d is listed twice", i, s.Major, s.Minor))
 		}
 		seen[[2]int32{s.Major, s.Minor}] = true
 	}
@@ -92,7 +92,7 @@ func (m Metadata) problems() []string {
 	contracts := map[[2]int32]string{}
 	for i, s := range m.ReleaseSeries {
 		if s.Major < 0 || s.Minor < 0 {
-			out = append(out, fmt.Sprintf("releaseSeries[%d]: %d.%d is no version", i, s.Major, s.Minor))
+			out = append(out, fmt.Sprintf("releaseSeries[%d]: %d.%d is not a version", i, s.Major, s.Minor))
 		}
 		if !contractForm.MatchString(s.Contract) {
 			out = append(out, fmt.Sprintf("releaseSeries[%d].contract is %q, not a version such as %s", i, s.Contract, Contract))

@@ -12,6 +12,7 @@ import (
 )
 
 // moduleProxy lists the versions of a Go module from the proxies in GOPROXY, in their order, as the go command does.
+// Repositories on GitHub use it as the list of releases, because it has no rate limit.
 type moduleProxy struct {
 	fetcher
 	setting string

@@ -19,7 +19,7 @@ import (
 // titleAnnotation is the annotation of a layer with its file name.
 const titleAnnotation = "org.opencontainers.image.title"
 
-// oci reads artifacts from a registry: a tag for each version, a layer for each file.
+// oci implements [Repository] with artifacts in a registry: a tag for each version, a layer for each file.
 type oci struct {
 	repository    name.Repository
 	version, file string
@@ -106,20 +106,20 @@ func (o oci) explain(err error, version, file string) error {
 	}
 	var answer *transport.Error
 	if !errors.As(err, &answer) {
-		return fault.New(fault.Unreachable, reasonUnreachable, "reading from %s did not succeed (%v); check the network, then run the command again", o.repository, innermostError(err)).From(err)
+		return fault.New(fault.Unreachable, reasonUnreachable, "reading from %s failed (%v); check the network, then run the command again", o.repository, innermostError(err)).From(err)
 	}
 	switch answer.StatusCode {
 	case http.StatusNotFound:
 		if version == "" {
-			return fault.New(fault.Gone, reasonNotFound, "there is no repository %s; check the url of the provider", o.repository).From(err)
+			return fault.New(fault.Gone, reasonNotFound, "the repository %s does not exist; check the url of the provider", o.repository).From(err)
 		}
 		return notFound(o.repository.String(), version, file)
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return fault.New(fault.Invalid, reasonCredentials, "the registry %s refuses to show %s (%d); log in with docker login %s", o.repository.RegistryStr(), o.repository.RepositoryStr(), answer.StatusCode, o.repository.RegistryStr()).From(err)
+		return fault.New(fault.Invalid, reasonCredentials, "the registry %s denied access to %s (%d); log in with docker login %s", o.repository.RegistryStr(), o.repository.RepositoryStr(), answer.StatusCode, o.repository.RegistryStr()).From(err)
 	case http.StatusTooManyRequests:
-		return fault.New(fault.Unreachable, reasonRateLimited, "the registry %s limits requests, and the limit is reached; log in, or run the command again later", o.repository.RegistryStr()).From(err)
+		return fault.New(fault.Unreachable, reasonRateLimited, "the rate limit of the registry %s is exceeded; log in, or run the command again later", o.repository.RegistryStr()).From(err)
 	}
-	return fault.New(fault.Unreachable, reasonUnreachable, "the registry %s answers %d; run the command again later", o.repository.RegistryStr(), answer.StatusCode).From(err)
+	return fault.New(fault.Unreachable, reasonUnreachable, "the registry %s responded with %d; run the command again later", o.repository.RegistryStr(), answer.StatusCode).From(err)
 }
 
 // innermostError returns the innermost error. The outer errors repeat URLs, which may contain signatures.

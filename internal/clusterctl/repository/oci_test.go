@@ -94,11 +94,11 @@ func TestOCI(t *testing.T) {
 	}
 	s := openOCI(t, n, "oci://registry.example/team/capa", keys{})
 	_, err := s.Components(t.Context(), "v9.0.0")
-	wantFault(t, err, fault.Gone, "provider infrastructure-acme has no version v9.0.0; its newest are: v1.1.0, v1.0.0")
+	wantFault(t, err, fault.Gone, "provider infrastructure-acme has no version v9.0.0; its newest versions are: v1.1.0, v1.0.0")
 	_, err = s.Template(t.Context(), "v1.0.0", "")
 	wantFault(t, err, fault.Gone, "cluster-template.yaml")
 	_, err = openOCI(t, n, "oci://registry.example/team/none", keys{}).Versions(t.Context())
-	wantFault(t, err, fault.Gone, "no repository registry.example/team/none")
+	wantFault(t, err, fault.Gone, "the repository registry.example/team/none does not exist")
 }
 
 // CX-23: a registry that wants a pull secret, limits requests, cuts layers off, or changes them.
@@ -116,28 +116,28 @@ func TestOCIFailures(t *testing.T) {
 		"wrong pull secret": {"the password is not repeated", keys{"u", "s3cret2"}, basic, fault.Invalid, "docker login registry.example"},
 		"limited": {"later", keys{}, func(w http.ResponseWriter, _ *http.Request, _ http.HandlerFunc) {
 			w.WriteHeader(http.StatusTooManyRequests)
-		}, fault.Unreachable, "limits requests"},
+		}, fault.Unreachable, "the rate limit of the registry registry.example"},
 		"cut off": {"half a layer is no file", keys{}, func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
 			if strings.Contains(r.URL.Path, blob) {
 				_, _ = io.WriteString(w, "kin")
 				return
 			}
 			next(w, r)
-		}, fault.Unreachable, "did not succeed"},
+		}, fault.Unreachable, "reading from registry.example"},
 		"changed": {"the digest is checked", keys{}, func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
 			if strings.Contains(r.URL.Path, blob) {
 				_, _ = io.WriteString(w, "kind: X")
 				return
 			}
 			next(w, r)
-		}, fault.Unreachable, "did not succeed"},
+		}, fault.Unreachable, "reading from registry.example"},
 		"redirect to http": {"layers are read over TLS", keys{}, func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
 			if strings.Contains(r.URL.Path, blob) {
 				http.Redirect(w, r, "http://elsewhere.example/x", http.StatusTemporaryRedirect)
 				return
 			}
 			next(w, r)
-		}, fault.Invalid, "without TLS"},
+		}, fault.Invalid, "does not use TLS"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

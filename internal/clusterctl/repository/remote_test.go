@@ -51,7 +51,7 @@ func TestGitHub(t *testing.T) {
 		t.Errorf("%s, %v", class, err)
 	}
 	_, err = s.Template(t.Context(), version, "none")
-	wantFault(t, err, fault.Gone, "github.com/Acme/capa has no file cluster-template-none.yaml of version v2.0.0")
+	wantFault(t, err, fault.Gone, "github.com/Acme/capa has no file cluster-template-none.yaml for version v2.0.0")
 	if n := strings.Count(n.seen(), "infrastructure-components.yaml"); n != 1 {
 		t.Errorf("the components were read %d times", n)
 	}
@@ -126,7 +126,7 @@ func TestGitHubToken(t *testing.T) {
 		t.Errorf("the token went elsewhere:\n%s", n.seen())
 	}
 	_, err := s.Components(t.Context(), "v1.0.0") // the asset is listed, and is gone
-	wantFault(t, err, fault.Gone, "infrastructure-components.yaml of version v1.0.0")
+	wantFault(t, err, fault.Gone, "infrastructure-components.yaml for version v1.0.0")
 	_, err = s.File(t.Context(), "v1.0.0", "other.yaml")
 	wantFault(t, err, fault.Gone, "other.yaml")
 }
@@ -151,22 +151,22 @@ func TestFailures(t *testing.T) {
 		"wrong token": {"the variable is named, its value is not", func(n *internet) {
 			n.variables["GITHUB_TOKEN"] = "s3cret"
 			n.answer(apiOf, http.StatusUnauthorized)
-		}, fault.Invalid, "refuses the token of GITHUB_TOKEN", 1},
+		}, fault.Invalid, "rejected the token in GITHUB_TOKEN", 1},
 		"no token":     {"the variable is named", func(n *internet) { n.answer(apiOf, http.StatusUnauthorized) }, fault.Invalid, "set GITHUB_TOKEN", 1},
 		"server error": {"it may pass", func(n *internet) { n.answer(apiOf, http.StatusBadGateway) }, fault.Unreachable, "502", 3},
-		"no JSON":      {"a captive portal answers with a page", func(n *internet) { n.file(apiOf, "<html>") }, fault.Unreachable, "no JSON", 1},
+		"no JSON":      {"a captive portal answers with a page", func(n *internet) { n.file(apiOf, "<html>") }, fault.Unreachable, "not valid JSON", 1},
 		"truncated": {"half a file is no file", func(n *internet) {
 			n.handle(apiOf, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Length", "100")
 				_, _ = fmt.Fprint(w, "[")
 			})
-		}, fault.Unreachable, "ended before its end", 3},
+		}, fault.Unreachable, "is incomplete", 3},
 		"closed": {"a connection that breaks", func(n *internet) {
 			n.handle(apiOf, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-		}, fault.Unreachable, "api.github.com does not answer", 3},
+		}, fault.Unreachable, "api.github.com does not respond", 3},
 		"announced too large": {"the size is known before", func(n *internet) {
 			n.handle(apiOf, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Content-Length", "999999999") })
-		}, fault.Invalid, "more than 32 MiB", 1},
+		}, fault.Invalid, "larger than 32 MiB", 1},
 		"endless": {"memory is bounded", func(n *internet) {
 			n.handle(apiOf, func(w http.ResponseWriter, _ *http.Request) {
 				for block := make([]byte, 1<<20); ; {
@@ -175,19 +175,19 @@ func TestFailures(t *testing.T) {
 					}
 				}
 			})
-		}, fault.Invalid, "more than 32 MiB", 1},
+		}, fault.Invalid, "larger than 32 MiB", 1},
 		"redirect to http": {"what is read could be changed on its way", func(n *internet) {
 			n.handle(apiOf, func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "http://assets.example/x?t=s3cret", http.StatusFound)
 			})
 			n.file("assets.example/x", "[]")
-		}, fault.Invalid, "assets.example would be read without TLS", 1},
+		}, fault.Invalid, "the URL at assets.example does not use TLS", 1},
 		"redirect to this machine": {"a server must not make the user's machine call itself without TLS", func(n *internet) {
 			n.handle(apiOf, func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, "http://127.0.0.1:80/x", http.StatusFound)
 			})
 			n.file("127.0.0.1/x", "[]")
-		}, fault.Invalid, "without TLS", 1},
+		}, fault.Invalid, "does not use TLS", 1},
 		"redirects without end": {"they are counted", func(n *internet) {
 			n.handle(apiOf, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) })
 		}, fault.Unreachable, "10 redirects", 30},
@@ -238,7 +238,7 @@ func TestGitLab(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 	_, err = s.Components(t.Context(), "v1.1.0")
-	wantFault(t, err, fault.Gone, "has no version v1.1.0; its newest are: v1.0.0")
+	wantFault(t, err, fault.Gone, "has no version v1.1.0; its newest versions are: v1.0.0")
 	if versions, err := s.Versions(t.Context()); err != nil || len(versions) != 1 {
 		t.Errorf("%v, %v", versions, err)
 	}
@@ -269,23 +269,23 @@ func TestURLs(t *testing.T) {
 		"https://u:s3cret@github.com/a/b/releases/latest/c.yaml":                "GITHUB_TOKEN",
 		"https://github.com/a/b/latest/c.yaml":                                  "OWNER/PROJECT/releases",
 		"https://github.com/a/b/releases/latest/d/c.yaml":                       "OWNER/PROJECT/releases",
-		"https://github.com/a/../releases/latest/c.yaml":                        "no part of an address",
+		"https://github.com/a/../releases/latest/c.yaml":                        "not a valid part of a GitHub URL",
 		"https://gitlab.example/api/v4/projects/x/packages/maven/p/v1.0.0/c":    "packages/generic",
 		"https://gitlab.example/api/v4/projects/x/packages/generic/p/latest/c":  "cannot be listed",
-		"https://gitlab.example/api/v4/projects/x/packages/generic/p/stable/c":  "no semantic version",
-		"https://gitlab.example/api/v4/projects/x/packages/generic/p/v1.0.0/..": "not a version and a file",
+		"https://gitlab.example/api/v4/projects/x/packages/generic/p/stable/c":  "not a semantic version",
+		"https://gitlab.example/api/v4/projects/x/packages/generic/p/v1.0.0/..": "does not end with a version and a file",
 		"https://web.example/c.yaml":                                            "HOST/PATH/VERSION/FILE",
 		"https://web.example/a/latest/c.yaml":                                   "cannot be listed",
-		"https://web.example/a/stable/c.yaml":                                   "no semantic version",
+		"https://web.example/a/stable/c.yaml":                                   "not a semantic version",
 		"https://web.example/a/v1.0.0/c.yaml?token=s3cret":                      "HOST/PATH/VERSION/FILE",
 		"oci://user:s3cret@registry.example/capa:v1.0.0":                        "oci://REGISTRY/REPOSITORY",
 		"oci://registry.example/capa@sha256:abc":                                "oci://REGISTRY/REPOSITORY",
 		"oci://registry.example/UPPER":                                          "oci://REGISTRY/REPOSITORY",
-		"relative/infrastructure-acme/v1.0.0/c.yaml":                            "a path begins with /",
+		"relative/infrastructure-acme/v1.0.0/c.yaml":                            "a path must start with /",
 		"/x/infrastructure-other/v1.0.0/c.yaml":                                 `is "infrastructure-other"`,
 		"/x/infrastructure-acme/stable/c.yaml":                                  "neither a semantic version nor latest",
-		"file://host/x/infrastructure-acme/v1.0.0/c.yaml":                       "a path begins with /",
-		"https://web.example/%zz":                                               "cannot be read",
+		"file://host/x/infrastructure-acme/v1.0.0/c.yaml":                       "a path must start with /",
+		"https://web.example/%zz":                                               "not a valid URL",
 	} {
 		_, err := repository.Open(provider.Provider{Name: "acme", Type: provider.Infrastructure, URL: url}, repository.Options{})
 		if err == nil {

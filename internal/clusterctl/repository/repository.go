@@ -39,7 +39,7 @@ const latestVersion = "latest"
 // maxFile is the maximum size of a file in a repository in bytes. The largest published ones have about 2 MiB.
 const maxFile = 32 << 20
 
-// Repository provides the releases of one provider.
+// Repository provides the releases of one provider. Each kind of repository implements it in a file of its own.
 type Repository interface {
 	// DefaultVersion returns the version in the URL; [latestVersion] means that a version must be selected.
 	DefaultVersion() string
@@ -82,10 +82,11 @@ func Open(p provider.Provider, o Options) (*Source, error) {
 	return New(p, r, o), nil
 }
 
+// open selects the kind of repository by the URL of the provider.
 func open(p provider.Provider, o Options) (Repository, error) {
 	u, err := url.Parse(p.URL)
 	if err != nil {
-		return nil, invalidURLError(p, "it cannot be read; correct it")
+		return nil, invalidURLError(p, "it is not a valid URL; correct it")
 	}
 	segments := strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")
 	switch {
@@ -96,7 +97,7 @@ func open(p provider.Provider, o Options) (Repository, error) {
 	case u.Scheme != "https":
 		return nil, invalidURLError(p, "its scheme is %q; use https, oci, or the path of a file", u.Scheme)
 	case u.User != nil:
-		return nil, invalidURLError(p, "it has credentials in it; remove them, and set GITHUB_TOKEN or GITLAB_ACCESS_TOKEN")
+		return nil, invalidURLError(p, "it contains credentials; remove them, and set GITHUB_TOKEN or GITLAB_ACCESS_TOKEN")
 	case u.Host == githubHost:
 		return newGitHub(p, segments, o)
 	case strings.HasPrefix(u.EscapedPath(), gitlabPrefix):
@@ -108,12 +109,12 @@ func open(p provider.Provider, o Options) (Repository, error) {
 // invalidURLError returns the fault for an invalid URL. It does not repeat the URL, which may contain a token.
 func invalidURLError(p provider.Provider, message string, args ...any) error {
 	args = append([]any{p.Label()}, args...)
-	return fault.New(fault.Invalid, reasonURL, "the url of provider %s is not that of a repository: "+message, args...)
+	return fault.New(fault.Invalid, reasonURL, "the url of provider %s is not a valid repository URL: "+message, args...)
 }
 
 // notFound returns the fault for a file or version that does not exist.
 func notFound(where, version, name string) error {
-	return fault.New(fault.Gone, reasonNotFound, "%s has no file %s of version %s; check the version and that its release is complete", where, name, version)
+	return fault.New(fault.Gone, reasonNotFound, "%s has no file %s for version %s; check the version and that its release is complete", where, name, version)
 }
 
 // isSegment reports whether s is a single path segment, so that it cannot refer to anything outside of a release.

@@ -39,15 +39,15 @@ func TestFlavorsOfMemory(t *testing.T) {
 		"cluster-template.yaml": "a", "cluster-template-pool.yaml": "b", "clusterclass-local.yaml": "c", "metadata.yaml": "d",
 	}})
 	for name, read := range map[string]func() error{
-		"there is no file cluster-template-x.yaml of version v1.0.0; there are: cluster-template-pool.yaml, cluster-template.yaml": func() error {
+		"file cluster-template-x.yaml does not exist in version v1.0.0; available files: cluster-template-pool.yaml, cluster-template.yaml": func() error {
 			_, err := s.Template(t.Context(), "v1.0.0", "x")
 			return err
 		},
-		"there is no file clusterclass-x.yaml of version v1.0.0; there are: clusterclass-local.yaml": func() error {
+		"file clusterclass-x.yaml does not exist in version v1.0.0; available files: clusterclass-local.yaml": func() error {
 			_, err := s.ClusterClass(t.Context(), "v1.0.0", "x")
 			return err
 		},
-		"the repository has no file cluster-template.yaml of version v2.0.0; check the version and that its release is complete": func() error {
+		"the repository has no file cluster-template.yaml for version v2.0.0; check the version and that its release is complete": func() error {
 			_, err := s.Template(t.Context(), "v2.0.0", "")
 			return err
 		},
@@ -95,17 +95,17 @@ func TestLocal(t *testing.T) {
 		t.Errorf("%v, %v", versions, err)
 	}
 	_, err = s.Template(t.Context(), "v1.0.0", "")
-	wantFault(t, err, fault.Gone, folder+" has no file cluster-template.yaml of version v1.0.0")
+	wantFault(t, err, fault.Gone, folder+" has no file cluster-template.yaml for version v1.0.0")
 	_, err = s.Template(t.Context(), "v1.9.0", "")
-	wantFault(t, err, fault.Gone, "provider infrastructure-acme has no version v1.9.0; its newest are: v1.1.0, v1.0.0")
+	wantFault(t, err, fault.Gone, "provider infrastructure-acme has no version v1.9.0; its newest versions are: v1.1.0, v1.0.0")
 	_, err = s.ClusterClass(t.Context(), "v1.1.0", "a")
-	wantFault(t, err, fault.Invalid, "no regular file")
+	wantFault(t, err, fault.Invalid, "not a regular file")
 	missing, err := repository.Open(acme("/none/infrastructure-acme/latest/c.yaml"), repository.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = missing.Versions(t.Context())
-	wantFault(t, err, fault.Gone, "no folder /none/infrastructure-acme")
+	wantFault(t, err, fault.Gone, "the folder /none/infrastructure-acme does not exist")
 }
 
 // Names of versions, flavors and classes come from the command line and from templates: they lead to files of a release alone.
@@ -228,7 +228,7 @@ func TestLatestUnreachable(t *testing.T) {
 	}
 	docker := provider.Provider{Name: "docker", Type: provider.Infrastructure}
 	_, err = repository.New(docker, r, repository.Options{}).Version(t.Context(), "", "v1beta2")
-	wantFault(t, err, fault.Unreachable, `away. Machines in containers of this host are also those of the provider "local"`)
+	wantFault(t, err, fault.Unreachable, `away. The provider "local" of "slipway up" also runs Machines in containers on this host`)
 }
 
 // CC2-06: metadata.yaml, and what is wrong with it. Everything that keeps it from being used is said at once.
@@ -248,11 +248,11 @@ func TestMetadata(t *testing.T) {
 		"no contract":  {"its providers could not be compared", head + "releaseSeries: [{major: 1, minor: 2}]", []string{`releaseSeries[0].contract is ""`}, nil},
 		"odd contract": {"it is no API version", head + "releaseSeries: [{major: 1, minor: 2, contract: 1.0}]", []string{`contract is "1"`}, nil},
 		"form":         {"it is no API version", head + "releaseSeries: [{major: 1, minor: 2, contract: beta1}]", []string{`contract is "beta1"`}, nil},
-		"negative":     {"no version is", head + "releaseSeries: [{major: -1, minor: 2, contract: v1beta1}]", []string{"-1.2 is no version"}, nil},
-		"two answers":  {"which would count?", metadata("1.0 v1beta1", "1.0 v1beta2"), []string{"the contract v1beta1 and the contract v1beta2"}, []string{"there twice"}},
-		"twice":        {"harmless, and a mistake", metadata("1.0 v1beta2", "1.0 v1beta2"), nil, []string{"1.0 is there twice"}},
+		"negative":     {"no version is", head + "releaseSeries: [{major: -1, minor: 2, contract: v1beta1}]", []string{"-1.2 is not a version"}, nil},
+		"two answers":  {"which would count?", metadata("1.0 v1beta1", "1.0 v1beta2"), []string{"the contract v1beta1 and the contract v1beta2"}, []string{"listed twice"}},
+		"twice":        {"harmless, and a mistake", metadata("1.0 v1beta2", "1.0 v1beta2"), nil, []string{"1.0 is listed twice"}},
 		"unknown":      {"a later version may have more fields", metadata("1.0 v1beta2") + "other: 1\n", nil, []string{`unknown field "other"`}},
-		"no yaml":      {"the parser's words help", "{", []string{"cannot be read"}, []string{"yaml"}},
+		"no yaml":      {"the parser's words help", "{", []string{"cannot be parsed"}, []string{"yaml"}},
 		"empty":        {"an empty file is none", "", []string{"apiVersion is", "releaseSeries is empty"}, []string{"kind is not set"}},
 	}
 	for name, tc := range cases {

@@ -14,7 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Source reads a repository for the commands. It applies overrides and reads every file only once.
+// Source reads the releases of a provider for the commands, from any kind of [Repository]. It applies overrides and
+// reads every file only once.
 type Source struct {
 	provider   provider.Provider
 	repository Repository
@@ -43,7 +44,7 @@ func (s *Source) Version(ctx context.Context, named, contract string) (string, e
 		return s.Latest(ctx, contract)
 	}
 	if !isSegment(version) {
-		return "", fault.New(fault.Invalid, ReasonNoVersion, "%q is no version of provider %s; write it as v1.2.3", version, s.provider.Label())
+		return "", fault.New(fault.Invalid, ReasonNoVersion, "%q is not a valid version of provider %s; write it as v1.2.3", version, s.provider.Label())
 	}
 	return version, nil
 }
@@ -99,7 +100,7 @@ func (s *Source) Metadata(ctx context.Context, version string) (Metadata, error)
 // File returns a file of a version from the overrides folder or else from the repository.
 func (s *Source) File(ctx context.Context, version, name string) ([]byte, error) {
 	if !isSegment(version) || !isSegment(name) {
-		return nil, fault.New(fault.Invalid, reasonNotFound, "provider %s: %q of version %q is no file of a release; use names without slashes", s.provider.Label(), name, version)
+		return nil, fault.New(fault.Invalid, reasonNotFound, "provider %s: %q of version %q is not a valid file name; use names without slashes", s.provider.Label(), name, version)
 	}
 	if s.overrides != "" {
 		data, err := readFile(filepath.Join(s.overrides, s.provider.Label(), version, name))
@@ -140,7 +141,7 @@ func (s *Source) explainMissing(ctx context.Context, version string, err error) 
 		return err
 	}
 	slices.Reverse(all)
-	return fault.New(fault.Gone, reasonNotFound, "provider %s has no version %s; its newest are: %s", s.provider.Label(), version,
+	return fault.New(fault.Gone, reasonNotFound, "provider %s has no version %s; its newest versions are: %s", s.provider.Label(), version,
 		strings.Join(all[:min(len(all), shownVersions)], ", ")).From(err)
 }
 
@@ -151,5 +152,5 @@ func (s *Source) hintLocalProvider(err error) error {
 	if known == nil || known.Reason != reasonUnreachable || s.provider.Type != provider.Infrastructure || s.provider.Name != "docker" {
 		return err
 	}
-	return fault.New(fault.Unreachable, reasonUnreachable, "%s. Machines in containers of this host are also those of the provider \"local\" of \"slipway up\", which needs no release: \"slipway create cluster\", and \"slipway generate cluster\" without --infrastructure, use it", known.Message).From(err)
+	return fault.New(fault.Unreachable, reasonUnreachable, "%s. The provider \"local\" of \"slipway up\" also runs Machines in containers on this host and needs no release: use \"slipway create cluster\", or \"slipway generate cluster\" without --infrastructure", known.Message).From(err)
 }

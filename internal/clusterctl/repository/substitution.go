@@ -38,7 +38,8 @@ type Processor interface {
 	Process(template []byte, lookup Lookup) ([]byte, error)
 }
 
-// Envsubst processes templates with variables such as ${VAR}.
+// Envsubst processes templates with variables such as ${VAR}, in the syntax of clusterctl, which existing templates of
+// providers rely on.
 type Envsubst struct{}
 
 var spaces = regexp.MustCompile(`\$\{\s*([A-Za-z0-9_$]+)\s*\}`)
@@ -110,7 +111,7 @@ func (e Envsubst) Process(template []byte, lookup Lookup) (out []byte, err error
 	text := normalize(template)
 	defer func() {
 		if recover() != nil { // a substring that does not exist, for example one with a negative length
-			out, err = nil, fault.New(fault.Invalid, reasonTemplate, "the template cuts a part out of the value of a variable that is not there; correct the value or the template")
+			out, err = nil, fault.New(fault.Invalid, reasonTemplate, "the template refers to a substring of a variable that its value does not have; correct the value or the template")
 		}
 	}()
 	result, err := envsubst.Eval(text, func(name string) string {
@@ -133,5 +134,5 @@ func invalidTemplateError(text string, err error) error {
 			break
 		}
 	}
-	return fault.New(fault.Invalid, reasonTemplate, "%s has a variable that cannot be read (%v); write it as ${NAME} or ${NAME:=default}, and $$ for a dollar sign before a brace", where, err).From(err)
+	return fault.New(fault.Invalid, reasonTemplate, "%s contains an invalid variable (%v); write it as ${NAME} or ${NAME:=default}, and $$ for a dollar sign before a brace", where, err).From(err)
 }

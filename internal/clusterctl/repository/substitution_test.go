@@ -65,7 +65,7 @@ func TestMissing(t *testing.T) {
 func TestMalformed(t *testing.T) {
 	for template, want := range map[string]string{
 		"a: b\nc: ${A\n":           "line 2 of the template",
-		"a: b\nc: d\ne: ${A:0:-9}": "cuts a part out",
+		"a: b\nc: d\ne: ${A:0:-9}": "refers to a substring",
 		"${}":                      "line 1 of the template",
 	} {
 		_, err := repository.Envsubst{}.Process([]byte(template), lookup(map[string]string{"A": "s3cret"}))

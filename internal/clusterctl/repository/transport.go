@@ -7,7 +7,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// secureTransport requires TLS except for loopback addresses, and sends credentials only to the host they are for.
+// secureTransport is the HTTP transport of all repositories. It requires TLS except for loopback addresses, and sends
+// credentials only to the host they are for.
 type secureTransport struct{ next http.RoundTripper }
 
 func (o Options) transport() http.RoundTripper {
@@ -25,7 +26,7 @@ func (g secureTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	plain := r.URL.Scheme != "https"
 	if plain && (first != r || !isLoopback(r.URL.Hostname())) {
-		return nil, fault.New(fault.Invalid, reasonInsecure, "%s would be read without TLS; use an address that begins with https", r.URL.Host)
+		return nil, fault.New(fault.Invalid, reasonInsecure, "the URL at %s does not use TLS; use an https URL", r.URL.Host)
 	}
 	if first.URL.Host != r.URL.Host && r.Header.Get("Authorization") != "" {
 		r = r.Clone(r.Context())

@@ -8,7 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 )
 
-// web reads releases from a web server: BASE/VERSION/FILE. Its versions cannot be listed.
+// web implements [Repository] with a web server: BASE/VERSION/FILE. Its versions cannot be listed.
 type web struct {
 	fetcher
 	base, version, file string

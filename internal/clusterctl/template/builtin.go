@@ -19,7 +19,8 @@ const BuiltinName = "local"
 const BuiltinNetwork = release.Network
 
 // Builtin returns the built-in infrastructure provider as a repository with one version, the version of this build, and
-// with the same templates and ClusterClasses as a release.
+// with the same templates and ClusterClasses as a release. "slipway generate cluster" uses it if no other provider is
+// selected.
 func Builtin() (*repository.Source, error) {
 	files := map[string]string{}
 	for _, flavor := range release.Flavors() {

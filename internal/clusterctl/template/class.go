@@ -29,15 +29,16 @@ const (
 	reasonVariable = "InvalidVariable"
 )
 
-// Class is a ClusterClass, with the objects to create before a Cluster can use it.
+// Class is a ClusterClass, with the objects to create before a Cluster can use it. "slipway create cluster" creates a
+// Cluster of it.
 type Class struct {
 	*clusterv1.ClusterClass
 	// Missing are the objects of a built-in class that does not exist in the namespace yet, in creation order.
 	Missing []*unstructured.Unstructured
 }
 
-// FindClass returns the class that a Cluster of the namespace refers to. A built-in class need not exist in the cluster
-// yet. If r is nil, only built-in classes are found.
+// FindClass returns the class that a Cluster of the namespace refers to, for "slipway create cluster" and "upgrade
+// cluster". A built-in class need not exist in the cluster yet. If r is nil, only built-in classes are found.
 func FindClass(ctx context.Context, r client.Reader, namespace string, ref clusterv1.ClusterClassRef) (Class, error) {
 	if r != nil {
 		found := &clusterv1.ClusterClass{}
@@ -70,15 +71,15 @@ func builtinClass(name, namespace string) (Class, bool, error) {
 			return Class{ClusterClass: found, Missing: objects}, true, err
 		}
 	}
-	return Class{}, false, fmt.Errorf("class %s ships without a ClusterClass", name)
+	return Class{}, false, fmt.Errorf("built-in class %s contains no ClusterClass", name)
 }
 
 // notFound returns an error that lists the available classes.
 func notFound(ctx context.Context, r client.Reader, namespace string, ref clusterv1.ClusterClassRef) error {
 	where := cmp.Or(ref.Namespace, namespace)
-	message := fmt.Sprintf("there is no ClusterClass %q in namespace %q; with Slipway come: %s", ref.Name, where, strings.Join(classes.Names(), ", "))
+	message := fmt.Sprintf("ClusterClass %q does not exist in namespace %q; built-in ClusterClasses: %s", ref.Name, where, strings.Join(classes.Names(), ", "))
 	if r == nil {
-		return fault.New(fault.Gone, reasonClassNotFound, "%s; whether there are others is not known, because no management cluster answers", message)
+		return fault.New(fault.Gone, reasonClassNotFound, "%s; it is unknown whether others exist, because no management cluster responds", message)
 	}
 	var list clusterv1.ClusterClassList
 	if err := r.List(ctx, &list); err != nil {
@@ -96,7 +97,7 @@ func notFound(ctx context.Context, r client.Reader, namespace string, ref cluste
 	}
 	slices.Sort(there)
 	if len(there) > 0 {
-		message += "; there are also: " + strings.Join(there, ", ")
+		message += "; other ClusterClasses: " + strings.Join(there, ", ")
 	}
 	return fault.New(fault.Gone, reasonClassNotFound, "%s", message)
 }
@@ -124,12 +125,12 @@ func (c Class) ControlPlanes(asked int32) (int32, error) {
 	plane := c.Spec.ControlPlane
 	switch {
 	case !plane.MachineInfrastructure.TemplateRef.IsDefined() && asked > 0:
-		return 0, fault.New(fault.Invalid, reasonControlPlanes, "ClusterClass %q has a control plane without nodes (%s); leave --control-planes out, or use a class such as %q",
+		return 0, fault.New(fault.Invalid, reasonControlPlanes, "ClusterClass %q has a control plane without nodes (%s); omit --control-planes, or use a class such as %q",
 			c.Name, plane.TemplateRef.Kind, classes.Kubeadm)
 	case !plane.MachineInfrastructure.TemplateRef.IsDefined():
 		return 0, nil
 	case asked > 0 && asked%2 == 0 && plane.TemplateRef.Kind == kubeadmTemplate:
-		return 0, fault.New(fault.Invalid, reasonControlPlanes, "a control plane of %d nodes survives the loss of no more of them than one of %d: etcd needs an odd number, for example %d",
+		return 0, fault.New(fault.Invalid, reasonControlPlanes, "a control plane with %d nodes tolerates no more failed nodes than one with %d: etcd requires an odd number, for example %d",
 			asked, asked-1, asked+1)
 	}
 	return max(1, asked), nil

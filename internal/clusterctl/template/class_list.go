@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/config/classes"
 )
 
-// ClassSummary is a ClusterClass with the Clusters that use it.
+// ClassSummary is a ClusterClass with the Clusters that use it, as "slipway get classes" prints it.
 type ClassSummary struct {
 	// Namespace is empty for a built-in class that exists in none of the listed namespaces.
 	Namespace string `json:"namespace,omitempty"`

@@ -41,10 +41,10 @@ func TestFind(t *testing.T) {
 		"ships":           {"a class that ships need not be there", "other", clusterv1.ClusterClassRef{Name: "local"}, false, true, ""},
 		"named, too":      {"the namespace of the cluster may be named", "other", clusterv1.ClusterClassRef{Name: "simulated", Namespace: "other"}, false, true, ""},
 		"elsewhere":       {"a class of another namespace", "team", clusterv1.ClusterClassRef{Name: "small", Namespace: "shared"}, false, false, ""},
-		"not there":       {"what there is is listed", "team", clusterv1.ClusterClassRef{Name: "nope"}, false, false, `no ClusterClass "nope" in namespace "team"; with Slipway come: kubeadm, local, simulated, ssh; there are also: big, shared/small`},
-		"not elsewhere":   {"nothing is made in other namespaces", "team", clusterv1.ClusterClassRef{Name: "local", Namespace: "shared"}, false, false, `no ClusterClass "local" in namespace "shared"`},
+		"not there":       {"what there is is listed", "team", clusterv1.ClusterClassRef{Name: "nope"}, false, false, `ClusterClass "nope" does not exist in namespace "team"; built-in ClusterClasses: kubeadm, local, simulated, ssh; other ClusterClasses: big, shared/small`},
+		"not elsewhere":   {"nothing is made in other namespaces", "team", clusterv1.ClusterClassRef{Name: "local", Namespace: "shared"}, false, false, `ClusterClass "local" does not exist in namespace "shared"`},
 		"offline":         {"the ones that ship are known without a management cluster", "team", clusterv1.ClusterClassRef{Name: "local"}, true, true, ""},
-		"offline, others": {"others are not", "team", clusterv1.ClusterClassRef{Name: "big"}, true, false, "no management cluster answers"},
+		"offline, others": {"others are not", "team", clusterv1.ClusterClassRef{Name: "big"}, true, false, "no management cluster responds"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -83,12 +83,12 @@ func TestValues(t *testing.T) {
 		"boolean":       {"", []string{"audit=true"}, map[string]string{"audit": "true"}, ""},
 		"fields":        {"fields of an object gather", []string{"nodeResources.cpus=2", "nodeResources.memoryMiB=2048"}, map[string]string{"nodeResources": `{"cpus":2,"memoryMiB":2048}`}, ""},
 		"object":        {"YAML", []string{"nodeResources={cpus: 2}"}, map[string]string{"nodeResources": `{"cpus":2}`}, ""},
-		"unknown":       {"what there is is listed", []string{"audits=true"}, nil, `ClusterClass "local" has no variable "audits"; it has: audit, encryption, hardening, internet, nodeImage, nodeResources, podSecurity, subnet`},
-		"no value":      {"", []string{"audit"}, nil, "not NAME=VALUE"},
+		"unknown":       {"what there is is listed", []string{"audits=true"}, nil, `ClusterClass "local" has no variable "audits"; its variables are: audit, encryption, hardening, internet, nodeImage, nodeResources, podSecurity, subnet`},
+		"no value":      {"", []string{"audit"}, nil, "not of the form NAME=VALUE"},
 		"wrong type":    {"the schema holds", []string{"audit=maybe"}, nil, "must be of type boolean"},
 		"not allowed":   {"", []string{"podSecurity=some"}, nil, `supported values: "privileged", "baseline", "restricted"`},
 		"too little":    {"", []string{"nodeResources.cpus=0"}, nil, "greater than or equal to 1"},
-		"field of text": {"", []string{"nodeImage=a", "nodeImage.name=b"}, nil, "a value was given already for what it is a field of"},
+		"field of text": {"", []string{"nodeImage=a", "nodeImage.name=b"}, nil, "a value is already set for its parent"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -151,10 +151,10 @@ func TestControlPlanes(t *testing.T) {
 	}{
 		"none asked for, on Machines":    {shipped("kubeadm"), 0, 1, ""},
 		"three":                          {shipped("kubeadm"), 3, 3, ""},
-		"two":                            {shipped("kubeadm"), 2, 0, "etcd needs an odd number, for example 3"},
+		"two":                            {shipped("kubeadm"), 2, 0, "etcd requires an odd number, for example 3"},
 		"two of others":                  {foreign, 2, 2, ""},
 		"none asked for, hosted":         {shipped("local"), 0, 0, ""},
-		"one asked for, but there is no": {shipped("local"), 1, 0, `ClusterClass "local" has a control plane without nodes (HostedControlPlaneTemplate); leave --control-planes out, or use a class such as "kubeadm"`},
+		"one asked for, but there is no": {shipped("local"), 1, 0, `ClusterClass "local" has a control plane without nodes (HostedControlPlaneTemplate); omit --control-planes, or use a class such as "kubeadm"`},
 	} {
 		got, err := tc.class.ControlPlanes(tc.asked)
 		if tc.err == "" && err != nil || tc.err != "" && (fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.UserMessage(err), tc.err)) {

@@ -16,15 +16,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// Values parses values written as NAME=VALUE, or as NAME.FIELD=VALUE for a field of an object. A value is YAML, unless
-// the schema requires a string. The variables are in the order of their first occurrence; further fields of a variable
-// are added to it.
+// Values parses the --set flags of "slipway create cluster": values written as NAME=VALUE, or as NAME.FIELD=VALUE for a
+// field of an object. A value is YAML, unless the schema requires a string. The variables are in the order of their
+// first occurrence; further fields of a variable are added to it.
 func (c Class) Values(settings []string) ([]clusterv1.ClusterVariable, error) {
 	values, names := map[string]any{}, []string{}
 	for _, setting := range settings {
 		path, text, ok := strings.Cut(setting, "=")
 		if !ok || path == "" {
-			return nil, invalidVariableError("--set %q is not NAME=VALUE", setting)
+			return nil, invalidVariableError("--set %q is not of the form NAME=VALUE", setting)
 		}
 		fields := strings.Split(path, ".")
 		definition := c.variable(fields[0])
@@ -39,7 +39,7 @@ func (c Class) Values(settings []string) ([]clusterv1.ClusterVariable, error) {
 			names = append(names, fields[0])
 		}
 		if err := unstructured.SetNestedField(values, value, fields...); err != nil {
-			return nil, invalidVariableError("--set %s: a value was given already for what it is a field of", path)
+			return nil, invalidVariableError("--set %s: a value is already set for its parent", path)
 		}
 	}
 	var given []clusterv1.ClusterVariable
@@ -59,7 +59,7 @@ func (c Class) validateVariables(given []clusterv1.ClusterVariable) error {
 	definitions := variables.NewDefinitions(c.Definitions())
 	definitions.Default(topology)
 	if problems := definitions.Validate(topology, nil, field.NewPath("spec", "topology")); len(problems) > 0 {
-		return invalidVariableError("ClusterClass %q does not take these variables: %v; --set NAME=VALUE sets one", c.Name, problems.ToAggregate())
+		return invalidVariableError("the variables are not valid for ClusterClass %q: %v; set variables with --set NAME=VALUE", c.Name, problems.ToAggregate())
 	}
 	return nil
 }
@@ -71,7 +71,7 @@ func read(text, kind string) (any, error) {
 	}
 	data, err := yaml.YAMLToJSON([]byte(text))
 	if err != nil {
-		return nil, fmt.Errorf("%q cannot be read as YAML: %w", text, err)
+		return nil, fmt.Errorf("%q is not valid YAML: %w", text, err)
 	}
 	var value any
 	if err := json.Unmarshal(data, &value); err != nil {
@@ -122,9 +122,9 @@ func (c Class) unknownVariableError(name string) error {
 		names = append(names, d.Name)
 	}
 	if len(names) == 0 {
-		return invalidVariableError("ClusterClass %q has no variable %q; it has none", c.Name, name)
+		return invalidVariableError("ClusterClass %q has no variable %q; it has no variables", c.Name, name)
 	}
-	return invalidVariableError("ClusterClass %q has no variable %q; it has: %s", c.Name, name, strings.Join(names, ", "))
+	return invalidVariableError("ClusterClass %q has no variable %q; its variables are: %s", c.Name, name, strings.Join(names, ", "))
 }
 
 func invalidVariableError(message string, args ...any) error {

@@ -27,7 +27,7 @@ const hostPods, hostServices = "10.244.0.0/16", "10.96.0.0/16"
 // workers is the name of the worker topology.
 const workers = "workers"
 
-// ClusterManifest has the options of a Cluster created from a ClusterClass.
+// ClusterManifest has the options of a Cluster created from a ClusterClass by "slipway create cluster".
 type ClusterManifest struct {
 	// Namespace may be empty; the manifest then sets none.
 	Namespace string
@@ -132,8 +132,8 @@ func (w WorkerGroup) topology() clusterv1.WorkersTopology {
 	return clusterv1.WorkersTopology{}
 }
 
-// UsedSubnets returns the subnets in the spec and status of local clusters. Invalid subnets are skipped; admission
-// rejects them.
+// UsedSubnets returns the subnets in the spec and status of local clusters, which a new cluster must not use. Invalid
+// subnets are skipped; admission rejects them.
 func UsedSubnets(clusters []localv1.LocalCluster) []netip.Prefix {
 	var ranges []string
 	for _, c := range clusters {

@@ -29,7 +29,7 @@ type ConvertResult struct {
 	Notes []string
 }
 
-// ConvertManifest converts the documents of a manifest.
+// ConvertManifest converts the documents of a manifest, for "slipway convert".
 func ConvertManifest(data []byte, version string) (ConvertResult, error) {
 	if version != clusterv1.GroupVersion.Version {
 		return ConvertResult{}, fault.New(fault.Invalid, reasonManifest, "objects cannot be converted to version %q; use %s", version, clusterv1.GroupVersion.Version)
@@ -77,7 +77,7 @@ func (r *ConvertResult) document(converter *conversion.Converter, document []byt
 	}
 	if !converter.Scheme().Recognizes(kind) || !converter.Scheme().Recognizes(clusterv1.GroupVersion.WithKind(kind.Kind)) {
 		r.Unchanged++
-		r.Notes = append(r.Notes, fmt.Sprintf("Document %d, %s %s, has version %s, which cannot be converted; it is left as it is.", n, kind.Kind, head.GetName(), kind.Version))
+		r.Notes = append(r.Notes, fmt.Sprintf("Document %d, %s %s, has version %s, which cannot be converted; it is unchanged.", n, kind.Kind, head.GetName(), kind.Version))
 		return document, nil
 	}
 	out, err := object(converter, document, kind)

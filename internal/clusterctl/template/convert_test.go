@@ -50,7 +50,7 @@ func TestConvertManifest(t *testing.T) {
 	}
 	want := template.ConvertResult{
 		YAML: []byte(newer + "---\n" + other + "---\n" + newer + "---\n" + ancient), Converted: 1, Unchanged: 3,
-		Notes: []string{"Document 4, Cluster demo, has version v1alpha3, which cannot be converted; it is left as it is."},
+		Notes: []string{"Document 4, Cluster demo, has version v1alpha3, which cannot be converted; it is unchanged."},
 	}
 	if d := cmp.Diff(want, got, cmp.Transformer("text", func(b []byte) string { return string(b) })); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

@@ -1,11 +1,12 @@
-// Package template builds the manifest of a cluster: from a cluster template ([Release.Template], [New]), or from a
-// ClusterClass and a few options ([ClusterManifest]). A template comes from a release of an infrastructure provider, a
-// URL, a file, the standard input, a ConfigMap, or this build ([Builtin]); its variables are replaced, all objects are
-// moved to the namespace of the cluster, and the ClusterClass is added if it does not exist in the management cluster.
-// [FindClass] finds the ClusterClass of a new Cluster, in its namespace or among the built-in classes; the class parses
-// the values of its variables by their schemas ([Class.Values]) and selects its worker class ([Class.Workers]).
-// [ConvertManifest] converts a manifest to a newer API version. The package writes to no cluster, and errors never
-// contain the value of a variable.
+// Package template builds the manifest of a cluster: from a cluster template ([Release.Template], [New]) for
+// `slipway generate cluster`, or from a ClusterClass and a few options ([ClusterManifest]) for
+// `slipway create cluster`. A template comes from a release of an infrastructure provider, a URL, a file, the standard
+// input, a ConfigMap, or this build ([Builtin]); its variables are replaced, all objects are moved to the namespace of
+// the cluster, and the ClusterClass is added if it does not exist in the management cluster. [FindClass] finds the
+// ClusterClass of a new Cluster, in its namespace or among the built-in classes; the class parses the values of its
+// variables by their schemas ([Class.Values]) and selects its worker class ([Class.Workers]). [ConvertManifest]
+// converts a manifest to a newer API version. The package writes to no cluster, and errors never contain the value of a
+// variable.
 //
 // The variables of a cluster template have these values:
 //
@@ -19,8 +20,7 @@
 //
 //	Cluster ── LocalCluster          one network
 //	        └─ HostedControlPlane    one process
-//	MachinePool ── KubeadmConfig     how a node joins
-//	            └─ LocalMachinePool  containers
+//	MachineDeployment ── Machine     one node: a KubeadmConfig, and a LocalMachine for its container
 //	ClusterResourceSet ── ConfigMap  the Pod network; one for all clusters of the namespace ([IsShared])
 //
 // A conversion changes only objects of the group cluster.x-k8s.io, and leaves the rest of a file unchanged, byte for

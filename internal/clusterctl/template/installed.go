@@ -17,8 +17,9 @@ import (
 // reasonProvider is the reason when no infrastructure provider can be selected; Invalid.
 const reasonProvider = "NoInfrastructureProvider"
 
-// Installed returns the installed infrastructure provider with its version: the named one, or the only one. If none is
-// recorded and the management cluster has the CRDs of the built-in provider, it returns the built-in one.
+// Installed returns the installed infrastructure provider with its version, whose template "slipway generate cluster"
+// uses: the named one, or the only one. If none is recorded and the management cluster has the CRDs of the built-in
+// provider, it returns the built-in one.
 func Installed(ctx context.Context, c client.Client, name string) (provider.Reference, error) {
 	installed, err := inventory.Read(ctx, c)
 	if err != nil {
@@ -59,9 +60,9 @@ func selectOnly(found []provider.Reference, name string) (provider.Reference, er
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return provider.Reference{}, fault.New(fault.Invalid, reasonProvider, "the management cluster has more than one infrastructure provider: %s; choose with --infrastructure", strings.Join(names, ", "))
+		return provider.Reference{}, fault.New(fault.Invalid, reasonProvider, "the management cluster has more than one infrastructure provider: %s; select one with --infrastructure", strings.Join(names, ", "))
 	case name != "":
-		return provider.Reference{}, fault.New(fault.Invalid, reasonProvider, "the infrastructure provider %s is not installed; name its version: --infrastructure %s:VERSION", name, name)
+		return provider.Reference{}, fault.New(fault.Invalid, reasonProvider, "the infrastructure provider %s is not installed; specify its version: --infrastructure %s:VERSION", name, name)
 	}
-	return provider.Reference{}, fault.New(fault.Invalid, reasonProvider, "the management cluster has no infrastructure provider; name one with --infrastructure NAME:VERSION, or a template with --from")
+	return provider.Reference{}, fault.New(fault.Invalid, reasonProvider, "the management cluster has no infrastructure provider; specify one with --infrastructure NAME:VERSION, or a template with --from")
 }

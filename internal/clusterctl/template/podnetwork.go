@@ -49,7 +49,8 @@ func (c ClusterManifest) networkName() string {
 	return networkName
 }
 
-// network returns a ClusterResourceSet that installs the Pod network in every cluster with the label.
+// network returns a ClusterResourceSet that installs the Pod network in every cluster with [networkLabel]. The manifest
+// of [ClusterManifest.Objects] includes it.
 func (c ClusterManifest) network() *addonsv1.ClusterResourceSet {
 	name := c.networkName()
 	return &addonsv1.ClusterResourceSet{

@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Release is a version of an infrastructure provider, and a flavor of its templates.
+// Release is a version of an infrastructure provider, and a flavor of its templates, for "slipway generate cluster".
 type Release struct {
 	Source  *repository.Source
 	Version string
@@ -112,7 +112,7 @@ func (r Release) class(ctx context.Context, existing client.Reader, key client.O
 			return nil, err
 		}
 		if there {
-			return nil, fault.New(fault.Invalid, reasonTemplate, "ClusterClass %s does not exist, but %s %s, which is a part of it, does; delete it, or create the class from its parts",
+			return nil, fault.New(fault.Invalid, reasonTemplate, "ClusterClass %s does not exist, but %s %s, which is part of it, exists; delete this object, or create the ClusterClass from its existing parts",
 				key, part.GetKind(), client.ObjectKeyFromObject(part))
 		}
 	}

@@ -33,7 +33,7 @@ const maxTemplate = 32 << 20
 // DefaultKey is the default key of a template in a ConfigMap.
 const DefaultKey = "template"
 
-// Source reads templates from files and URLs.
+// Source reads templates from files and URLs, for "slipway generate cluster --from", "generate yaml" and "convert".
 type Source struct {
 	// In is the standard input for "-".
 	In io.Reader
@@ -76,10 +76,10 @@ func pathCause(err error) error {
 func readLimited(r io.Reader, what string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, maxTemplate+1))
 	if err != nil {
-		return nil, fault.New(fault.Unreachable, reasonUnreachable, "the template at %s cannot be read to its end (%v); run the command again", what, pathCause(err)).From(err)
+		return nil, fault.New(fault.Unreachable, reasonUnreachable, "the template at %s cannot be read completely (%v); run the command again", what, pathCause(err)).From(err)
 	}
 	if len(data) > maxTemplate {
-		return nil, fault.New(fault.Invalid, reasonTemplate, "the template at %s has more than %d MiB; check where it is read from", what, maxTemplate>>20)
+		return nil, fault.New(fault.Invalid, reasonTemplate, "the template at %s is larger than %d MiB; check its location", what, maxTemplate>>20)
 	}
 	return data, nil
 }
@@ -104,12 +104,12 @@ func isLoopback(host string) bool {
 
 func (s Source) download(ctx context.Context, page *url.URL) ([]byte, error) {
 	if page.Scheme != "https" && !isLoopback(page.Hostname()) {
-		return nil, invalid("the template at %s would be read without TLS; use an address that begins with https", page.Host)
+		return nil, invalid("the URL of the template at %s does not use TLS; use an https URL", page.Host)
 	}
 	u := rawURL(page)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
 	if err != nil {
-		return nil, invalid("the address of the template cannot be read; correct it")
+		return nil, invalid("the URL of the template is invalid; correct it")
 	}
 	if token, _ := s.Variable("GITHUB_TOKEN"); token != "" && u != page {
 		request.Header.Set("Authorization", "Bearer "+token)
@@ -120,7 +120,7 @@ func (s Source) download(ctx context.Context, page *url.URL) ([]byte, error) {
 	}
 	client.CheckRedirect = func(r *http.Request, via []*http.Request) error {
 		if len(via) >= 10 || r.URL.Scheme != "https" && !isLoopback(r.URL.Hostname()) {
-			return invalid("the template at %s is redirected to an address without TLS, or without end; use the address that it is at", page.Host)
+			return invalid("the URL of the template at %s redirects to a URL without TLS, or too many times; use the final URL", page.Host)
 		}
 		return nil
 	}
@@ -129,14 +129,14 @@ func (s Source) download(ctx context.Context, page *url.URL) ([]byte, error) {
 		return nil, known
 	}
 	if err != nil {
-		return nil, fault.New(fault.Unreachable, reasonUnreachable, "%s, which has the template, does not answer; check the network and the address", u.Host).From(err)
+		return nil, fault.New(fault.Unreachable, reasonUnreachable, "%s, the host of the template, does not respond; check the network and the URL", u.Host).From(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	switch {
 	case response.StatusCode == http.StatusNotFound:
-		return nil, fault.New(fault.Gone, reasonNotFound, "%s has no template at %s; check the address, and GITHUB_TOKEN where it is private", u.Host, u.Path)
+		return nil, fault.New(fault.Gone, reasonNotFound, "%s has no template at %s; check the URL, and GITHUB_TOKEN if it is private", u.Host, u.Path)
 	case response.StatusCode != http.StatusOK:
-		return nil, fault.New(fault.Unreachable, reasonUnreachable, "%s answers %s for the template; check the address, or try again", u.Host, response.Status)
+		return nil, fault.New(fault.Unreachable, reasonUnreachable, "%s responded with %s to the request for the template; check the URL, or run the command again", u.Host, response.Status)
 	}
 	return readLimited(response.Body, u.Host+u.Path)
 }
@@ -146,14 +146,14 @@ func FromConfigMap(ctx context.Context, r client.Reader, key client.ObjectKey, d
 	found := &corev1.ConfigMap{}
 	err := r.Get(ctx, key, found)
 	if apierrors.IsNotFound(err) {
-		return nil, fault.New(fault.Gone, reasonNotFound, "there is no ConfigMap %s in namespace %s; name another with --from-config-map and --from-config-map-namespace", key.Name, key.Namespace).From(err)
+		return nil, fault.New(fault.Gone, reasonNotFound, "ConfigMap %s does not exist in namespace %s; specify another with --from-config-map and --from-config-map-namespace", key.Name, key.Namespace).From(err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reading ConfigMap %s: %w", key, err)
 	}
 	text, ok := found.Data[dataKey]
 	if !ok {
-		return nil, fault.New(fault.Gone, reasonNotFound, "ConfigMap %s has no key %q; name another with --from-config-map-key", key, dataKey)
+		return nil, fault.New(fault.Gone, reasonNotFound, "ConfigMap %s has no key %q; specify another with --from-config-map-key", key, dataKey)
 	}
 	return []byte(text), nil
 }

@@ -50,15 +50,15 @@ type machineCount struct {
 // values validates the options, and returns a lookup that includes them.
 func (o Options) values() (repository.Lookup, error) {
 	if problems := validation.IsDNS1123Label(o.Namespace); len(problems) > 0 {
-		return nil, invalid("%q is no name of a namespace; correct --target-namespace", o.Namespace)
+		return nil, invalid("%q is not a valid namespace name; correct --target-namespace", o.Namespace)
 	}
 	if problems := validation.IsDNS1123Subdomain(o.Name); len(problems) > 0 {
-		return nil, invalid("%q is no name of a cluster: use lower-case letters, digits, - and .", o.Name)
+		return nil, invalid("%q is not a valid cluster name: use lower-case letters, digits, - and .", o.Name)
 	}
 	set := map[string]string{"CLUSTER_NAME": o.Name, "NAMESPACE": o.Namespace}
 	if o.KubernetesVersion != "" {
 		if _, err := version.ParseSemantic(o.KubernetesVersion); err != nil {
-			return nil, invalid("%q is no version of Kubernetes; write --kubernetes-version as v1.36.3", o.KubernetesVersion)
+			return nil, invalid("%q is not a valid Kubernetes version; write --kubernetes-version as v1.36.3", o.KubernetesVersion)
 		}
 		set["KUBERNETES_VERSION"] = o.KubernetesVersion
 	}
@@ -84,11 +84,11 @@ func (c machineCount) value(lookup repository.Lookup) (int64, error) {
 	} else if text, ok := lookup(c.variable); ok {
 		var err error
 		if n, err = strconv.ParseInt(text, 10, 64); err != nil {
-			return 0, invalid("the variable %s is no number; correct it", c.variable)
+			return 0, invalid("the variable %s is not a number; correct it", c.variable)
 		}
 	}
 	if n < c.least {
-		return 0, invalid("%d is too few for %s; use %d or more", n, c.variable, c.least)
+		return 0, invalid("%d is too low for %s; use %d or more", n, c.variable, c.least)
 	}
 	return n, nil
 }
@@ -97,7 +97,7 @@ func invalid(message string, args ...any) error {
 	return fault.New(fault.Invalid, reasonOptions, message, args...)
 }
 
-// Template is the manifest of a cluster.
+// Template is the manifest of a cluster that "slipway generate cluster" prints.
 type Template struct {
 	// Variables are the variables in the text.
 	Variables []repository.Variable
@@ -118,10 +118,10 @@ func New(data []byte, o Options) (*Template, error) {
 		return nil, err
 	}
 	if t.Objects, err = manifest.Objects(data); err != nil {
-		return nil, fault.New(fault.Invalid, reasonTemplate, "the template is no manifest once its variables are replaced; check it, and the values of its variables")
+		return nil, fault.New(fault.Invalid, reasonTemplate, "the template is not a valid manifest after variable substitution; check the template and the values of its variables")
 	}
 	if len(t.Objects) == 0 {
-		return nil, fault.New(fault.Invalid, reasonTemplate, "the template has no objects; check where it is read from")
+		return nil, fault.New(fault.Invalid, reasonTemplate, "the template has no objects; check its location")
 	}
 	repository.SetNamespace(t.Objects, o.Namespace)
 	return t, nil

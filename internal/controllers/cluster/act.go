@@ -7,7 +7,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reference"
 )
@@ -40,6 +39,8 @@ func (a deleteObject) String() string {
 func (a deleteResourceSetBinding) String() string {
 	return fmt.Sprintf("delete ClusterResourceSetBinding %s: the Cluster is deleted", a.Name)
 }
+
+// act runs one action. Package reconciler calls it for each action that [Decide] planned, in order.
 func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case reference.SetOwner, reference.Delete:
@@ -59,7 +60,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 	case deleteResourceSetBinding:
 		return c.writer.DeleteAnyway(ctx, s.Binding)
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the cluster controller does not know how to %s", action)
+	return reconciler.UnknownAction("cluster", action)
 }
 
 // find returns the object that an action names, which must be in the snapshot.

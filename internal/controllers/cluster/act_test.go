@@ -70,7 +70,7 @@ func foreign(text string) client.Object {
 	return u
 }
 
-func builder(objs ...client.Object) *fake.ClientBuilder {
+func newBuilder(objs ...client.Object) *fake.ClientBuilder {
 	return fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objs...).WithStatusSubresource(&clusterv1.Cluster{}).
 		WithIndex(&clusterv1.Machine{}, watches.ClusterField(Name), watches.ClusterNames).
 		WithIndex(&clusterv1.MachineSet{}, watches.ClusterField(Name), watches.ClusterNames).
@@ -131,7 +131,7 @@ func bare(s Snapshot) *clusterv1.Cluster {
 func TestEveryWriteFailsOnce(t *testing.T) { // CL-01, CL-03, CL-04, CL-08, CL-09
 	testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 		mp := pool("mp")
-		return builder(bare(settled()), &mp, crd("fooclusters.i"), crd("fooplanes.p"),
+		return newBuilder(bare(settled()), &mp, crd("fooclusters.i"), crd("fooplanes.p"),
 			foreign("apiVersion: i/v1\nkind: FooCluster\nmetadata: {name: i, namespace: ns}\n"+readyInfra),
 			foreign("apiVersion: p/v1\nkind: FooPlane\nmetadata: {name: p, namespace: ns}\n"+readyControl))
 	}, func(t *testing.T, c client.WithWatch) {
@@ -164,7 +164,7 @@ func TestDeletionWhileWritesFail(t *testing.T) { // CL-12, CL-14, RS-06
 		cluster.Finalizers = []string{clusterv1.ClusterFinalizer}
 		mp, single := pool("mp"), machine("single")
 		binding := &addonsv1.ClusterResourceSetBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "binding"}}
-		return builder(cluster, &mp, &single, crd("fooclusters.i"), crd("fooplanes.p"), binding,
+		return newBuilder(cluster, &mp, &single, crd("fooclusters.i"), crd("fooplanes.p"), binding,
 			foreign("apiVersion: i/v1\nkind: FooCluster\nmetadata: {name: i, "+ownedMeta+"}"),
 			foreign("apiVersion: p/v1\nkind: FooPlane\nmetadata: {name: p, "+ownedMeta+"}"))
 	}, func(t *testing.T, c client.WithWatch) {
@@ -185,7 +185,7 @@ func TestDeletionWhileWritesFail(t *testing.T) { // CL-12, CL-14, RS-06
 }
 
 func TestFinalizerComesFirst(t *testing.T) { // CL-01
-	c := builder(bare(settled()), crd("fooclusters.i"), crd("fooplanes.p"),
+	c := newBuilder(bare(settled()), crd("fooclusters.i"), crd("fooplanes.p"),
 		foreign("apiVersion: i/v1\nkind: FooCluster\nmetadata: {name: i, namespace: ns}\n"+readyInfra)).WithReturnManagedFields().Build()
 	ctl := &controller{client: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now }, connections: fakeConnections{}}
 	r := &reconciler.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
@@ -210,7 +210,7 @@ func TestPaused(t *testing.T) { // CL-02, PA-01
 		t.Run(name, func(t *testing.T) {
 			cluster := bare(settled())
 			pause(cluster)
-			c := builder(cluster, crd("fooclusters.i"), crd("fooplanes.p"),
+			c := newBuilder(cluster, crd("fooclusters.i"), crd("fooplanes.p"),
 				foreign("apiVersion: i/v1\nkind: FooCluster\nmetadata: {name: i, namespace: ns}\n"+readyInfra)).WithReturnManagedFields().Build()
 			settle(t, c)
 			got := &clusterv1.Cluster{}
@@ -271,7 +271,7 @@ func TestKubeconfigIsWrittenOnce(t *testing.T) { // CL-10, CL-11
 	testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 		cluster := bare(settled(noControlPlaneRef))
 		cp := machine("cp", ofControlPlane, withNode)
-		return builder(cluster, &cp, crd("fooclusters.i"), certificateAuthority(ca.CertPEM, ca.KeyPEM),
+		return newBuilder(cluster, &cp, crd("fooclusters.i"), certificateAuthority(ca.CertPEM, ca.KeyPEM),
 			foreign("apiVersion: i/v1\nkind: FooCluster\nmetadata: {name: i, namespace: ns}\n"+readyInfra))
 	}, func(t *testing.T, c client.WithWatch) {
 		settle(t, c)
@@ -304,7 +304,7 @@ func TestGatesOfTheClass(t *testing.T) { // CL-24
 	cluster := settled(topology).Cluster
 	class := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "class"}}
 	class.Spec.AvailabilityGates = []clusterv1.ClusterAvailabilityGate{{ConditionType: "Dns"}}
-	c := &controller{client: builder(class).Build()}
+	c := &controller{client: newBuilder(class).Build()}
 	s := Snapshot{Cluster: cluster}
 	if err := c.readGates(context.Background(), &s); err != nil || len(s.Gates) != 1 {
 		t.Errorf("gates %v, %v", s.Gates, err)

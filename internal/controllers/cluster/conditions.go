@@ -20,7 +20,9 @@ import (
 // controlPlaneDeleted is the reason of RemoteConnectionProbe while the control plane is deleted with its Cluster.
 const controlPlaneDeleted = "ControlPlaneDeleted"
 
-// conditions are the conditions that the controller writes, in the order of their evaluation.
+// conditions are the conditions that the controller writes, in the order of their evaluation; [Report] evaluates them
+// after each reconciliation. Types, polarities and reasons are defined by Cluster API, except for the reasons that this
+// package declares.
 var conditions = condition.Table[conditionInput]{
 	{Type: clusterv1.ClusterDeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
 	{Type: clusterv1.ClusterInfrastructureReadyCondition, Compute: conditionInput.infrastructureReady},
@@ -149,8 +151,8 @@ func (j conditionInput) scalingDown() condition.Result {
 	return j.aggregateReplicaCondition(clusterv1.ScalingDownCondition, reasons, j.setMembers())
 }
 
-// aggregateReplicaCondition aggregates one of the conditions RollingOut, ScalingUp and ScalingDown over everything with replicas.
-// The conditions are optional for the control plane, and RollingOut is optional for MachinePools.
+// aggregateReplicaCondition aggregates one of the conditions RollingOut, ScalingUp and ScalingDown over everything with
+// replicas. The conditions are optional for the control plane, and RollingOut is optional for MachinePools.
 func (j conditionInput) aggregateReplicaCondition(conditionType string, reasons condition.Reasons, sets []condition.AggregateMember) condition.Result {
 	must := condition.Part{Type: conditionType, Polarity: condition.Negative}
 	may := condition.Part{Type: conditionType, Polarity: condition.Negative, Optional: true}
@@ -238,8 +240,8 @@ func (j conditionInput) available(set condition.Set) condition.Result {
 	}, parts...)
 }
 
-// combineVerdicts combines the verdicts of several kinds. The worst status decides, and the message includes every line of the
-// verdicts that are not good.
+// combineVerdicts combines the conditions of several kinds into one. The worst status decides, and the message includes
+// every line of the results that are not good.
 func combineVerdicts(reasons condition.Reasons, p condition.Polarity, verdicts ...condition.Result) condition.Result {
 	bad, good := metav1.ConditionFalse, metav1.ConditionTrue
 	if p == condition.Negative {

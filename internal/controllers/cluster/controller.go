@@ -1,12 +1,17 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/slipwayhq/slipway/internal/kube"
@@ -15,7 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// Name is the name of the controller.
+// Name is the name of the controller. Its field manager is "slipway-cluster", which owns fields of existing objects;
+// another name would leave them without an owner.
 const Name = "cluster"
 
 // DefaultConnectionGrace is how long a workload cluster may be unreachable before RemoteConnectionProbe reports it.
@@ -46,9 +52,14 @@ type controller struct {
 	now         func() time.Time
 }
 
+// Add adds the Cluster controller with its indexes and watches to a manager. Package manager calls it when the manager
+// starts, and `slipway plan` for a manager in memory.
 func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) error {
 	c := &controller{client: s.Manager.GetClient(), connections: clusters, settings: settings.withDefaults(), scope: s.Scope(), now: s.Clock()}
 	if err := watches.IndexByCluster(s.Manager.GetFieldIndexer(), Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}); err != nil {
+		return err
+	}
+	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &clusterv1.Cluster{}, gatesField, classOfGates); err != nil {
 		return err
 	}
 	r := reconciler.NewReconciler(s, c.definition())
@@ -59,6 +70,7 @@ func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) err
 		Watches(&clusterv1.MachineSet{}, ours).
 		Watches(&clusterv1.MachinePool{}, ours).
 		Watches(&clusterv1.Machine{}, ours).
+		Watches(&clusterv1.ClusterClass{}, handler.EnqueueRequestsFromMapFunc(c.clustersWithGatesOf), builder.WithPredicates(gatesChanged())).
 		WatchesRawSource(clusters.Changed(Name, nil)).
 		Build(r)
 	if err != nil {
@@ -98,4 +110,47 @@ func clusterOf(_ context.Context, o client.Object) []reconcile.Request {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: name}}}
+}
+
+// gatesField is the index of Clusters by the ClusterClass whose availability gates apply to them.
+const gatesField = Name + ".gates"
+
+// classOfGates returns the class of a Cluster without availability gates of its own.
+func classOfGates(o client.Object) []string {
+	if key, is := gatesClass(o.(*clusterv1.Cluster)); is {
+		return []string{key.String()}
+	}
+	return nil
+}
+
+// gatesClass returns the ClusterClass whose availability gates apply to a Cluster, if any.
+func gatesClass(cluster *clusterv1.Cluster) (client.ObjectKey, bool) {
+	ref := cluster.Spec.Topology.ClassRef
+	if len(cluster.Spec.AvailabilityGates) > 0 || ref.Name == "" {
+		return client.ObjectKey{}, false
+	}
+	return client.ObjectKey{Namespace: cmp.Or(ref.Namespace, cluster.Namespace), Name: ref.Name}, true
+}
+
+// clustersWithGatesOf enqueues the Clusters to which the availability gates of a class apply.
+func (c *controller) clustersWithGatesOf(ctx context.Context, class client.Object) []reconcile.Request {
+	list := &clusterv1.ClusterList{}
+	if err := c.client.List(ctx, list, client.MatchingFields{gatesField: client.ObjectKeyFromObject(class).String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil
+	}
+	return watches.Requests(list)
+}
+
+// gatesChanged selects updates of ClusterClasses that change their availability gates, and no other event: a Cluster
+// whose class does not exist yet has no objects to report.
+func gatesChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, ok := e.ObjectOld.(*clusterv1.ClusterClass)
+			after, ok2 := e.ObjectNew.(*clusterv1.ClusterClass)
+			return ok && ok2 && !equality.Semantic.DeepEqual(before.Spec.AvailabilityGates, after.Spec.AvailabilityGates)
+		},
+	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// tally sums replicas over the objects of a Cluster.
+// tally sums replicas over the objects of a Cluster, for the counters in its status ([Report]).
 type tally struct {
 	desired, replicas, upToDate, ready, available int32
 	versions                                      version.Counts

@@ -15,8 +15,9 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// decideDeletion deletes the objects of the Cluster in stages. Within a stage everything is deleted at once.
-// Watches on all awaited objects enqueue the Cluster.
+// decideDeletion is the part of [Decide] for a Cluster that is being deleted. It deletes the objects of the Cluster in
+// stages. Within a stage everything is deleted at once. Watches on all awaited objects enqueue the Cluster. The order
+// of the stages is Cluster API's: each later stage is needed to delete the objects of an earlier one.
 func decideDeletion(s Snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	for order, stage := range []struct {
@@ -39,7 +40,7 @@ func decideDeletion(s Snapshot) reconciler.Plan {
 	return p
 }
 
-// Stages of the deletion that others refer to.
+// Stages of the deletion that the conditions refer to: the first and the one after the last of the list above.
 const (
 	hookStage    = 1
 	deletionOver = 7

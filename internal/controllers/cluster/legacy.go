@@ -17,7 +17,8 @@ func withLegacyReady(s Snapshot, set condition.Set) condition.Set {
 	return append(append(condition.Set{}, set...), table.Evaluate(v, condition.EvaluateOptions{Now: s.Now})...)
 }
 
-// legacy returns the v1beta1 projection.
+// legacy returns the rows of the conditions in status.deprecated.v1beta1, which [Report] computes from the other
+// conditions for clients of Cluster API's v1beta1.
 func legacy(s Snapshot) []condition.V1Beta1Row {
 	notInitialized := clusterv1.WaitingForControlPlaneProviderInitializedV1Beta1Reason
 	if !s.Cluster.Spec.ControlPlaneRef.IsDefined() {

@@ -9,7 +9,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// The provider objects of a Cluster.
+// The provider objects of a Cluster (package reference). [Decide], act and [Report] use them through the methods infra
+// and control.
 var (
 	infrastructure = reference.Role{
 		Owner: clusterv1.GroupVersion.WithKind(clusterv1.ClusterKind), Name: "infrastructure",

@@ -6,6 +6,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
+// members returns Machines as the input of an aggregated condition. The other functions of this file do the same for
+// the other kinds that conditions.go aggregates.
 func members(machines []*clusterv1.Machine) []condition.AggregateMember {
 	out := make([]condition.AggregateMember, 0, len(machines))
 	for _, m := range machines {

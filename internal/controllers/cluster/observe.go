@@ -51,6 +51,7 @@ type Access struct {
 	CA *corev1.Secret
 }
 
+// observe reads the snapshot of a Cluster. Package reconciler calls it at the beginning of each reconciliation.
 func (c *controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (Snapshot, error) {
 	s := Snapshot{
 		Now: c.now(), Settings: c.settings, Cluster: cluster, Gates: cluster.Spec.AvailabilityGates,
@@ -141,13 +142,9 @@ func (c *controller) readBinding(ctx context.Context, s *Snapshot) error {
 
 // readGates reads the gates of the ClusterClass if the Cluster has none.
 func (c *controller) readGates(ctx context.Context, s *Snapshot) error {
-	ref := s.Cluster.Spec.Topology.ClassRef
-	if len(s.Gates) > 0 || ref.Name == "" {
+	key, is := gatesClass(s.Cluster)
+	if !is || len(s.Gates) > 0 {
 		return nil
-	}
-	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
-	if key.Namespace == "" {
-		key.Namespace = s.Cluster.Namespace
 	}
 	class := &clusterv1.ClusterClass{}
 	if err := c.client.Get(ctx, key, class); err != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reference"
 )
 
-// Report returns the status and the events of a Cluster after a reconciliation.
+// Report returns the status and the events of a Cluster. Package reconciler calls it at the end of each reconciliation
+// and writes the status.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	status := clusterv1.ClusterStatus{
 		Initialization:     initialization(s),

@@ -21,8 +21,8 @@ const (
 )
 
 // unsupported reports whether the control plane is a KubeadmControlPlane that no provider has reconciled, and the
-// remaining time before that is reported, 0 if it has passed. Another provider of KubeadmControlPlanes may run
-// beside this program; its controller first writes a finalizer, then a status.
+// remaining time before the conditions report that, 0 if it has passed. Another provider of KubeadmControlPlanes may
+// run beside this program; its controller first writes a finalizer, then a status.
 func unsupported(s Snapshot) (time.Duration, bool) {
 	if s.ControlPlane.Presence() != contract.Found || ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false) {
 		return 0, false

@@ -2,7 +2,6 @@ package clusterclass
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,10 +23,11 @@ func owns(class *clusterv1.ClusterClass, template contract.Object) bool {
 	return slices.Contains(template.GetOwnerReferences(), ownerReference(class))
 }
 
+// act runs one action; the only one is own. Package reconciler calls it for each action that [decide] planned.
 func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) error {
 	own, ok := a.(own)
 	if !ok {
-		return fmt.Errorf("no way to %s", a)
+		return reconciler.UnknownAction("clusterclass", a)
 	}
 	at := slices.IndexFunc(s.Templates, func(t classTemplate) bool { return t.Ref == own.Ref })
 	return c.writer.Patch(ctx, s.Templates[at].Object.Unstructured, func(o client.Object) {

@@ -21,7 +21,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Name is the name of the controller.
+// Name is the name of the controller. Its field manager is "slipway-clusterclass", which owns fields of existing
+// objects; another name would leave them without an owner.
 const Name = "clusterclass"
 
 // controller reconciles ClusterClasses.
@@ -34,7 +35,9 @@ type controller struct {
 	now        func() time.Time
 }
 
-// Add adds the controller to the manager. The argument extensions is nil if the Runtime SDK is disabled.
+// Add adds the ClusterClass controller with its watches to a manager. Package manager calls it when the manager starts,
+// and `slipway plan` for a manager in memory, if the feature gate ClusterTopology is enabled. The argument extensions
+// is nil if the Runtime SDK is disabled.
 func Add(s reconciler.Setup, extensions hook.Client) error {
 	c := &controller{client: s.Manager.GetClient(), extensions: extensions, now: s.Clock()}
 	r := reconciler.NewReconciler(s, c.definition())

@@ -49,7 +49,9 @@ func discoveries(class *clusterv1.ClusterClass) []discover {
 	return out
 }
 
-// decide computes the plan for a class.
+// decide computes the plan for a class: call the extensions that define variables, become an owner of the templates,
+// and wait for missing templates. Package reconciler calls it in each reconciliation, again after each call of an
+// extension. It is pure: it neither reads nor writes.
 func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	if s.RuntimeSDK {
@@ -101,7 +103,7 @@ func (m merged) conflicts() []string {
 	return out
 }
 
-// maxVariables is the maximum number of variables in the status of a class.
+// maxVariables is the maximum number of variables that the API accepts in the status of a class.
 const maxVariables = 1000
 
 // variables merges the variables of the class and its extensions.

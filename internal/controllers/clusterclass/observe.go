@@ -50,6 +50,7 @@ type discovered struct {
 	Problem string
 }
 
+// observe reads the snapshot of a class. Package reconciler calls it at the beginning of each reconciliation.
 func (c *controller) observe(ctx context.Context, class *clusterv1.ClusterClass) (snapshot, error) {
 	s := snapshot{Now: c.now(), Class: class, RuntimeSDK: c.extensions != nil, Discovered: map[discover]discovered{}}
 	for _, ref := range topology.TemplateRefs(class) {
@@ -96,11 +97,11 @@ func ignoreAbsent(err error, problem string) error {
 // answerKept is how long the variables of an extension are cached.
 const answerKept = 10 * time.Minute
 
-// answer calls an extension for its variables.
+// answer calls an extension for its variables. Package reconciler calls it for each read that [decide] requests.
 func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
 	d, ok := q.(discover)
 	if !ok {
-		return s, fmt.Errorf("no answer to %s", q)
+		return s, reconciler.UnknownRead("clusterclass", q)
 	}
 	request := &runtimehooksv1.DiscoverVariablesRequest{}
 	request.Settings = settingsOf(s.Class, d.Patch)

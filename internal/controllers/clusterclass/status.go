@@ -11,13 +11,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// conditions is the condition table of a ClusterClass.
+// conditions is the condition table of a ClusterClass. Types and reasons are defined by Cluster API.
 var conditions = condition.Table[snapshot]{
 	{Type: clusterv1.ClusterClassVariablesReadyCondition, Compute: snapshot.variablesReady},
 	{Type: clusterv1.ClusterClassRefVersionsUpToDateCondition, Compute: snapshot.refVersionsUpToDate},
 }
 
-// legacy is the v1beta1 projection.
+// legacy has the rows of the conditions in status.deprecated.v1beta1.
 var legacy = []condition.V1Beta1Row{
 	{
 		Type: clusterv1.ClusterClassVariablesReconciledV1Beta1Condition, From: clusterv1.ClusterClassVariablesReadyCondition,
@@ -31,8 +31,9 @@ var legacy = []condition.V1Beta1Row{
 	},
 }
 
-// report returns the status. If an extension has not responded, the variables stay unchanged and the generation is
-// not reported as observed, so that Clusters wait.
+// report returns the status of a class. Package reconciler calls it at the end of each reconciliation and writes the
+// status. If an extension has not responded, the variables stay unchanged and the generation is not reported as
+// observed, so that Clusters wait.
 func report(s snapshot, _ reconciler.Plan, _ reconciler.Outcome) reconciler.Report {
 	status := clusterv1.ClusterClassStatus{
 		Conditions: conditions.Evaluate(s, reconciler.EvaluateOptionsFor(s.Class, s.Now)),

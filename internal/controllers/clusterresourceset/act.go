@@ -17,6 +17,7 @@ import (
 // atOnce limits how many clusters a set is applied to in parallel.
 const atOnce = 10
 
+// act runs one action. Package reconciler calls it for each action that [decide] planned, in order.
 func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case own:
@@ -28,7 +29,7 @@ func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Acti
 	case unbind:
 		return c.unbind(ctx, s, a)
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the clusterresourceset controller does not know how to %s", action)
+	return reconciler.UnknownAction("clusterresourceset", action)
 }
 
 // own adds the owner reference to a source. A source that was deleted in the meantime is ignored.

@@ -21,11 +21,11 @@ import (
 // clusterTimeout limits the time that one cluster may take in a reconciliation.
 const clusterTimeout = 30 * time.Second
 
-// owner is the field manager in workload clusters.
+// owner is the field manager in workload clusters, which owns fields of objects there.
 const owner = client.FieldOwner(kube.ManagerPrefix + Name)
 
-// applyObjects applies objects in order and returns the errors. It continues after a failure unless the workload
-// cluster is unreachable.
+// applyObjects applies the objects of one ConfigMap or Secret to a workload cluster, in order, for the action apply. It
+// returns the errors, and continues after a failure unless the workload cluster is unreachable.
 func applyObjects(ctx context.Context, workload client.Client, objects []*unstructured.Unstructured, reconcile bool) []error {
 	var failed []error
 	for _, o := range objects {

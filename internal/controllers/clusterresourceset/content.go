@@ -13,9 +13,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/manifest"
 )
 
-// content is the parsed data of a ConfigMap or Secret.
+// content is the parsed data of a ConfigMap or Secret, which the controller applies to workload clusters.
 type content struct {
-	// Hash is a hash of all data.
+	// Hash is a hash of all data. ClusterResourceSetBindings record it: if its computation changes, sets with the
+	// strategy Reconcile are applied once more.
 	Hash string
 	// Objects are the objects in the order in which they are applied.
 	Objects []*unstructured.Unstructured

@@ -21,7 +21,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// Name is the name of the controller.
+// Name is the name of the controller. Its field manager is "slipway-clusterresourceset", in workload clusters as well,
+// where it owns fields of the applied objects.
 const Name = "clusterresourceset"
 
 // Settings are the settings of the controller.
@@ -53,6 +54,8 @@ type controller struct {
 	hashes        hashes
 }
 
+// Add adds the ClusterResourceSet controller with its watches to the manager, and a cache for the ConfigMaps and
+// Secrets of the sets. Package manager calls it when the manager starts.
 func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) error {
 	sources, err := newSources(s, settings)
 	if err != nil {

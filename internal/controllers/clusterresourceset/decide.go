@@ -13,7 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// decide computes the plan for a ClusterResourceSet.
+// decide computes the plan for a ClusterResourceSet. Package reconciler calls it in each reconciliation, again after
+// the reads that it requests. It is pure: it neither reads nor writes. By strategy and the state of a resource in a
+// cluster:
 //
 //	               not applied yet      applied, content changed   applied
 //	ApplyOnce      create               nothing                    nothing
@@ -110,8 +112,8 @@ func pending(s snapshot, m selectedCluster) []resourceSource {
 	return out
 }
 
-// isReachable reports whether resources can be applied to the cluster now. Paused clusters are skipped, because they may
-// be moving to another management cluster.
+// isReachable reports whether resources can be applied to the cluster now. Paused clusters are skipped, because they
+// may be moving to another management cluster.
 func isReachable(m selectedCluster) bool {
 	reached := m.Cluster.Status.Initialization.ControlPlaneInitialized
 	return reached != nil && *reached && m.Connected && !paused(m.Cluster)

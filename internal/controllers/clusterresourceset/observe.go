@@ -16,7 +16,6 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
@@ -57,6 +56,8 @@ type resourceSource struct {
 	Content *content
 }
 
+// observe reads the snapshot of a set, without the contents of ConfigMaps and Secrets, which [decide] requests when
+// they are needed. Package reconciler calls it at the beginning of each reconciliation.
 func (c *controller) observe(ctx context.Context, set *addonsv1.ClusterResourceSet) (snapshot, error) {
 	s := snapshot{Now: c.now(), Set: set}
 	bindings, err := c.readBindings(ctx, &s)
@@ -174,11 +175,12 @@ type askContent struct{ Kind, Name string }
 
 func (q askContent) String() string { return fmt.Sprintf("the content of %s %s", q.Kind, q.Name) }
 
-// answer reads a content from the API server. A source that was deleted in the meantime counts as missing.
+// answer reads a content from the API server. Package reconciler calls it for each askContent that [decide] requests. A
+// source that was deleted in the meantime counts as missing.
 func (c *controller) answer(ctx context.Context, s snapshot, question reconciler.ReadRequest) (snapshot, error) {
 	q, ok := question.(askContent)
 	if !ok {
-		return s, fault.New(fault.Bug, "UnknownQuestion", "the clusterresourceset controller cannot find out %s", question)
+		return s, reconciler.UnknownRead("clusterresourceset", question)
 	}
 	s.Resources = slices.Clone(s.Resources)
 	for i := range s.Resources {

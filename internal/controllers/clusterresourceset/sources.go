@@ -14,8 +14,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// newSources returns a cache for the sources: the metadata of ConfigMaps, and the metadata of Secrets with the type
-// for resource sets. The manager's cache contains only ConfigMaps and Secrets that belong to a cluster.
+// newSources returns a cache for the sources of ClusterResourceSets: the metadata of ConfigMaps, and the metadata of
+// Secrets with the type for resource sets. The controller reads and watches the sources with it, because the manager's
+// cache contains only ConfigMaps and Secrets that belong to a cluster. It must not contain their data: most of them
+// have nothing to do with Slipway.
 func newSources(s reconciler.Setup, settings Settings) (cache.Cache, error) {
 	options := cache.Options{
 		HTTPClient: s.Manager.GetHTTPClient(), Scheme: s.Manager.GetScheme(), Mapper: s.Manager.GetRESTMapper(),

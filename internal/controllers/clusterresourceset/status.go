@@ -18,12 +18,12 @@ import (
 // shown is the maximum number of problems that a message lists; the rest are counted.
 const shown = 3
 
-// conditions is the condition table of a ClusterResourceSet.
+// conditions is the condition table of a ClusterResourceSet. Types and reasons are defined by Cluster API.
 var conditions = condition.Table[conditionInput]{
 	{Type: addonsv1.ClusterResourceSetResourcesAppliedCondition, Compute: conditionInput.resourcesApplied},
 }
 
-// legacy is the v1beta1 projection.
+// legacy has the rows of the conditions in status.deprecated.v1beta1.
 var legacy = []condition.V1Beta1Row{{
 	Type: addonsv1.ResourcesAppliedV1Beta1Condition, From: addonsv1.ClusterResourceSetResourcesAppliedCondition,
 	Reason:   legacyReason,
@@ -46,7 +46,8 @@ type conditionInput struct {
 	err error
 }
 
-// report returns the status of a ClusterResourceSet after a reconciliation.
+// report returns the status of a ClusterResourceSet. Package reconciler calls it at the end of each reconciliation and
+// writes the status.
 func report(s snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	if !s.Set.DeletionTimestamp.IsZero() {
 		return reconciler.Report{}
@@ -64,7 +65,8 @@ func report(s snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	return reconciler.Report{Status: status}
 }
 
-// unread returns the status of a set after a failed read: it is then unknown whether everything is applied.
+// unread returns the status of a set after a failed read: it is then unknown whether everything is applied. Package
+// reconciler calls it instead of report.
 func unread(set *addonsv1.ClusterResourceSet, now time.Time, err error) reconciler.Report {
 	return report(snapshot{Set: set, Now: now}, reconciler.Plan{}, reconciler.Outcome{Err: err})
 }

@@ -29,7 +29,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Name is the name of the controller.
+// Name is the name of the controller, and a part of its field manager "slipway-clustercredentials".
 const Name = "clustercredentials"
 
 // recheck is the interval for reading a request that waits for its cluster. Kubernetes deletes such requests after
@@ -38,7 +38,8 @@ const recheck = 15 * time.Second
 
 const (
 	// UserLabel on a ClusterRoleBinding is the user of the certificate, converted to a valid label value.
-	// UserAnnotation is the full name of the user, ExpiresAnnotation the expiry of the certificate.
+	// UserAnnotation is the full name of the user, ExpiresAnnotation the expiry of the certificate. Users revoke
+	// credentials by the label, and the controller deletes expired bindings by it.
 	UserLabel         = "slipway.dev/personal-user"
 	UserAnnotation    = "slipway.dev/personal-user"
 	ExpiresAnnotation = "slipway.dev/personal-expires"
@@ -57,7 +58,7 @@ type Settings struct {
 	Namespaces []string
 }
 
-// controller issues certificates. It does not use the driver of package reconciler, because requests have no contract
+// controller issues certificates. It does not use package reconciler, because requests have no contract
 // conditions, no finalizer and no pause.
 type controller struct {
 	client    client.Client
@@ -70,6 +71,8 @@ type controller struct {
 	now       func() time.Time
 }
 
+// Add adds the credentials controller to the manager. Package manager calls it when the manager starts, with the core
+// provider.
 func Add(s reconciler.Setup, workloads Workloads, settings Settings) error {
 	process := s.Manager
 	if s.Process != nil { // the identities of providers may not create access reviews
@@ -104,7 +107,8 @@ func (c *controller) ofCluster(ctx context.Context, key client.ObjectKey) []reco
 	return out
 }
 
-// Reconcile implements reconcile.Reconciler.
+// Reconcile decides about one CertificateSigningRequest and writes the decision. controller-runtime calls it for
+// changes of requests, and for changes of the connections to their Clusters.
 func (c *controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	r := &certificatesv1.CertificateSigningRequest{}
 	if err := c.client.Get(ctx, req.NamespacedName, r); err != nil || !r.DeletionTimestamp.IsZero() {
@@ -133,7 +137,7 @@ func (c *controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		}
 		return ctrl.Result{}, err
 	case v.Wait != "":
-		ctrl.LoggerFrom(ctx).V(2).Info("a request for credentials waits", "request", r.Name, "reason", v.Wait)
+		ctrl.LoggerFrom(ctx).V(2).Info("waiting to process a request for credentials", "request", r.Name, "reason", v.Wait)
 		return ctrl.Result{RequeueAfter: recheck}, nil
 	}
 	return ctrl.Result{}, nil
@@ -262,8 +266,8 @@ func (c *controller) bind(ctx context.Context, key client.ObjectKey, i issue, en
 	return "", err
 }
 
-// deleteExpiredBindings deletes the bindings of expired certificates. A binding without a valid expiry was created by a user and is
-// not deleted.
+// deleteExpiredBindings deletes the bindings of expired certificates. A binding without a valid expiry was created by a
+// user and is not deleted.
 func deleteExpiredBindings(ctx context.Context, workload client.Client, writer *kube.Writer, now time.Time) error {
 	var list rbacv1.ClusterRoleBindingList
 	if err := workload.List(ctx, &list, client.HasLabels{UserLabel}); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 )
 
-// Reasons of the conditions of a request.
+// Reasons of the conditions of a request, which its creator reads.
 const (
 	reasonAllowed     = "ConnectAllowed"
 	reasonRule        = "RequestInvalid"
@@ -60,15 +60,22 @@ type issue struct {
 	Role, Binding, Group string
 }
 
-// decide returns the decision about a request:
+// decide returns the decision about a request. Reconcile calls it after observe; it is pure: it neither reads nor
+// writes. The order of the first rows must stay, because it determines what a user without permissions learns:
 //
 //	has a certificate, was denied, or failed     nothing
 //	violates a rule                              deny it, with the rule
 //	its creator may not connect to the Cluster   deny it, without disclosing whether the Cluster exists
 //	the Cluster does not exist                   deny it
 //	not approved                                 approve it
-//	no kubeconfig yet                            wait: the control plane is not initialized
-//	the authority's Secret has no private key    fail: the key is stored outside the management cluster
+//
+// An approved request, whoever approved it:
+//
+//	violates a rule                              fail, with the rule
+//	the Cluster is deleted or being deleted      fail
+//	no kubeconfig or CA Secret yet               wait: the control plane is not initialized
+//	the CA Secret has no private key             fail: the key is stored outside the management cluster
+//	the CA is invalid or expired                 fail
 //	otherwise                                    issue the certificate
 func decide(s snapshot) decision {
 	switch state(s.Request) {

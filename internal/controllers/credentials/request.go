@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	certificatesv1 "k8s.io/api/certificates/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,7 +16,7 @@ import (
 const (
 	// signerDomain is the domain of the signers. Each Cluster has its own signer, see [SignerOf].
 	signerDomain = "clusters.slipway.dev"
-	// verb is the verb on a Cluster that allows a user to request credentials for it.
+	// verb is the verb on a Cluster that allows a user to request credentials for it. Administrators grant it in Roles.
 	verb = "connect"
 	// RoleAnnotation on a request is the ClusterRole in the workload cluster that the certificate is bound to.
 	// Without it the certificate has the permissions that the workload cluster grants to its user and groups.
@@ -25,7 +26,7 @@ const (
 	ClusterAnnotation = "slipway.dev/cluster"
 
 	// GroupPrefix is the prefix of the group that identifies a single certificate, BindingPrefix the prefix of the
-	// name of its ClusterRoleBinding.
+	// name of its ClusterRoleBinding. Both are in existing certificates and bindings of workload clusters.
 	GroupPrefix   = "slipway:personal:"
 	BindingPrefix = "slipway-personal-"
 
@@ -37,7 +38,8 @@ const (
 	maxName   = 64 // of a common name, RFC 5280
 )
 
-// reserved are prefixes of users and groups that Kubernetes, kubeadm or Slipway use.
+// reserved are prefixes of users and groups that Kubernetes, kubeadm or Slipway use. A certificate with one of them
+// would have permissions that no administrator has granted to its user.
 var reserved = [...]string{"system:", "kubeadm:", GroupPrefix}
 
 // SignerOf returns the signer of a Cluster.
@@ -61,7 +63,8 @@ type requestContent struct {
 	public any
 }
 
-// read returns the content of a request, or the rule that it violates.
+// read returns the content of a CertificateSigningRequest, or the rule that it violates. [decide] calls it for new
+// requests, and again before a certificate is issued. Any user can create requests, so every field is checked here.
 func read(r *certificatesv1.CertificateSigningRequest) (w requestContent, broken string) {
 	block, rest := pem.Decode(r.Spec.Request)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(strings.TrimSpace(string(rest))) > 0 {
@@ -107,7 +110,7 @@ func names(w requestContent) string {
 		if i == 0 {
 			what = "user"
 		}
-		if name == "" || len(name) > maxName || strings.TrimSpace(name) != name {
+		if name == "" || utf8.RuneCountInString(name) > maxName || strings.TrimSpace(name) != name {
 			return fmt.Sprintf("%q cannot be the name of a %s: it has 1 to %d characters, and no spaces around them", name, what, maxName)
 		}
 		for _, prefix := range reserved {

@@ -2,7 +2,6 @@ package extensionconfig
 
 import (
 	"context"
-	"fmt"
 
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -11,6 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
+// act runs one action. Package reconciler calls it for each action that [decide] planned.
 func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) error {
 	switch a.(type) {
 	case inject:
@@ -22,5 +22,5 @@ func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) e
 			delete(o.(*runtimev1.ExtensionConfig).Annotations, hook.RefreshAnnotation)
 		})
 	}
-	return fmt.Errorf("no way to %s", a)
+	return reconciler.UnknownAction("extensionconfig", a)
 }

@@ -28,14 +28,15 @@ const (
 // retryText describes the retry of a failed discovery; all extensions use the same backoff (package hook).
 const retryText = "retrying in up to 1m"
 
-// conditions is the condition table of an ExtensionConfig.
+// conditions is the condition table of an ExtensionConfig, which [report] evaluates after each reconciliation.
+// Discovered is defined by Cluster API, the others by Slipway.
 var conditions = condition.Table[snapshot]{
 	{Type: runtimev1.ExtensionConfigDiscoveredCondition, Compute: snapshot.discovered},
 	{Type: answeringCondition, Compute: snapshot.answering},
 	{Type: usesDeprecatedHooksCondition, Polarity: condition.Negative, Compute: snapshot.usesDeprecatedHooks},
 }
 
-// legacy is the v1beta1 projection.
+// legacy has the rows of the conditions in status.deprecated.v1beta1.
 var legacy = []condition.V1Beta1Row{{
 	Type: runtimev1.RuntimeExtensionDiscoveredV1Beta1Condition, From: runtimev1.ExtensionConfigDiscoveredCondition,
 	Reason:   func(string) string { return runtimev1.DiscoveryFailedV1Beta1Reason },

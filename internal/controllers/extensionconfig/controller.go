@@ -25,7 +25,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Name is the name of the controller.
+// Name is the name of the controller. Its field manager is "slipway-extensionconfig", which owns fields of existing
+// objects; another name would leave them without an owner.
 const Name = "extensionconfig"
 
 // Settings are the settings of the controller. The zero value is the default.
@@ -56,7 +57,9 @@ type controller struct {
 	driver     reconcile.Reconciler
 }
 
-// Add adds the controller to the manager, and a runnable that announces the extensions when the manager starts.
+// Add adds the ExtensionConfig controller to the manager, a watch of the Secrets that ExtensionConfigs reference, and
+// an announcer, which registers all extensions when the manager starts. Package manager calls it if an enabled feature
+// calls extensions (feature gates RuntimeSDK and InPlaceUpdates).
 func Add(s reconciler.Setup, extensions *hook.Extensions, settings Settings) error {
 	live, err := metadata.NewForConfig(s.Manager.GetConfig())
 	if err != nil {
@@ -86,8 +89,9 @@ func (c *controller) definition() reconciler.Controller[*runtimev1.ExtensionConf
 	}
 }
 
-// Reconcile forgets deleted extensions, even paused ones, restores the handlers that another manager discovered,
-// and otherwise calls the driver.
+// Reconcile unregisters a deleted extension, even a paused one. It restores the handlers of an extension from its
+// status if another manager discovers them (read-only mode), or if the extension is paused and its handlers are not
+// known. Otherwise, and for a paused extension, it calls package reconciler, which observes, decides and acts.
 func (c *controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o := &runtimev1.ExtensionConfig{}
 	err := c.client.Get(ctx, req.NamespacedName, o)
@@ -113,9 +117,9 @@ func (c *controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	return c.driver.Reconcile(ctx, req)
 }
 
-// follow restores the handlers that another manager discovered, once its status refers to the current spec. The
-// server in the spec may not serve the handlers of an earlier generation. Previously restored handlers are used
-// until then.
+// follow restores the handlers that another manager discovered (read-only mode), once the status of the ExtensionConfig
+// refers to its current spec, because the server in the spec may not serve the handlers of an earlier generation.
+// Previously restored handlers are used until then.
 func (c *controller) follow(ctx context.Context, o *runtimev1.ExtensionConfig) {
 	_, inject := o.Annotations[runtimev1.InjectCAFromSecretAnnotation]
 	discovered := condition.Set(o.Status.Conditions).Get(runtimev1.ExtensionConfigDiscoveredCondition)
@@ -139,11 +143,13 @@ func (c *controller) restore(ctx context.Context, o *runtimev1.ExtensionConfig) 
 	}
 }
 
+// waiting logs why an extension, or one of its handlers, cannot be called yet.
 func waiting(ctx context.Context, o *runtimev1.ExtensionConfig, problem string) {
-	ctrl.LoggerFrom(ctx).Info("an extension cannot be called", "extension", o.Name, "problem", problem)
+	ctrl.LoggerFrom(ctx).Info("extension or one of its handlers cannot be called", "extension", o.Name, "problem", problem)
 }
 
-// announcer lists the extensions once when the manager starts.
+// announcer registers all extensions and restores their handlers from their status, once when the manager starts.
+// Until then the registry rejects all calls of extensions.
 type announcer struct {
 	setup      reconciler.Setup
 	extensions *hook.Extensions
@@ -175,7 +181,8 @@ func (p announcer) Start(ctx context.Context) error {
 	return nil
 }
 
-// eventSource enqueues extensions for events outside the API server.
+// eventSource enqueues extensions for events that no watch of the API reports: changes of Secrets, of circuit breakers,
+// and of the time of the next discovery.
 type eventSource struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]

@@ -26,7 +26,8 @@ func (endRefresh) String() string {
 	return "remove annotation " + hook.RefreshAnnotation + ": the status has the result of the discovery"
 }
 
-// decide computes the plan for an ExtensionConfig.
+// decide computes the plan for an ExtensionConfig. Package reconciler calls it in each reconciliation, again after a
+// discovery that it requests. It is pure: it neither reads nor writes.
 //
 //	Secret not usable               wait until it changes; the known handlers stay in use
 //	caBundle differs from Secret    inject it; the change enqueues the object

@@ -17,7 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// authorityKey is the key of a Secret that contains the certificates of an authority.
+// authorityKey is the key of a Secret that contains the certificates of an authority, as Cluster API and cert-manager
+// use it.
 const authorityKey = "ca.crt"
 
 // snapshot is the input of all decisions about an ExtensionConfig.
@@ -43,6 +44,8 @@ type injection struct {
 	Problem string
 }
 
+// observe reads the snapshot of an ExtensionConfig. Package reconciler calls it at the beginning of each
+// reconciliation.
 func (c *controller) observe(ctx context.Context, o *runtimev1.ExtensionConfig) (snapshot, error) {
 	s := snapshot{Now: c.now(), Config: o, State: c.extensions.State(o.Name), Catalog: c.catalog}
 	var err error
@@ -89,10 +92,10 @@ func secretKey(text string) (client.ObjectKey, bool) {
 		ok && namespace != "" && name != "" && !strings.Contains(name, "/")
 }
 
-// answer calls the extension for its handlers.
+// answer calls the extension for its handlers. Package reconciler calls it when [decide] requests a discovery.
 func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
 	if _, ok := q.(discover); !ok {
-		return s, fmt.Errorf("no answer to %s", q)
+		return s, reconciler.UnknownRead("extensionconfig", q)
 	}
 	var err error
 	s.State, err = c.extensions.Discover(ctx, s.Config)

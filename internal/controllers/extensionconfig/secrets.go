@@ -13,15 +13,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// follower enqueues extensions when the Secret with their certificate authority changes.
+// follower enqueues extensions when the Secret with their certificate authority changes. The controller uses [secrets];
+// tests replace it.
 type follower interface {
 	// follow makes changes of the Secret enqueue the extension and replaces the Secret that was followed before. An
 	// empty key follows no Secret.
 	follow(extension string, secret client.ObjectKey)
 }
 
-// secrets watches the metadata of exactly those Secrets that ExtensionConfigs reference. The manager's cache
-// contains only Secrets of clusters, and the content of the others should not be in memory.
+// secrets watches the metadata of exactly those Secrets that ExtensionConfigs reference in the annotation that requests
+// the injection of caBundle. The manager runs it beside the controller. The manager's cache contains only Secrets of
+// clusters, and the content of the others should not be in memory.
 type secrets struct {
 	client  metadata.Interface
 	enqueue func(extension string)

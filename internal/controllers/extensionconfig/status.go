@@ -11,8 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// report returns the status after a reconciliation. If the object itself is changed, there is no report, because
-// the change enqueues it again.
+// report returns the status of an ExtensionConfig. Package reconciler calls it at the end of each reconciliation and
+// writes the status. If the object itself is changed, there is no report, because the change enqueues it again.
 func report(s snapshot, p reconciler.Plan, _ reconciler.Outcome) reconciler.Report {
 	if len(p.Actions) > 0 {
 		return reconciler.Report{}

@@ -59,6 +59,7 @@ func (a deleteWorkloadNode) String() string {
 	return fmt.Sprintf("delete Node %s: its Machine is deleted", a.Node)
 }
 
+// act runs one action. Package reconciler calls it for each action that [Decide] planned, in order.
 func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	if handled, err := s.update().Act(ctx, c.writer, action); handled {
 		return err
@@ -81,7 +82,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 	case deleteWorkloadNode:
 		return c.deleteNode(ctx, s, a)
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the machine controller does not know how to %s", action)
+	return reconciler.UnknownAction("machine", action)
 }
 
 // join sets the cluster label, and makes the Cluster the owner of a standalone Machine.

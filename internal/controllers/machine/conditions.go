@@ -22,7 +22,9 @@ import (
 // Machine's.
 const reasonProviderIDDiffers = "ProviderIDDiffers"
 
-// conditions are the conditions that the controller writes, in the order of their evaluation.
+// conditions are the conditions that the controller writes, in the order of their evaluation; [Report] evaluates them
+// after each reconciliation. Types, polarities and reasons are defined by Cluster API, except for the reasons that
+// Slipway declares.
 var conditions = condition.Table[conditionInput]{
 	{Type: clusterv1.MachineDeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
 	{Type: clusterv1.MachineUpdatingCondition, Polarity: condition.Negative, Compute: conditionInput.updating},
@@ -89,8 +91,8 @@ func (j conditionInput) bootstrapConfigReady() condition.Result {
 
 func (j conditionInput) infrastructureReady() condition.Result { return j.infra().ComputeCondition() }
 
-// noNode returns the verdict if the Node is unavailable, or Absent if the Node was read. The argument before is the
-// current condition.
+// noNode returns the value of a Node condition if the Node is unavailable, or Absent if the Node was read. The argument
+// before is the current condition.
 func (j conditionInput) noNode(before *metav1.Condition) condition.Result {
 	n := j.Node
 	switch {
@@ -179,8 +181,8 @@ func (j conditionInput) ready(set condition.Set) condition.Result {
 	}, parts...)
 }
 
-// omitRedundant shortens the summary: it omits the details of a deletion, and merges equal messages of control plane
-// components.
+// omitRedundant shortens the message of the Ready condition: it omits the details of a deletion, and merges equal
+// messages of control plane components.
 func (j conditionInput) omitRedundant(set condition.Set, parts []condition.Part) (condition.Set, []condition.Part) {
 	quiet := slices.Clone(set)
 	if c := quiet.Get(clusterv1.MachineDeletingCondition); c != nil && c.Status == metav1.ConditionTrue {

@@ -22,7 +22,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Name is the name of the controller.
+// Name is the name of the controller. Its field manager is "slipway-machine", which owns fields of existing objects;
+// another name would leave them without an owner.
 const Name = "machine"
 
 // DefaultConditionsGrace is how long the Node conditions retain their last value while the workload cluster is
@@ -74,7 +75,8 @@ const (
 	byDeployment = "machine/deployment-name"
 )
 
-// Add adds the controller to the manager. If extensions is nil, no Machine is updated in place.
+// Add adds the Machine controller with its indexes and watches to a manager. Package manager calls it when the manager
+// starts, and `slipway plan` for a manager in memory. If extensions is nil, no Machine is updated in place.
 func Add(s reconciler.Setup, clusters slipwayworkload.Workloads, extensions hook.Client, settings Settings) error {
 	c := &controller{client: s.Manager.GetClient(), workloads: clusters, settings: settings.withDefaults(), now: s.Clock()}
 	c.caller = inplace.Caller{Client: extensions, Failed: &inplace.FailedCalls{}, Now: c.now}

@@ -18,7 +18,9 @@ const fillingRecheck = 5 * time.Second
 // watched until then.
 const nodeRecheck = 2 * time.Second
 
-// Decide computes the plan for a Machine. Besides the actions of package reference for its provider objects:
+// Decide computes the plan for a Machine. Package reconciler calls it in each reconciliation, again after the reads
+// that it requests. It is pure: it neither reads nor writes. Besides the actions of package reference for its provider
+// objects:
 //
 //	bootstrap config done         copy the name of the data Secret
 //	infrastructure machine done   copy provider ID and failure domain

@@ -22,7 +22,8 @@ const (
 	staleDrain = 5 * time.Minute
 )
 
-// Stages in the deletion of a Machine, in their order.
+// Stages in the deletion of a Machine, in their order. Cluster API defines the order; the conditions and the status
+// report the stage.
 const (
 	preDrainHooks = iota + 1
 	draining
@@ -32,7 +33,7 @@ const (
 	deletionOver
 )
 
-// decideDeletion runs the deletion of a Machine in stages.
+// decideDeletion is the part of [Decide] for a Machine that is being deleted. It runs the deletion in stages.
 //
 //	pre-drain hooks       wait until their annotations are removed
 //	drain                 cordon and evict, until no Pod is left to evict or to wait for
@@ -60,8 +61,8 @@ func decideDeletion(s Snapshot) reconciler.Plan {
 	return p
 }
 
-// planDeletion returns the plan for the first stage that is not complete. The reason of a stage is the reason of the Deleting
-// condition.
+// planDeletion returns the plan for the first stage that is not complete. The reason of a stage is the reason of the
+// Deleting condition.
 func planDeletion(s Snapshot) (p reconciler.Plan) {
 	const infrastructure, bootstrap = clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, clusterv1.MachineDeletingWaitingForBootstrapDeletionReason
 	for _, step := range []struct {
@@ -137,8 +138,8 @@ func hasNodeToDelete(s Snapshot) bool {
 	return !skipsNodeDeletion(s) && (hadNode(s) || s.Node.Unreachable && s.Machine.Spec.ProviderID != "")
 }
 
-// waitForTurn waits until the Node can be deleted without exceeding the rate limit of the workload cluster. Giving up would
-// leave the Node behind.
+// waitForTurn waits until the Node can be deleted without exceeding the rate limit of the workload cluster. Giving up
+// would leave the Node behind.
 func waitForTurn(s Snapshot, p *reconciler.Plan) {
 	if hasNodeToDelete(s) && s.Node.RetryAfter > 0 && s.Connection.IsHealthy() {
 		p.WaitFor(clusterv1.MachineDeletingReason, "Waiting for a turn to delete %s", theNode(s)).

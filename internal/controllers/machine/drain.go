@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +19,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
+
+// This file has the stages of the deletion of a Machine that empty its Node: drainNode and waitForVolumes, which
+// deletion.go calls, the reads that they request, and their actions. Package drain decides which Pods are evicted.
 
 // A drain is checked again after an eighth of its duration so far: frequently at the beginning, when most Pods
 // terminate, and less often later. Pods are not watched.
@@ -73,7 +77,7 @@ func drainNode(s Snapshot, p *reconciler.Plan) {
 		if pods := len(s.Drain.Evict); pods > 0 {
 			p.Do(evict{Node: n.Name, Pods: pods, results: &drain.Results{}})
 		}
-		p.WaitFor(reason, "%s", drainMessage(s, nil)).For("Node", n.Name).ForTime()
+		p.WaitFor(reason, "%s", drainWait(s)).For("Node", n.Name).ForTime()
 	}
 	recheck(s, drainStart(s), p)
 	if left, limited := drainLeft(s); limited {
@@ -200,8 +204,44 @@ func drainMessage(s Snapshot, results *drain.Results) string {
 	return strings.Join(append([]string{head}, drain.Describe(*s.Drain, *results)...), "\n")
 }
 
-// answer performs the reads that a deletion or an update requests. An unreachable workload cluster is recorded in
-// the snapshot and is not an error.
+// notEvicted begins the lines of a drain message about Pods whose eviction was rejected, stillToEvict the line about Pods
+// that were not evicted yet.
+const notEvicted, stillToEvict = "* Pods that cannot be evicted, ", "* Pods still to be evicted: "
+
+// drainWait returns the message of a drain before this reconciliation has evicted Pods. The reasons why evictions were
+// rejected are known only from the previous reconciliation; they are repeated while their Pods remain.
+func drainWait(s Snapshot) string {
+	message := drainMessage(s, nil)
+	before := apimeta.FindStatusCondition(s.Machine.Status.Conditions, clusterv1.MachineDeletingCondition)
+	if before == nil || before.Reason != clusterv1.MachineDeletingDrainingNodeReason {
+		return message
+	}
+	isLeft := func(line string) bool {
+		return strings.HasPrefix(line, notEvicted) && slices.ContainsFunc(s.Drain.Evict, func(t drain.Target) bool {
+			return slices.Contains(strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == ',' }), t.Pod.String())
+		})
+	}
+	var refused, lines []string
+	for line := range strings.SplitSeq(before.Message, "\n") {
+		if isLeft(line) {
+			refused = append(refused, line)
+		}
+	}
+	if len(refused) == 0 {
+		return message
+	}
+	for line := range strings.SplitSeq(message, "\n") {
+		if strings.HasPrefix(line, stillToEvict) {
+			lines = append(lines, refused...)
+			continue
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// answer performs the reads that a deletion or an update requests. Package reconciler calls it for each read in a plan
+// of [Decide]. An unreachable workload cluster is recorded in the snapshot and is not an error.
 func (c *controller) answer(ctx context.Context, s Snapshot, q reconciler.ReadRequest) (_ Snapshot, err error) {
 	if _, updating := q.(askProgress); updating {
 		s.Progress, err = s.update().callExtension(ctx, c.caller)
@@ -217,7 +257,7 @@ func (c *controller) answer(ctx context.Context, s Snapshot, q reconciler.ReadRe
 			v, err = drain.ReadVolumes(ctx, workload, s.Node.Item, s.Settings.VolumeAttachments)
 			s.Volumes = &v
 		default:
-			err = fault.New(fault.Bug, "UnknownQuestion", "the machine controller does not know how to find out %s", q)
+			err = reconciler.UnknownRead("machine", q)
 		}
 	}
 	if s.Node.RetryAfter = retryAfterRejection(err); s.Node.RetryAfter > 0 {

@@ -24,7 +24,9 @@ import (
 // retryFailed is the interval for retrying if no extension can be called.
 const retryFailed = 30 * time.Second
 
-// inPlaceUpdate is the input of decisions about the in-place update of a Machine.
+// inPlaceUpdate is the input of decisions about the in-place update of a Machine. The owner of the Machine starts the
+// update (package inplace); this file calls the extension until it is done, and then removes the annotations. [Decide],
+// act and the Updating condition use it.
 type inPlaceUpdate struct {
 	Machine *clusterv1.Machine
 	// Infrastructure and Bootstrap are the objects that the Machine references.
@@ -61,7 +63,7 @@ func (removeHook) String() string {
 	return "remove the pending hook " + inplace.Hook + ": the Machine is not updating in place any more"
 }
 
-// Decide computes the plan for the update of a Machine that is not being deleted.
+// Decide adds the update of a Machine that is not being deleted to its plan.
 func (u inPlaceUpdate) Decide(p *reconciler.Plan) {
 	switch inplace.StateOf(u.Machine) {
 	case inplace.None:
@@ -168,6 +170,7 @@ func (u inPlaceUpdate) marked() []reference.Link {
 // updatingState is a reason and message of the Updating condition.
 type updatingState struct{ reason, message string }
 
+// situation returns the reason and message of the Updating condition for a Machine with an update.
 func (u inPlaceUpdate) situation() updatingState {
 	const updating, failed = clusterv1.MachineInPlaceUpdatingReason, clusterv1.MachineInPlaceUpdateFailedReason
 	switch inplace.StateOf(u.Machine) {
@@ -205,7 +208,7 @@ func (u inPlaceUpdate) Verdict() condition.Result {
 	return condition.TrueBecause(s.reason, s.message)
 }
 
-// callExtension calls the extension.
+// callExtension calls the extension, when Decide requests it.
 func (u inPlaceUpdate) callExtension(ctx context.Context, c inplace.Caller) (*inplace.Progress, error) {
 	desired := inplace.Machine{Machine: u.Machine, Infrastructure: u.Infrastructure.Object().Unstructured}
 	if u.Bootstrap.Presence() == contract.Found {

@@ -12,7 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// legacy returns the v1beta1 projection.
+// legacy returns the rows of the conditions in status.deprecated.v1beta1, which [Report] computes from the other
+// conditions for clients of Cluster API's v1beta1.
 func legacy() []condition.V1Beta1Row {
 	return []condition.V1Beta1Row{
 		{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.MachineReadyCondition},
@@ -154,7 +155,7 @@ func nodeReason(r string) string {
 		return clusterv1.NodeNotFoundV1Beta1Reason
 	case clusterv1.MachineNodeDoesNotExistReason:
 		return clusterv1.NodeProvisioningV1Beta1Reason
-	case clusterv1.MachineNodeInspectionFailedReason, ownership.ReasonNodesAmbiguous, "ProviderIDDiffers":
+	case clusterv1.MachineNodeInspectionFailedReason, ownership.ReasonNodesAmbiguous, reasonProviderIDDiffers:
 		return clusterv1.NodeInspectionFailedV1Beta1Reason
 	}
 	return r

@@ -9,8 +9,9 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// The provider objects of a Machine. The Machine becomes their controller in place of their creator: a MachineSet,
-// a MachinePool or a control plane. The bootstrap config is expendable once it has created its data.
+// The provider objects of a Machine (package reference). [Decide], act and [Report] use them through the methods
+// bootstrap and infra. The Machine becomes their controller in place of their creator: a MachineSet, a MachinePool or a
+// control plane. The bootstrap config is expendable once it has created its data.
 var (
 	bootstrapConfig = reference.Role{
 		Owner: clusterv1.GroupVersion.WithKind("Machine"), Name: "bootstrap config", ReplacesController: true, Expendable: true,

@@ -17,7 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// metadataOf returns the metadata that the Node receives from its Machine.
+// metadataOf returns the metadata that the Node receives from its Machine. [Decide] compares it with the Node, and the
+// action SyncNode writes it.
 func metadataOf(s Snapshot) machines.NodeMetadata {
 	return machines.NodeMetadata{
 		Machine: s.Machine, AlsoLabels: s.Settings.SyncLabels, AlsoAnnotations: s.Settings.SyncAnnotations,
@@ -25,7 +26,8 @@ func metadataOf(s Snapshot) machines.NodeMetadata {
 	}
 }
 
-// nodeMatters reports whether a change of a Node affects its Machine. It ignores heartbeats.
+// nodeMatters reports whether a change of a Node affects its Machine. The watch of Nodes in workload clusters filters
+// with it. It ignores heartbeats; a field that the controller reads from Nodes must be compared here.
 func nodeMatters(before, after client.Object) bool {
 	b, a := before.(*corev1.Node), after.(*corev1.Node)
 	return !maps.Equal(b.Labels, a.Labels) || !maps.Equal(b.Annotations, a.Annotations) ||

@@ -10,7 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// nodeReady computes the NodeReady condition from the kubelet's Ready condition.
+// nodeReady computes the NodeReady condition of a Machine from the kubelet's Ready condition, for the table in
+// conditions.go. The reasons, and the conditions of the Node that count, are defined by Cluster API.
 func nodeReady(n *corev1.Node) condition.Result {
 	c := conditionOf(n, corev1.NodeReady)
 	switch {

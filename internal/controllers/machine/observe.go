@@ -84,6 +84,7 @@ type ControlPlane struct {
 	Others int
 }
 
+// observe reads the snapshot of a Machine. Package reconciler calls it at the beginning of each reconciliation.
 func (c *controller) observe(ctx context.Context, m *clusterv1.Machine) (Snapshot, error) {
 	s := Snapshot{Now: c.now(), Settings: c.settings, Machine: m, Connection: c.workloads.Health(clusterKey(m))}
 	steps := []func(context.Context, *Snapshot) error{
@@ -208,8 +209,8 @@ func (c *controller) readNode(ctx context.Context, s *Snapshot) (err error) {
 	return nil
 }
 
-// retryAfterRejection returns the delay until a call that was rejected by the request limit may be repeated, or 0 for any other
-// error.
+// retryAfterRejection returns the delay until a call that was rejected by the request limit may be repeated, or 0 for
+// any other error.
 func retryAfterRejection(err error) time.Duration {
 	if !errors.Is(err, slipwayworkload.ErrRateLimited) {
 		return 0

@@ -17,7 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Report returns the status of a Machine after a reconciliation.
+// Report returns the status and the events of a Machine. Package reconciler calls it at the end of each reconciliation
+// and writes the status.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	old := s.Machine.Status
 	status := clusterv1.MachineStatus{

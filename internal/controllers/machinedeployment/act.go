@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
@@ -31,7 +30,7 @@ type (
 		Note string
 		moves
 	}
-	// transferFields transfers the ownership of fields that the reference implementation applied to a MachineSet.
+	// transferFields transfers the ownership of fields that Cluster API's own controller applied to a MachineSet.
 	transferFields struct{ Set string }
 	// SyncSet applies the desired MachineSet. Why is the reason for a change of replicas.
 	SyncSet struct {
@@ -71,6 +70,7 @@ func (a RecordRevision) String() string {
 	return fmt.Sprintf("record revision %d: its MachineSet is the current one", a.Revision)
 }
 
+// act runs one action. Package reconciler calls it for each action that [Decide] planned, in order.
 func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case Join:
@@ -100,7 +100,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 			o.SetAnnotations(annotations)
 		})
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the machinedeployment controller does not know how to %s", action)
+	return reconciler.UnknownAction("machinedeployment", action)
 }
 
 // transferFields reads the MachineSet from the API server, because the cache does not contain all managed fields, and

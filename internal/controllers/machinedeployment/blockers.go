@@ -17,10 +17,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// creationBlockers returns why missing Machines are not created, or not transferred for an in-place update, one
-// line for each reason. Reasons are a missing template, and the details in the ScalingUp conditions of the
-// MachineSets (ScalingDown for MachineSets that transfer their Machines), mostly preflight checks. MachineSets that
-// were not reconciled yet are ignored.
+// creationBlockers returns why missing Machines are not created, or not transferred for an in-place update, one line
+// for each reason, for the conditions RollingOut, ScalingUp and Available. Reasons are a missing template, and the
+// details in the ScalingUp conditions of the MachineSets (ScalingDown for MachineSets that transfer their Machines),
+// mostly preflight checks. It depends on the form of these messages: the details begin in the second line. MachineSets
+// that were not reconciled yet are ignored.
 func creationBlockers(s Snapshot) []string {
 	if problem := scalingProblem(s); problem != "" {
 		return []string{problem}

@@ -17,7 +17,9 @@ import (
 // waitingForOwnership is the reason of an unknown rollout state while objects are being restored.
 const waitingForOwnership = "WaitingForOwnership"
 
-// conditions is the condition table of a MachineDeployment. The driver sets Paused.
+// conditions is the condition table of a MachineDeployment, which [Report] evaluates after each reconciliation. Types,
+// polarities and reasons are defined by Cluster API, except for the reasons that Slipway declares. Package reconciler
+// adds Paused.
 var conditions = condition.Table[conditionInput]{
 	{Type: clusterv1.MachineDeploymentDeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
 	{Type: clusterv1.MachineDeploymentMachinesReadyCondition, Compute: func(j conditionInput) condition.Result { return j.machines.Ready() }},
@@ -29,7 +31,7 @@ var conditions = condition.Table[conditionInput]{
 	{Type: clusterv1.MachineDeploymentAvailableCondition, Compute: conditionInput.available},
 }
 
-// v1beta1 returns the v1beta1 projection.
+// v1beta1 returns the rows of the conditions in status.deprecated.v1beta1.
 func v1beta1() []condition.V1Beta1Row {
 	warning := func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning }
 	return []condition.V1Beta1Row{

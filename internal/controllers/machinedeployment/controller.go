@@ -21,7 +21,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
-// Name is the name of the controller.
+// Name is the name of the controller. Its field manager is "slipway-machinedeployment", which owns the fields of
+// existing MachineSets; another name would leave them without an owner.
 const Name = "machinedeployment"
 
 // Indexes with which a deployment finds its MachineSets and Machines in the namespace.
@@ -58,7 +59,8 @@ type Settings struct {
 	InPlace bool
 }
 
-// Add adds the controller to the manager. If extensions is nil, no Machine is updated in place.
+// Add adds the MachineDeployment controller with its indexes and watches to a manager. Package manager calls it when
+// the manager starts, and `slipway plan` for a manager in memory. If extensions is nil, no Machine is updated in place.
 func Add(s reconciler.Setup, extensions hook.Client, settings Settings) error {
 	c := &controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), settings: settings, begun: s.CreatedOwners, scope: s.Scope(), now: s.Clock()}
 	c.caller = inplace.Caller{Client: extensions, Failed: &inplace.FailedCalls{}, Now: c.now}

@@ -33,14 +33,15 @@ const nodesRecheck = 15 * time.Second
 // replicasNotSet is the message for a deployment whose number of replicas was never set.
 const replicasNotSet = "Waiting for spec.replicas to be set; until then no Machine is created or deleted"
 
-// Decide computes the plan for a MachineDeployment, in this order:
+// Decide computes the plan for a MachineDeployment. Package reconciler calls it in each reconciliation, again after the
+// calls of extensions that it requests. It is pure: it neither reads nor writes. The order of the plan:
 //
 //	not joined to its Cluster      join it
 //	restored in part               adopt MachineSets; nothing else until all objects are back        restore.go
 //	spec.replicas not set          nothing: the desired number of Machines is unknown
 //	templates                      make the Cluster their owner
 //	no MachineSet for the template create one, with as many replicas as allowed
-//	every MachineSet               transfer field ownership from the reference implementation; apply
+//	every MachineSet               transfer field ownership from Cluster API's own controller; apply
 //	                               the planned replicas and all fields that are propagated in place
 //	rollout complete               delete empty MachineSets
 //	new MachineSet                 record its revision
@@ -327,16 +328,19 @@ func setView(s Snapshot, set *clusterv1.MachineSet) rollout.MachineSet {
 	return v
 }
 
-// upToDateRecheck returns the time until a Machine without an UpToDate condition no longer counts as new, or zero
-// if there is none.
+// upToDateRecheck returns the time until the next Machine without an UpToDate condition counts as new no longer, or zero if
+// there is none.
 func upToDateRecheck(s Snapshot) time.Duration {
-	var left time.Duration
+	var next time.Duration
 	for _, m := range machinesOf(s) {
-		if condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) == nil {
-			left = max(left, machines.NewMachineGrace-s.Now.Sub(m.CreationTimestamp.Time))
+		if condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) != nil {
+			continue
+		}
+		if left := machines.NewMachineGrace - s.Now.Sub(m.CreationTimestamp.Time); left > 0 && (next == 0 || left < next) {
+			next = left
 		}
 	}
-	return left
+	return next
 }
 
 // machinesOf returns the Machines of all MachineSets.

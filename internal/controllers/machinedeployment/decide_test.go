@@ -276,8 +276,8 @@ func TestRestore(t *testing.T) { // OR-01
 			s: settled(restored, adopted, func(s *Snapshot) {
 				s.Deployment.Spec.Replicas = new(int32(4))
 			}),
-			wait: []string{"RolloutHeld"},
-			do:   []string{"scale MachineSet md-1 from 3 to 4: its share of spec.replicas while nothing is rolled out"},
+			wait: []string{"RolloutHeld"}, recheck: nodesRecheck,
+			do: []string{"scale MachineSet md-1 from 3 to 4: its share of spec.replicas while nothing is rolled out"},
 		},
 		"nobody has looked": {
 			reason: "everything is owned, but no Node was seen: an upgrade waits", s: settled(restored, adopted, upgrade),

@@ -8,10 +8,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
+// waitingForDeletion is the reason of the wait from which the Deleting condition takes its message.
 const waitingForDeletion = "WaitingForMachineSetsDeletion"
 
-// decideDeletion deletes all MachineSets, including those that were not adopted yet, and waits until they are gone.
-// It reads no templates, because these may not exist any more.
+// decideDeletion is the part of [Decide] for a MachineDeployment that is being deleted. It deletes all MachineSets,
+// including the ones that were not adopted yet, and waits until they are gone. It reads no templates, because these may
+// not exist any more.
 func decideDeletion(s Snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	left, sets := setNames(s), make([]metav1.Object, 0, len(s.Sets))

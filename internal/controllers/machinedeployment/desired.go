@@ -19,7 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// setPlan is the part of the plan for one MachineSet.
+// setPlan is the part of the plan for one MachineSet. [Decide] compares the MachineSet with the desired one, and the
+// actions [CreateSet] and [SyncSet] apply the desired one.
 type setPlan struct {
 	name     string
 	replicas int32
@@ -40,7 +41,8 @@ func suffix(s Snapshot, revision int64) string {
 	return rollout.Suffix(string(s.Deployment.UID), strconv.FormatInt(revision, 10), rollout.Hash(s.Deployment.Spec.Template))
 }
 
-// desiredObject returns the MachineSet with all fields that the controller sets, ready to be applied.
+// desiredObject returns the MachineSet with all fields that the controller sets, ready to be applied. A field that is
+// not in it any more is removed from existing MachineSets.
 func desiredObject(s Snapshot, p setPlan) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired(s, p))
@@ -150,10 +152,10 @@ func withForeign(live *clusterv1.MachineSet, want *unstructured.Unstructured) *u
 	return out
 }
 
-// formerManager is the field manager of MachineSets in the reference implementation.
+// formerManager is the field manager of MachineSets in Cluster API's own controller.
 const formerManager = kube.CoreManagerPrefix + "machinedeployment"
 
-// fieldTransfer describes the transfer of field ownership from the reference implementation. Finalizers are excluded,
+// fieldTransfer describes the transfer of field ownership from Cluster API's own controller. Finalizers are excluded,
 // because it also claims finalizers of other writers.
 func fieldTransfer() kube.OwnershipTransfer {
 	return kube.OwnershipTransfer{From: []string{formerManager}, To: kube.ManagerPrefix + Name, Takes: func(p fieldpath.Path) bool {

@@ -20,9 +20,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// If an extension makes all changes from an old template to the current one, the Machines of the old MachineSet are
-// transferred to the current one instead of being deleted (package inplace). The extension is called before the
-// rollout starts, and an unknown result never counts as "no":
+// This file is the part of a rollout for in-place updates. If an extension makes all changes from an old template to
+// the current one, the Machines of the old MachineSet are transferred to the current one instead of being deleted
+// (package inplace). The extension is called before the rollout starts, and an unknown result never counts as "no":
 //
 //	no extension, or changes not covered   replace the Machines
 //	all changes covered                    transfer the Machines
@@ -221,7 +221,7 @@ func replacedNote(s Snapshot) string {
 	return ""
 }
 
-// answer performs the calls for askInPlace.
+// answer calls the extension for each old MachineSet. Package reconciler calls it when [Decide] requests askInPlace.
 func (c *controller) answer(ctx context.Context, s Snapshot, _ reconciler.ReadRequest) (Snapshot, error) {
 	s.InPlace = map[string]inplace.UpdateCheck{}
 	for _, set := range inPlaceCandidates(s) {

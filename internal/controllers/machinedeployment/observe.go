@@ -49,6 +49,8 @@ type Snapshot struct {
 	Settings
 }
 
+// observe reads the snapshot of a MachineDeployment. Package reconciler calls it at the beginning of each
+// reconciliation.
 func (c *controller) observe(ctx context.Context, d *clusterv1.MachineDeployment) (Snapshot, error) {
 	s := Snapshot{Now: c.now(), Deployment: d, Settings: c.settings}
 	for _, step := range []func(context.Context, *Snapshot) error{c.readCluster, c.readSets, c.readHidden, c.readMachines, c.readTemplates} {

@@ -16,8 +16,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// Restored objects have no owner references, finalizers and status, and are restored in any order. Their labels,
-// annotations and specs show which objects are still missing:
+// This file prevents a MachineDeployment that is restored from a backup from replacing its Machines. Restored objects
+// have no owner references, finalizers and status, and are restored in any order. Their labels, annotations and specs
+// show which objects are still missing:
 //
 //	a MachineSet matches the selector and has no controller       adopt it
 //	a Machine names a MachineSet that does not exist              that MachineSet is not restored yet
@@ -36,12 +37,13 @@ import (
 //	                                   restored deployment      observed deployment
 //	no status yet                      wait                     wait: the Machine may have been restored later
 //	workload cluster not reachable     wait                     wait: it ends with the connection
-//	several Nodes have its ID          wait for a user          proceed: it never had a Node of its own, and the rollout may
-//	                                                            replace it
+//	several Nodes have its ID          wait for a user          proceed: it never had a Node of its own, and the
+//	                                                            rollout may replace it
 //	no Node has its ID                 proceed                  proceed
 
-// decideOwnership adopts MachineSets and reports whether the ownership is complete. The workload cluster is not
-// read, because a deployment creates no Machines; the MachineSets read it.
+// decideOwnership is the part of [Decide] that adopts MachineSets. It reports whether the ownership is complete, so
+// that Decide may continue. The workload cluster is not read, because a deployment creates no Machines; the MachineSets
+// read it.
 func decideOwnership(s Snapshot, p *reconciler.Plan) bool {
 	facts := ownership.Input{
 		Kind: kind, Name: s.Deployment.Name, Cluster: s.Deployment.Spec.ClusterName, ClusterExists: s.Cluster != nil,

@@ -14,7 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// Report returns the status of a MachineDeployment after a reconciliation.
+// Report returns the status and the events of a MachineDeployment. Package reconciler calls it at the end of each
+// reconciliation and writes the status.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	all := machinesForStatus(s)
 	n := all.Count()
@@ -56,7 +57,7 @@ func machinesForStatus(s Snapshot) machines.List {
 	return out
 }
 
-// withUpToDate returns a copy of a Machine with another UpToDate verdict.
+// withUpToDate returns a copy of a Machine with another UpToDate condition.
 func withUpToDate(m *clusterv1.Machine, v condition.Result) *clusterv1.Machine {
 	out := *m // unchanged parts are shared
 	out.Status.Conditions = slices.Clone(m.Status.Conditions)

@@ -59,6 +59,7 @@ func (a withdraw) String() string {
 	return fmt.Sprintf("delete %s %s: the Machine is healthy again", a.Kind, a.Machine)
 }
 
+// act runs one action. Package reconciler calls it for each action that decide planned, in order.
 func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case join:
@@ -70,7 +71,7 @@ func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Acti
 	case withdraw:
 		return c.writer.Delete(ctx, targetOf(s, a.Machine).Request.Unstructured)
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the machinehealthcheck controller does not know how to %s", action)
+	return reconciler.UnknownAction("machinehealthcheck", action)
 }
 
 // mark applies the conditions. A Machine that no longer exists is ignored.
@@ -110,7 +111,8 @@ func (c *controller) request(ctx context.Context, s snapshot, a requestRemediati
 	return errors.Join(err, c.mark(ctx, s, a.Machine, wants))
 }
 
-// newRequest returns the remediation request for a Machine, which has the Machine's name and is owned by it.
+// newRequest returns the remediation request for a Machine, from the template that the health check references. By
+// Cluster API's contract for external remediation it has the Machine's name and is owned by it.
 func newRequest(s snapshot, m *clusterv1.Machine) *unstructured.Unstructured {
 	t := s.Template
 	u := &unstructured.Unstructured{Object: map[string]any{}}

@@ -14,7 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// checkResult is the result of the checks of one Machine.
+// checkResult is the result of the checks of one Machine. The checks themselves are in this file; decide.go decides
+// which conditions and remediations follow from the results.
 type checkResult struct {
 	// reason is the highest-ranked reason of the failed checks, or empty if no check failed.
 	reason string
@@ -66,7 +67,7 @@ func (f *checkResult) message() string {
 	return "Health check failed: " + strings.Join(f.problems, "; ")
 }
 
-// merge combines several findings for one Machine.
+// merge combines the results of several health checks for one Machine.
 func merge(findings ...checkResult) checkResult {
 	var out checkResult
 	for _, f := range findings {
@@ -78,7 +79,8 @@ func merge(findings ...checkResult) checkResult {
 	return out
 }
 
-// examine runs the checks of one health check on one Machine.
+// examine runs the checks of one health check on one Machine. It is called in each reconciliation, for the health check
+// itself and for each other one that selects the Machine. Cluster API defines the checks and their reasons:
 //
 //	annotation remediate-machine                   always
 //	conditions of the Machine   ┐
@@ -86,7 +88,7 @@ func merge(findings ...checkResult) checkResult {
 //	the Node exists             │ control plane Machines: always
 //	conditions of the Node      ┘
 //
-// While the infrastructure is not ready after it was provisioned, no Machine is examined ([Snapshot.outage]).
+// While the infrastructure is not ready after it was provisioned, no Machine is examined ([snapshot.outage]).
 func examine(s snapshot, checks clusterv1.MachineHealthCheckChecks, t target) checkResult {
 	var f checkResult
 	if _, marked := t.Machine.Annotations[clusterv1.RemediateMachineAnnotation]; marked {

@@ -21,7 +21,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// Name is the name of the controller.
+// Name is the name of the controller. Its field manager is "slipway-machinehealthcheck", which owns conditions of
+// existing Machines; with another name the controller could not remove them.
 const Name = "machinehealthcheck"
 
 // interval is the minimum time between two reconciliations of one MachineHealthCheck.
@@ -55,6 +56,8 @@ func indexCheck(o client.Object) []string {
 	return []string{o.(*clusterv1.MachineHealthCheck).Spec.ClusterName}
 }
 
+// Add adds the MachineHealthCheck controller with its indexes and watches to a manager. Package manager calls it when
+// the manager starts, and `slipway plan` for a manager in memory.
 func Add(s reconciler.Setup, clusters workload.Workloads) error {
 	s = debounced(s)
 	c := &controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, now: s.Clock()}

@@ -13,7 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// decide computes the plan for the Machines of a MachineHealthCheck.
+// decide computes the plan for the Machines of a MachineHealthCheck. Package reconciler calls it in each
+// reconciliation, after observe. It is pure: it neither reads nor writes. By the result of the checks of a Machine, its
+// conditions become:
 //
 //	             HealthCheckSucceeded   OwnerRemediated or a remediation request
 //	healthy      True                   withdrawn

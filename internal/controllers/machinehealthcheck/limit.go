@@ -10,15 +10,16 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// limit is the range of unhealthy Machines in which remediation is allowed.
+// limit is the range of unhealthy Machines in which remediation is allowed (spec.remediation.triggerIf). The controller
+// computes it in each reconciliation, because a percentage depends on the number of Machines.
 type limit struct {
 	lowest, highest int
 	// text is the limit as written in the spec.
 	text string
 }
 
-// limitOf returns the limit of a health check for the given number of Machines. A range takes precedence over a
-// number. The error describes an invalid spec.
+// limitOf returns the limit of a health check for the given number of Machines. Cluster API defines that a range takes
+// precedence over a number and that percentages are rounded down. The error describes an invalid spec.
 func limitOf(trigger clusterv1.MachineHealthCheckRemediationTriggerIf, machines int) (limit, error) {
 	if text := trigger.UnhealthyInRange; text != "" {
 		lowest, highest, err := parseRange(text)

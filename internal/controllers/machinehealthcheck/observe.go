@@ -48,8 +48,8 @@ type target struct {
 	Node *corev1.Node
 	// NodeRead is true if the Node was read from the workload cluster, whether it exists or not.
 	NodeRead bool
-	// Setbacks is the number of consecutive Machines that the owner replaced because their infrastructure did not
-	// become ready in time.
+	// Setbacks is the number of consecutive requests to replace a Machine of the owner because its infrastructure did
+	// not become ready in time (setbacks.go). Each doubles the startup timeout.
 	Setbacks int
 	// Remediator is the provider object that has to replace the Machine, such as "FooMachinePool p". If it is
 	// empty, the Machine's owner does.
@@ -60,6 +60,8 @@ type target struct {
 	Claims []string
 }
 
+// observe reads the snapshot of a MachineHealthCheck. Package reconciler calls it at the beginning of each
+// reconciliation.
 func (c *controller) observe(ctx context.Context, check *clusterv1.MachineHealthCheck) (snapshot, error) {
 	s := snapshot{Now: c.now(), Check: check}
 	steps := []func(context.Context, *snapshot) error{
@@ -105,7 +107,7 @@ func (c *controller) readMachines(ctx context.Context, s *snapshot) error {
 		}
 	}
 	slices.SortFunc(s.Targets, func(a, b target) int { return cmp.Compare(a.Machine.Name, b.Machine.Name) })
-	for i := range s.Targets { // ready Machines first, because they reset the owner's setbacks
+	for i := range s.Targets { // ready Machines first, because the call resets the count of their owner
 		if isProvisioned(s.Targets[i].Machine) {
 			c.setbacks.before(s.Targets[i].Machine)
 		}

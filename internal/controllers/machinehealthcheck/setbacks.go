@@ -12,15 +12,16 @@ import (
 )
 
 const (
-	// maxSetbacks limits how often the startup timeout is doubled.
+	// maxSetbacks limits how often the node startup timeout is doubled (checks.go).
 	maxSetbacks = 4
 	// setbackMemory is how long setbacks are remembered.
 	setbackMemory = 24 * time.Hour
 )
 
-// setbacks counts, for each owner of Machines, consecutive replacements of Machines whose infrastructure did not
-// become ready. If a provider lacks capacity, replacements do not help and may lose the position in the provider's
-// queue. The zero value is ready to use. The counts are lost when the manager restarts.
+// setbacks counts, for each owner of Machines, how often a replacement was requested because the infrastructure of a
+// Machine did not become ready in time. Each setback doubles the node startup timeout of the owner's next Machines: if
+// a provider lacks capacity, replacements do not help and may lose the position in the provider's queue. The controller
+// has one instance. The zero value is ready to use. The counts are lost when the manager restarts.
 type setbacks struct {
 	mu sync.Mutex
 	of map[types.UID]setback
@@ -31,7 +32,10 @@ type setback struct {
 	last  time.Time
 }
 
-// record counts the Machine. Machines created before the last recorded one belong to the same setback.
+// record counts a setback of the Machine's owner, unless the Machine's infrastructure is ready. The action that
+// requests the replacement calls it. Machines that were created before the last setback belong to it and are not
+// counted, because Machines that were created together fail together. Times are compared by the second, as in
+// creationTimestamp.
 func (s *setbacks) record(m *clusterv1.Machine, now time.Time) {
 	owner := metav1.GetControllerOfNoCopy(m)
 	if owner == nil || isProvisioned(m) {
@@ -54,8 +58,9 @@ func (s *setbacks) record(m *clusterv1.Machine, now time.Time) {
 	s.of[owner.UID] = setback{count: min(have.count+1, maxSetbacks), last: now}
 }
 
-// before returns the number of setbacks before the Machine was created. A Machine of the same owner whose
-// infrastructure became ready resets the count.
+// before returns the number of setbacks of the Machine's owner, without the last one if the Machine was created before
+// it. If the infrastructure of the Machine became ready after the last setback, it deletes the count: observe calls it
+// for ready Machines only for this effect.
 func (s *setbacks) before(m *clusterv1.Machine) int {
 	owner := metav1.GetControllerOfNoCopy(m)
 	if owner == nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// conditions is the condition table of a MachineHealthCheck.
+// conditions is the condition table of a MachineHealthCheck. Types and reasons are defined by Cluster API.
 var conditions = condition.Table[assessment]{
 	{Type: clusterv1.MachineHealthCheckRemediationAllowedCondition, Compute: assessment.remediationAllowed},
 }
 
-// legacy is the v1beta1 projection.
+// legacy has the rows of the conditions in status.deprecated.v1beta1.
 var legacy = []condition.V1Beta1Row{{
 	Type: clusterv1.RemediationAllowedV1Beta1Condition, From: clusterv1.MachineHealthCheckRemediationAllowedCondition,
 	Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning },
 }}
 
-// report returns the status of a MachineHealthCheck after a reconciliation. While no Machine can be checked, the
-// status stays unchanged.
+// report returns the status of a MachineHealthCheck. Package reconciler calls it at the end of each reconciliation and
+// writes the status. While no Machine can be checked, the status stays unchanged.
 func report(s snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	if s.Cluster != nil && s.outage() != "" {
 		return reportOutage(s)

@@ -15,9 +15,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
-// The predicates for watches select changes that can affect the result of a health check, and ignore heartbeats.
-// Reconciliations of one health check are separated by [interval], so that hundreds of Machines that are created
-// together are also checked together.
+// The predicates for the watches of controller.go select changes that can affect the result of a health check, and
+// ignore heartbeats. A field that the checks read must be compared here. Reconciliations of one health check are
+// separated by [interval], so that hundreds of Machines that are created together are also checked together.
 
 // clusterMatters selects the Cluster changes that affect every controller, and changes of the infrastructure's
 // readiness.
@@ -54,8 +54,8 @@ func machineChanged(before, after *clusterv1.Machine) bool {
 		!maps.Equal(relevantConditions(before.Status.Conditions), relevantConditions(after.Status.Conditions))
 }
 
-// relevantConditions returns the parts of conditions that the checks use. Reasons are included if they identify the writer of a
-// condition.
+// relevantConditions returns the parts of conditions that the checks use. Reasons are included if they identify the
+// writer of a condition.
 func relevantConditions(conditions []metav1.Condition) map[string]string {
 	out := map[string]string{}
 	for _, c := range conditions {

@@ -77,6 +77,8 @@ func (a SetUpToDate) String() string {
 func (a deleteMachine) String() string { return fmt.Sprintf("delete Machine %s: %s", a.Name, a.Why) }
 func (a markNode) String() string      { return fmt.Sprintf("mark Node %s as one of the pool", a.Node) }
 func (a deleteNode) String() string    { return fmt.Sprintf("delete Node %s: %s", a.Node, a.Why) }
+
+// act runs one action. Package reconciler calls it for each action that [Decide] planned, in order.
 func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case Join:
@@ -105,7 +107,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 	case deleteNode:
 		return c.deleteNode(ctx, s, a)
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the machinepool controller does not know how to %s", action)
+	return reconciler.UnknownAction("machinepool", action)
 }
 
 // setUpToDate applies the UpToDate condition of a Machine. The Machine controller sets all others.

@@ -30,8 +30,8 @@ const (
 // waitingForReplicas is the message of the conditions that count replicas.
 const waitingForReplicas = "Waiting for spec.replicas to be set; until then the desired number of replicas is unknown"
 
-// conditions are the conditions that the controller writes. The API module has no specific constants for
-// MachinePools, so the general condition types are used.
+// conditions are the conditions that the controller writes; [Report] evaluates them after each reconciliation. Cluster
+// API has no specific constants for MachinePools, so the general condition types and reasons are used.
 var conditions = condition.Table[conditionInput]{
 	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
 	{Type: clusterv1.BootstrapConfigReadyCondition, Compute: conditionInput.bootstrapConfigReady},
@@ -44,7 +44,7 @@ var conditions = condition.Table[conditionInput]{
 	{Type: clusterv1.AvailableCondition, Summarize: conditionInput.available},
 }
 
-// legacy is the v1beta1 projection.
+// legacy has the rows of the conditions in status.deprecated.v1beta1.
 var legacy = []condition.V1Beta1Row{
 	{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.AvailableCondition},
 	bootstrapConfig.Legacy(clusterv1.BootstrapReadyV1Beta1Condition, clusterv1.WaitingForDataSecretFallbackV1Beta1Reason),

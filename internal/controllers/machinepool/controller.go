@@ -22,7 +22,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Name is the name of the controller.
+// Name is the name of the controller. Its field manager is "slipway-machinepool", which owns the fields of existing
+// Machines; another name would leave them without an owner.
 const Name = "machinepool"
 
 // workloads provides access to workload clusters.
@@ -52,6 +53,8 @@ type controller struct {
 	now       func() time.Time
 }
 
+// Add adds the MachinePool controller with its indexes and watches to a manager. Package manager calls it when the
+// manager starts, and `slipway plan` for a manager in memory, if the feature gate MachinePool is enabled.
 func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) error {
 	c := &controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), workloads: clusters, settings: settings, now: s.Clock()}
 	if err := watches.IndexByCluster(s.Manager.GetFieldIndexer(), Name, &clusterv1.MachinePool{}, &clusterv1.Machine{}); err != nil {

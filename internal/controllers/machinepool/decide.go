@@ -20,7 +20,8 @@ import (
 // write may be deferred.
 const recordRecheck = 5 * time.Second
 
-// Decide computes the plan for a MachinePool. Besides the actions of package reference for its provider objects:
+// Decide computes the plan for a MachinePool. Package reconciler calls it in each reconciliation, after observe. It is
+// pure: it neither reads nor writes. Besides the actions of package reference for its provider objects:
 //
 //	bootstrap config done                   copy the name of the data Secret
 //	infrastructure done                     copy provider IDs and, with external scaling, replicas
@@ -82,8 +83,8 @@ func needsProviderFields(s Snapshot) bool {
 		text(pool.Spec.Template.Spec.Bootstrap.DataSecretName) != text(s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName)
 }
 
-// copyProviderFields copies the results of bootstrap config and infrastructure to the spec. Values that are not reported stay
-// unchanged.
+// copyProviderFields copies the results of bootstrap config and infrastructure to the spec. Values that are not
+// reported stay unchanged.
 func copyProviderFields(s Snapshot, pool *clusterv1.MachinePool) {
 	if s.bootstrap().IsDone() {
 		name := s.Bootstrap.DataSecretName.Or("")

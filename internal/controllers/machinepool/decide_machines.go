@@ -9,8 +9,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// decideMachines maintains one Machine for each infrastructure machine. No Machine is created before the pool is
-// complete, and no Machine that the pool does not control is deleted.
+// decideMachines is the part of [Decide] for a pool whose infrastructure has a kind for its instances. It maintains one
+// Machine of the same name for each infrastructure machine. No Machine is created before the pool is complete
+// (restore.go), and no Machine that the pool does not control is deleted.
 func decideMachines(s Snapshot, p *reconciler.Plan) {
 	if !hasMachines(s) {
 		return

@@ -24,8 +24,8 @@ const (
 	deletionOver
 )
 
-// decideDeletion deletes the objects of the pool and waits until they are gone: infrastructure and Machines, then
-// the bootstrap config, then the Nodes.
+// decideDeletion is the part of [Decide] for a pool that is being deleted. It deletes the objects of the pool and waits
+// until they are gone: infrastructure and Machines, then the bootstrap config, then the Nodes.
 func decideDeletion(s Snapshot) (p reconciler.Plan) {
 	for _, step := range []struct {
 		stage  int

@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// instances is the list of provider IDs on which Nodes, nodeRefs and counters are based, so that these never
-// contradict each other.
+// instances is the list of provider IDs of a pool. The reads of Nodes, the nodeRefs and the counters of the status are
+// all based on it, so that they never contradict each other.
 type instances struct {
 	// ids lists each provider ID once, in the order of the source.
 	ids []string

@@ -9,8 +9,9 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// The provider objects of a MachinePool. Their failures are reported for every contract version, because many
-// problems of a pool are not reported in a condition.
+// The provider objects of a MachinePool (package reference). [Decide], act and [Report] use them through the methods
+// bootstrap and infra. Their failures are reported for every contract version, because many problems of a pool are not
+// reported in a condition.
 var (
 	bootstrapConfig = reference.Role{
 		Owner: clusterv1.GroupVersion.WithKind("MachinePool"), Name: "bootstrap config", AnyContract: true,

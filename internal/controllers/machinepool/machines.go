@@ -15,13 +15,15 @@ import (
 )
 
 const (
-	// fieldManager is the field manager of the Machines.
+	// fieldManager is the field manager of the Machines, which owns fields of existing ones.
 	fieldManager = kube.ManagerPrefix + Name
-	// referenceManager is the field manager with which the reference implementation applies the Machines of a pool.
+	// referenceManager is the field manager with which Cluster API's own controller applies the Machines of a pool.
 	referenceManager = "machinepool-controller"
 )
 
-// newMachine returns the Machine for an infrastructure machine. It has the same name and no bootstrap config.
+// newMachine returns the Machine for an infrastructure machine. The controller creates it, and compares existing
+// Machines with it. It has the same name as the infrastructure machine and no bootstrap config, because the pool has
+// one for all.
 func newMachine(s Snapshot, a createMachine) *clusterv1.Machine {
 	none := ""
 	template := s.Pool.Spec.Template
@@ -68,8 +70,8 @@ func (c *controller) createMachine(ctx context.Context, s Snapshot, a createMach
 	return c.writer.CreateApplied(ctx, m)
 }
 
-// syncMachine updates a Machine to match the template and its Node. Machines of earlier versions and of the
-// reference implementation were created by field managers that wrote nothing else.
+// syncMachine updates a Machine to match the template and its Node. Machines of earlier versions and of
+// Cluster API's own controller were created by field managers that wrote nothing else.
 func (c *controller) syncMachine(ctx context.Context, s Snapshot, a syncMachine) error {
 	m := machineOf(s, a.Machine)
 	want := machines.InPlace(newMachine(s, createMachine{Name: m.Name, Kind: m.Spec.InfrastructureRef.Kind}), m)

@@ -15,8 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// readNodes reads the pool's Nodes. An unreachable workload cluster is recorded in the snapshot and is not an
-// error.
+// readNodes is the step of observe that reads the pool's Nodes from the workload cluster. An unreachable workload
+// cluster is recorded in the snapshot and is not an error.
 func (c *controller) readNodes(ctx context.Context, s *Snapshot) error {
 	s.Nodes.Items, s.Nodes.Duplicates = map[string]corev1.Node{}, map[string][]string{}
 	if s.Cluster == nil || !ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false) {

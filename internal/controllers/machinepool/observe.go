@@ -51,6 +51,7 @@ type Nodes struct {
 	Retired []corev1.Node
 }
 
+// observe reads the snapshot of a MachinePool. Package reconciler calls it at the beginning of each reconciliation.
 func (c *controller) observe(ctx context.Context, pool *clusterv1.MachinePool) (Snapshot, error) {
 	s := Snapshot{Now: c.now(), Settings: c.settings, Pool: pool}
 	steps := []func(context.Context, *Snapshot) error{

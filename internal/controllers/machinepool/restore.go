@@ -12,15 +12,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// Restored objects have no owner references, finalizers and status, and are restored in any order. A pool without
-// status.observedGeneration may be a restored one. The provider IDs in the specs of the pool, its infrastructure
-// and its Machines, which a backup preserves, show which objects are still missing.
+// This file prevents a pool that is restored from a backup from creating Machines for instances whose Machines are not
+// restored yet. Restored objects have no owner references, finalizers and status, and are restored in any order. A pool
+// without status.observedGeneration may be a restored one. The provider IDs in the specs of the pool, its
+// infrastructure and its Machines, which a backup preserves, show which objects are still missing.
 
 // isRecorded reports whether the pool was recorded as complete.
 func isRecorded(s Snapshot) bool { return s.Pool.Status.ObservedGeneration > 0 }
 
-// isComplete reports whether all objects of the pool exist, so that Machines may be created. The caller records the
-// result.
+// isComplete reports whether all objects of the pool exist, so that Machines may be created. [Report] records the
+// result in status.observedGeneration.
 func isComplete(s Snapshot) bool {
 	switch {
 	case isRecorded(s):

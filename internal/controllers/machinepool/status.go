@@ -21,7 +21,8 @@ type counts struct {
 	replicas, ready, available, upToDate int32
 }
 
-// Report returns the status of a MachinePool after a reconciliation.
+// Report returns the status and the events of a MachinePool. Package reconciler calls it at the end of each
+// reconciliation and writes the status.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	n := count(s)
 	j := conditionInput{Snapshot: s, counts: n, plan: p}
@@ -175,13 +176,14 @@ func deprecated(s Snapshot, n counts, status clusterv1.MachinePoolStatus) *clust
 		Conditions:    condition.Project(legacy, status.Conditions, s.Pool.GetV1Beta1Conditions()),
 		ReadyReplicas: n.ready, AvailableReplicas: n.available, UnavailableReplicas: max(0, n.replicas-n.available),
 	}
-	if f := reference.Failure(s.infra(), s.bootstrap()); f.Reason != "" || f.Message != "" {
+	f := reference.Failure(s.infra(), s.bootstrap())
+	if f.Reason != "" {
 		reason := capierrors.MachinePoolStatusFailure(f.Reason)
 		out.FailureReason = &reason
-		if f.Message != "" {
-			message := truncate(f.Message, maxFailureMessage)
-			out.FailureMessage = &message
-		}
+	}
+	if f.Message != "" {
+		message := truncate(f.Message, maxFailureMessage)
+		out.FailureMessage = &message
 	}
 	return out
 }

@@ -35,6 +35,7 @@ func (a askClones) String() string {
 	return "bootstrap configs and infrastructure machines of the Machines"
 }
 
+// act runs one action. Package reconciler calls it for each action that [Decide] planned, in order.
 func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case Join:
@@ -54,9 +55,9 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 	return c.machineWriter().Act(ctx, s.State(), action)
 }
 
-// machineWriter returns the writer of Machines. "manager" was the field manager of the reference implementation before its
-// MachineSets used server-side apply, and is also used by many other programs. Its fields therefore belong to the
-// MachineSet only if the MachineSet wants them.
+// machineWriter returns the writer of Machines. "manager" was the field manager of Cluster API's own controllers before
+// their MachineSets used server-side apply, and is also used by many other programs. Its fields therefore belong to the
+// MachineSet only if the MachineSet applies them.
 func (c *controller) machineWriter() machines.MachineWriter {
 	return machines.MachineWriter{
 		Live: c.live, Writer: c.writer, Manager: manager, MetadataManager: metadataManager, Former: []string{"manager", manager},

@@ -11,7 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// conditions is the condition table of a MachineSet. The driver sets Paused.
+// conditions is the condition table of a MachineSet, which [Report] evaluates after each reconciliation. Types,
+// polarities and reasons are defined by Cluster API. Package reconciler adds Paused.
 var conditions = condition.Table[conditionInput]{
 	{Type: clusterv1.MachineSetScalingUpCondition, Polarity: condition.Negative, Compute: conditionInput.scalingUp},
 	{Type: clusterv1.MachineSetScalingDownCondition, Polarity: condition.Negative, Compute: conditionInput.scalingDown},
@@ -33,7 +34,7 @@ var v1beta1Only = condition.Table[conditionInput]{
 	{Type: resized, Compute: conditionInput.resized},
 }
 
-// v1beta1 is the v1beta1 projection.
+// v1beta1 has the rows of the conditions in status.deprecated.v1beta1.
 var v1beta1 = []condition.V1Beta1Row{
 	{Type: clusterv1.MachinesCreatedV1Beta1Condition, From: created,
 		Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityError }},

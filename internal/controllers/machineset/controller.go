@@ -22,7 +22,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// Name is the name of the controller.
+// Name is the name of the controller. Its field manager for MachineSets is "slipway-machineset", which owns fields of
+// existing objects; Machines have another one (machines.go).
 const Name = "machineset"
 
 // Settings are the settings of the controller.
@@ -73,6 +74,8 @@ type controller struct {
 // byCluster is the index of Machines by the name of their Cluster.
 const byCluster = "machineset.spec.clusterName"
 
+// Add adds the MachineSet controller with its indexes and watches to a manager. Package manager calls it when the
+// manager starts, and `slipway plan` for a manager in memory.
 func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) error {
 	c := &controller{
 		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), used: clone.NewUsage(s.Manager.GetAPIReader()), workloads: clusters, settings: settings, begun: s.CreatedOwners,

@@ -42,7 +42,8 @@ const (
 	waitForUpdate     = "WaitingForInPlaceUpdate"
 )
 
-// Decide computes the plan for a MachineSet.
+// Decide computes the plan for a MachineSet. Package reconciler calls it in each reconciliation, again after the reads
+// that it requests. It is pure: it neither reads nor writes. From top to bottom:
 //
 //	not joined to its Cluster                   join it
 //	in a managed topology                       add its finalizer
@@ -50,7 +51,7 @@ const (
 //	templates of a standalone MachineSet        make the Cluster their owner
 //	Machine differs from the template           propagate in place, clones first
 //	clones without a Machine                    delete
-//	Machine transferred to it, and counted      begin its update in place                          transfer.go
+//	Machine transferred to it and acknowledged  begin its update in place                          transfer.go
 //	UpToDate (standalone), OwnerRemediated      set
 //	unhealthy Machines                          delete, within the limit
 //	too few, too many                           create; delete or transfer
@@ -97,7 +98,8 @@ func Decide(s Snapshot) reconciler.Plan {
 	return p
 }
 
-// decideDeletion deletes the Machines, then the templates of a managed topology. The finalizer is removed last.
+// decideDeletion is the part of [Decide] for a MachineSet that is being deleted. It deletes the Machines, then the
+// templates of a managed topology. The finalizer is removed last.
 func decideDeletion(s Snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	var deleted, left machines.OwnedMachines

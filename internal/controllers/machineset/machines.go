@@ -16,13 +16,15 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// The field managers of Machines and their clones, which the reference implementation also uses.
+// The field managers of Machines, bootstrap configs and infrastructure machines. Cluster API's own controllers use the
+// same ones, so that either implementation continues with the objects of the other. They must not change.
 const (
 	manager         = "capi-machineset"
 	metadataManager = "capi-machineset-metadata"
 )
 
-// State returns the current and desired Machines of the MachineSet.
+// State returns the current and desired Machines of the MachineSet, from which package machines plans and runs the
+// actions on them.
 func (s Snapshot) State() machines.OwnerState {
 	return machines.OwnerState{
 		Now: s.Now, Definition: s.definition(), Members: s.Machines, Clones: s.Clones, Verified: s.Verified,

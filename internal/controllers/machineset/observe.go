@@ -60,11 +60,12 @@ type Snapshot struct {
 	Target *clusterv1.MachineSet
 	// Used are the templates that other owners use. It is nil until Decide requests it.
 	Used clone.UsedTemplates
-	// Random are random parts for names of Machines. Taken are the resulting names that Machines of other owners
+	// Random are random parts for names of Machines. UsedNames are the resulting names that Machines of other owners
 	// already have.
 	Random, UsedNames []string
 }
 
+// observe reads the snapshot of a MachineSet. Package reconciler calls it at the beginning of each reconciliation.
 func (c *controller) observe(ctx context.Context, set *clusterv1.MachineSet) (Snapshot, error) {
 	s := Snapshot{Now: c.now(), Settings: c.settings, Set: set, Verified: c.verified.Has(set)}
 	steps := []func(context.Context, *Snapshot) error{

@@ -6,7 +6,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines"
 )
 
-// Checks returns all preflight checks in the order in which they run.
+// Checks returns all preflight checks in the order in which they run. The flags of the manager accept their names.
 func Checks() []clusterv1.MachineSetPreflightCheck {
 	var out []clusterv1.MachineSetPreflightCheck
 	for _, name := range machines.WorkerChecks().Names() {
@@ -20,8 +20,9 @@ func needsPreflight(s Snapshot) bool {
 	return missing(s) > 0 || len(remediation(s, nil).Candidates()) > 0
 }
 
-// preflightBlockers returns why no Machine may be created or replaced now. It returns none if no Machine has to be
-// created. An annotation on the MachineSet, its MachineDeployment, or the bootstrap template skips checks.
+// preflightBlockers returns why no Machine may be created or replaced now, for [Decide] and the ScalingUp condition. It
+// returns none if no Machine has to be created. An annotation of Cluster API on the MachineSet, its MachineDeployment,
+// or the bootstrap template skips checks.
 func preflightBlockers(s Snapshot) []machines.PreflightBlocker {
 	if s.Cluster == nil || !needsPreflight(s) {
 		return nil

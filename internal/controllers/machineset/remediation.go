@@ -9,8 +9,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// remediation returns which Machines are replaced because a health check requests it: as many at once as the
-// MachineDeployment allows, and only while Machines can be created.
+// remediation returns which Machines are replaced because a MachineHealthCheck requests it: as many at once as the
+// MachineDeployment allows, and only while Machines can be created. [Decide] records the decision in the conditions of
+// the Machines; the next reconciliation deletes them (remediate).
 func remediation(s Snapshot, deferred []string) machines.Remediation {
 	r := machines.Remediation{Members: s.Machines, Deferred: deferred, Limit: int32(max(count(s), 1))}
 	if s.Deployment == nil {

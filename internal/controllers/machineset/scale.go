@@ -39,7 +39,7 @@ func present(s Snapshot) int { return count(s) - len(s.Machines) + len(counted(s
 // waitingForReplicas is the message for a MachineSet whose number of replicas was never set.
 const waitingForReplicas = "Waiting for spec.replicas to be set; until then no Machine is created or deleted"
 
-// scale creates and deletes Machines until the desired number is reached.
+// scale is the last part of [Decide]: it creates and deletes Machines until the desired number is reached.
 func scale(s Snapshot, blockers []reconciler.Wait, p *reconciler.Plan) {
 	want, known := desired(s)
 	have := present(s)

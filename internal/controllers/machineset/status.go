@@ -12,7 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// Report returns the status of a MachineSet after a reconciliation.
+// Report returns the status and the events of a MachineSet. Package reconciler calls it at the end of each
+// reconciliation and writes the status. Autoscalers read replicas and selector through the scale subresource.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	all := machines.List(s.Machines.Machines())
 	n := all.Count()

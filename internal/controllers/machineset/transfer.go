@@ -18,11 +18,13 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// The steps with which a Machine is transferred from one MachineSet to another, each one write (package inplace):
+// This file is the part of the controller for in-place updates. The steps with which a Machine is transferred from one
+// MachineSet to another, each one write (package inplace):
 //
 //	old set    has surplus Machines, has to transfer them   owner, labels and annotations of the Machine
 //	           MachineDeployment counts the Machine         replicas of the new set
-//	new set    Machine is counted, update not begun         infrastructure machine, bootstrap config, Machine with pending hook
+//	new set    Machine is counted, update not begun         infrastructure machine, bootstrap config, then the Machine
+//	                                                        with the pending hook
 //
 // Machines are selected for a transfer in the order of deletion. However, Machines that a user or a health check
 // wants to be replaced are deleted, and Machines that are being updated are only selected after the update.
@@ -172,8 +174,8 @@ func (c *controller) readTarget(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-// transferMachines uses the Machine's resourceVersion as a precondition and a single write, so that the Machine always has
-// exactly one owner. The cache may show the Machine with its old owner for a while.
+// transferMachines uses the Machine's resourceVersion as a precondition and a single write, so that the Machine always
+// has exactly one owner. The cache may show the Machine with its old owner for a while.
 func (c *controller) transferMachines(ctx context.Context, s Snapshot, a transferMachines) error {
 	for _, name := range a.Names {
 		m := s.Machines.Named(name)

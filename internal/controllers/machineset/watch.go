@@ -14,7 +14,8 @@ import (
 )
 
 // ofMachine enqueues the MachineSet that controls a Machine. If the Machine has no controller, it enqueues the
-// MachineSets that may adopt it.
+// MachineSets that may adopt it. It and the functions below map changes of other objects to MachineSets, for the
+// watches that [Add] starts.
 func (c *controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
 	owner := metav1.GetControllerOf(o)
 	if owner != nil && owner.Kind == setKind {

@@ -53,7 +53,7 @@ func (q askExtension) String() string { return q.Question.String() }
 func (a create) String() string {
 	why := "the topology requires it"
 	if a.Part.Replaces != nil {
-		why = "it replaces " + a.Part.Replaces.GetName() + ", whose spec is another"
+		why = "it replaces " + a.Part.Replaces.GetName() + ", whose spec is different"
 	}
 	return fmt.Sprintf("create %s %s, %s: %s", a.Part.Want.GetKind(), a.Part.Want.GetName(), a.Part.Key, why)
 }
@@ -65,6 +65,7 @@ func (a setClusterReferences) String() string {
 }
 func (a deleteObject) String() string { return fmt.Sprintf("delete %s %s: %s", a.Kind, a.Name, a.Why) }
 
+// answer performs the read or call that [decide] requests. Package reconciler calls it and then decide again.
 func (c *controller) answer(ctx context.Context, s snapshot, question reconciler.ReadRequest) (snapshot, error) {
 	switch q := question.(type) {
 	case askWorkers:
@@ -84,7 +85,7 @@ func (c *controller) answer(ctx context.Context, s snapshot, question reconciler
 		}
 		return s.with(q.Part, changed), err
 	}
-	return s, fault.New(fault.Bug, "UnknownQuestion", "the topology controller does not know %s", question)
+	return s, reconciler.UnknownRead("topology", question)
 }
 
 // with records whether the spec of a template changes. The result "unchanged" is recorded only for the exact state
@@ -126,6 +127,7 @@ func (c *controller) changes(ctx context.Context, part *topology.Part) (bool, er
 	return !ok || !equality.Semantic.DeepEqual(before.Object["spec"], after.Object["spec"]), nil
 }
 
+// act runs one action. Package reconciler calls it for each action that [decide] planned, in order.
 func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case create:
@@ -157,7 +159,7 @@ func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Acti
 	case deleteObject:
 		return c.writer.DeleteAnyway(ctx, a.Object)
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the topology controller does not know how to %s", action)
+	return reconciler.UnknownAction("topology", action)
 }
 
 func (c *controller) apply(ctx context.Context, live client.Object, want *unstructured.Unstructured) error {

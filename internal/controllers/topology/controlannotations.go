@@ -13,8 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
-// release removes annotations of the control plane that an earlier version copied from the topology, such as the
-// one that pauses it. Otherwise the deletion of the control plane would wait for a user who may remove them.
+// release is the action that removes annotations of the control plane that an earlier version of Slipway copied from
+// the topology, such as the one that pauses it, when the Cluster is deleted. Otherwise the deletion of the control
+// plane would wait for a user who may remove them.
 type release struct {
 	Object client.Object
 	Kind   string

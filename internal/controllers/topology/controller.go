@@ -25,10 +25,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
-// Name is the name of the controller.
+// Name is the name of the controller. Its field manager for Clusters is "slipway-clustertopology", which owns fields of
+// existing objects; another name would leave them without an owner.
 const Name = "clustertopology"
 
-// fieldManager is the field manager for all fields that a topology sets.
+// fieldManager is the field manager for all fields that a topology sets (capi-topology). Cluster API's own controller
+// uses the same one, so that either implementation continues with the objects of the other.
 const fieldManager = kube.CoreManagerPrefix + "topology"
 
 // classField is the index of Clusters by their ClusterClass.
@@ -52,7 +54,9 @@ type controller struct {
 	now        func() time.Time
 }
 
-// Add adds the controller to the manager. If extensions is nil, classes that reference extensions cannot be used.
+// Add adds the topology controller with its indexes and watches to a manager. Package manager calls it when the manager
+// starts, and `slipway plan` for a manager in memory, if the feature gate ClusterTopology is enabled. If extensions is
+// nil, classes that reference extensions cannot be used.
 func Add(s reconciler.Setup, extensions hook.Client) error {
 	c := &controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), used: clone.NewUsage(s.Manager.GetAPIReader()), classes: topology.NewClasses(), extensions: extensions, now: s.Clock()}
 	if err := watches.IndexByCluster(s.Manager.GetFieldIndexer(), Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.MachineHealthCheck{}); err != nil {

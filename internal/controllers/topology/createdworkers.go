@@ -14,9 +14,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
-// createdWorkers records the workers that this process created until the cache shows them. The names of workers are
-// deterministic for a name template, but the ClusterClass may get another template in the meantime. Workers that
-// other processes created before this one became the leader are in the cache. The zero value is ready to use.
+// createdWorkers records the workers (MachineDeployments and MachinePools) that this process created until the cache
+// shows them, so that the controller creates none twice. The names of workers are deterministic for a name template,
+// but the ClusterClass may get another template in the meantime. Workers that other processes created before this one
+// became the leader are in the cache. The controller has one instance. The zero value is ready to use.
 type createdWorkers struct {
 	mu sync.Mutex
 	// workers contains the workers of each Cluster.
@@ -60,8 +61,8 @@ func (c *createdWorkers) forget(cluster client.ObjectKey, over func(worker) bool
 	return slices.Clone(left)
 }
 
-// readUnseenWorkers reads the recorded workers from the API server. A worker that does not exist, or does not belong to the
-// topology, is removed from the record, because the cache would never show it.
+// readUnseenWorkers reads the recorded workers from the API server, before a worker is created. A worker that does not
+// exist, or does not belong to the topology, is removed from the record, because the cache would never show it.
 func (c *controller) readUnseenWorkers(ctx context.Context, s snapshot) (snapshot, error) {
 	key := client.ObjectKeyFromObject(s.Cluster)
 	s.LookedUp = true

@@ -30,15 +30,18 @@ const (
 	unseenRecheck = time.Second
 )
 
-// decide computes the plan that brings the objects of a topology to their desired state.
+// decide computes the plan that brings the objects of a topology to their desired state, which package
+// internal/topology computes. Package reconciler calls it in each reconciliation, again after the reads that it
+// requests. It is pure: it neither reads nor writes.
 //
 //	Cluster is being deleted                     call BeforeClusterDelete; the Cluster controller deletes the objects
 //	class missing, or not reconciled             wait for it
 //	something cannot be read, or computed        wait for a user
 //	a hook has to be called                      call it; record its result before anything else is written
 //	an extension patches templates               call it first
-//	object missing                               create it, in the order of references; then set the references of the Cluster
-//	template differs                             check if its spec changes: create another, switch references, delete the old one
+//	object missing                               create it, in the order of references; then set the Cluster's references
+//	template differs                             check if its spec changes: then create another, switch references, delete
+//	                                             the old one
 //	worker existed, and was not deleted          wait until it is restored
 //	object differs                               apply
 //	worker or health check not in the topology   delete it

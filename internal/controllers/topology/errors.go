@@ -13,13 +13,15 @@ import (
 )
 
 const (
-	// maxRefusal is the maximum length in bytes of an API server's or webhook's text in a message.
+	// maxRefusal is the maximum length in bytes of an API server's or webhook's text in a message. Both limits are
+	// Slipway's choice, so that the TopologyReconciled condition stays readable.
 	maxRefusal = 1000
 	// maxRefused is the maximum number of failed steps in a message.
 	maxRefused = 3
 )
 
-// stepError is the error of one of several steps. The message for users describes only that step.
+// stepError is the error of one action of the controller. The TopologyReconciled condition shows its message; several
+// actions can fail in one reconciliation, and each message describes only its own action.
 type stepError struct {
 	step reconciler.Action
 	err  error

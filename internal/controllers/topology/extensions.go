@@ -13,10 +13,12 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// answerKept is how long the response of an extension to the same request is cached.
+// answerKept is how long the response of an extension to the same request is cached. The key of the cache identifies
+// the whole request.
 const answerKept = 24 * time.Hour
 
-// callExtension calls an extension to generate patches or to validate the topology.
+// callExtension calls an extension to generate patches or to validate the topology, when decide requests askExtension.
+// It records a failed call in the snapshot, so that the other extensions are called as well.
 func (c *controller) callExtension(ctx context.Context, s snapshot, q patch.ExtensionRequest) (snapshot, error) {
 	response, err := c.call(ctx, s, q)
 	if err != nil {

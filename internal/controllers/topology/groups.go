@@ -14,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology"
 )
 
+// The actions that write the objects of a topology in independent groups. Each may be repeated.
 type (
 	// group updates one MachineDeployment, MachinePool, control plane or infrastructure cluster and the objects
 	// that it references.
@@ -64,8 +65,8 @@ func (a *groups) add(key topology.Key, step reconciler.Action) {
 	a.Each = append(a.Each, group{Key: key, Steps: []reconciler.Action{step}})
 }
 
-// actOnGroup runs the steps of a group. After a failure it runs only the steps that do not depend on the failed
-// one.
+// actOnGroup runs the steps of a group, for act. After a failure it runs only the steps that do not depend on the
+// failed one.
 func (c *controller) actOnGroup(ctx context.Context, s snapshot, group group) error {
 	var failed error
 	for _, step := range group.Steps {

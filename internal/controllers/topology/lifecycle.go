@@ -18,9 +18,11 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// The read and the actions for the lifecycle of a topology: the order in which it is created, upgraded and deleted.
+// The read and the actions for the lifecycle of a topology: the order in which it is created, upgraded and deleted, and
+// the hooks that may delay each step. Package internal/topology/lifecycle decides about the order; this file adds the
+// decision to the plan.
 type (
-	// callHook requests a call of a lifecycle hook.
+	// askHook requests a call of a lifecycle hook.
 	askHook struct{ Question lifecycle.HookCall }
 	// record writes the lifecycle progress to the Cluster's annotations before anything that depends on it is
 	// written.
@@ -53,8 +55,8 @@ func decideDeletion(s snapshot, p *reconciler.Plan) {
 	}
 }
 
-// proceed requests hook calls, or records progress and waits, according to the lifecycle decision. It reports whether the
-// objects of the topology may be written, which is not the case before the progress is recorded.
+// proceed requests hook calls, or records progress and waits, according to the lifecycle decision. It reports whether
+// the objects of the topology may be written, which is not the case before the progress is recorded.
 func (s snapshot) proceed(p *reconciler.Plan) bool {
 	v := s.Lifecycle
 	for _, q := range v.Calls {
@@ -150,7 +152,7 @@ func versionsOf(s snapshot) topology.Versions {
 	return out
 }
 
-// callHook calls a hook.
+// callHook calls a lifecycle hook of the extensions, when a plan requests askHook.
 func (c *controller) callHook(ctx context.Context, s snapshot, q lifecycle.HookCall) (snapshot, error) {
 	answer, err := hook.LifecycleCaller{Client: c.extensions}.Call(ctx, s.Cluster, q)
 	if err != nil {

@@ -59,6 +59,7 @@ type snapshot struct {
 	UsedBySets, Used clone.UsedTemplates
 }
 
+// observe reads the snapshot of a topology. Package reconciler calls it at the beginning of each reconciliation.
 func (c *controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (snapshot, error) {
 	s := snapshot{Now: c.now(), RuntimeSDK: c.extensions != nil, Snapshot: topology.Snapshot{Cluster: cluster}}
 	if !cluster.Spec.Topology.IsDefined() {

@@ -19,9 +19,9 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Machine templates without references are deleted here, also if the manager stopped between the writes of a
-// replacement. While a MachineSet uses a template, it is not deleted; the MachineSet controller deletes the
-// templates that it no longer needs.
+// This file deletes machine templates that nothing references, at the end of each plan ([decide]), also if the manager
+// stopped between the writes of a replacement. While a MachineSet uses a template, it is not deleted; the MachineSet
+// controller deletes the templates that it no longer needs.
 
 // askUsed requests a live read of the templates in use.
 type askUsed struct{}

@@ -22,9 +22,11 @@ type conditionInput struct {
 	out  reconciler.Outcome
 }
 
+// conditions is the condition table of the controller. The Cluster controller writes the other conditions of Clusters.
 var conditions = condition.Table[conditionInput]{{Type: clusterv1.ClusterTopologyReconciledCondition, Compute: conditionInput.reconciled}}
 
-// report returns the TopologyReconciled condition and the upgrade plans of a topology.
+// report returns the TopologyReconciled condition and the upgrade plans of a topology. Package reconciler calls it at
+// the end of each reconciliation and writes them to the Cluster.
 func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	if !s.Cluster.Spec.Topology.IsDefined() || s.NoFinalizer {
 		return reconciler.Report{}
@@ -125,8 +127,8 @@ func messageOf(waits []reconciler.Wait, first ...string) string {
 	return "* " + strings.Join(lines, "\n* ")
 }
 
-// unread returns the status of a topology after a failed read: it is then unknown whether the topology is
-// reconciled.
+// unread returns the status of a topology after a failed read: it is then unknown whether the topology is reconciled.
+// Package reconciler calls it instead of report.
 func unread(cluster *clusterv1.Cluster, now time.Time, err error) reconciler.Report {
 	if !cluster.Spec.Topology.IsDefined() {
 		return reconciler.Report{}

@@ -22,7 +22,8 @@ type existingWorker struct {
 	template clusterv1.MachineTemplateSpec
 }
 
-// listWorkers lists the MachineDeployments and MachinePools of the topology, oldest first.
+// listWorkers lists the MachineDeployments and MachinePools of the topology, oldest first. It and the functions below
+// are the step of observe that reads them.
 func (c *controller) listWorkers(ctx context.Context, opts ...client.ListOption) (deployments, pools []existingWorker, err error) {
 	mds, mps := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}
 	if err := c.client.List(ctx, mds, opts...); err != nil {
@@ -114,7 +115,8 @@ func await(s snapshot, worker topology.Key, p *reconciler.Plan) {
 		"to have it created again", worker, lifecycle.WorkersAnnotation).For(string(worker.Role), worker.Worker).UntilUserActs()
 }
 
-// setWorkersAnnotation sets the annotation with the list of workers.
+// setWorkersAnnotation sets the annotation with the list of workers, with which the controller recognizes a worker that
+// existed and is missing. A backup preserves it.
 func setWorkersAnnotation(cluster client.Object, workers string) {
 	annotations := maps.Clone(cluster.GetAnnotations())
 	if annotations == nil {

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// environment returns the environment of a control plane. It contains no possible credentials of the operator
-// (proxies, cloud keys, exporter headers), and no settings that are meant for this process.
+// environment returns the environment of a [Service]. It contains no possible credentials of the operator (proxies,
+// cloud keys, exporter headers), and no settings that are meant for this process.
 func environment(own []string) []string {
 	names := []string{"GOGC", "TMPDIR", "TZ"}
 	return slices.DeleteFunc(slices.Clone(own), func(entry string) bool {
@@ -23,11 +23,12 @@ func environment(own []string) []string {
 	})
 }
 
-// maxFiles limits the open file descriptors of a control plane, for connections of nodes and clients, and for
-// watches.
+// maxFiles limits the open file descriptors of a [Service], for example for the watches and connections of a control
+// plane's nodes and clients.
 const maxFiles = 65536
 
-// Service is a process that outlives this process and logs to a file.
+// Service is a process that outlives this process and logs to a file: a hosted control plane (package supervisor) or a
+// load balancer (package loadbalancer).
 type Service struct {
 	Command []string // program and arguments
 	Dir     string   // working directory

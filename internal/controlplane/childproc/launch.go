@@ -16,14 +16,16 @@ import (
 // endWithin is how long a child may take to stop before it is killed.
 const endWithin = 12 * time.Second
 
-// Child is a process that is configured and not running yet.
+// Child is the program of another Kubernetes version (internal/controlplane/program), as a process that is configured
+// and not running its components yet.
 type Child struct {
 	*Process
 	in     io.WriteCloser
 	report *bufio.Reader
 }
 
-// Launch starts the program, passes the listeners to it, and returns when it accepts the configuration.
+// Launch starts the program of another Kubernetes version for package controlplane, passes the listeners to it, and
+// returns when it accepts the configuration.
 func Launch(ctx context.Context, program string, config any, listeners []*net.TCPListener) (*Child, error) {
 	text, err := json.Marshal(request{Protocol: Protocol, Listeners: len(listeners), Config: config})
 	if err != nil {

@@ -21,7 +21,8 @@ const maxSize = 16 << 20
 // checkEvery is the interval between checks of the size.
 const checkEvery = 20 * time.Second
 
-// OpenLog opens the file for appending, and creates its directory. A file larger than maxSize is rotated first.
+// OpenLog opens the log file of a process for appending, and creates its directory. A file larger than maxSize is
+// rotated first.
 func OpenLog(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
@@ -75,9 +76,9 @@ func openLogFor(user int, path string) (*os.File, error) {
 	return uidisolation.Append(path, user)
 }
 
-// RedirectLog redirects standard error and output of this process to the file, and limits its size until ctx
-// ends. It returns the previous standard error, for messages to the user, and restore, which restores both
-// streams.
+// RedirectLog redirects standard error and output of this process to the file, and limits its size until ctx ends. The
+// process of `slipway up` that runs the management cluster calls it. It returns the previous standard error, for
+// messages to the user, and restore, which restores both streams.
 func RedirectLog(ctx context.Context, path string) (stderr *os.File, restore func() error, err error) {
 	out, err := duplicate(os.Stdout)
 	if err != nil {
@@ -115,8 +116,8 @@ func replace(path string) error {
 	return errors.Join(unix.Dup3(int(f.Fd()), 1, 0), unix.Dup3(int(f.Fd()), 2, 0))
 }
 
-// WatchLog limits the size of the file, which must already be the standard error of this process, until ctx
-// ends.
+// WatchLog limits the size of the file, which must already be the standard error of this process, until ctx ends.
+// Processes of a [Service] call it.
 func WatchLog(ctx context.Context, path string) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
@@ -136,8 +137,8 @@ func WatchLog(ctx context.Context, path string) {
 // tailBytes limits how far back TailLog searches for lines.
 const tailBytes = 64 << 10
 
-// TailLog returns the last n lines of the file at path, from at most its last 64 KiB. It returns none if the
-// file does not exist.
+// TailLog returns the last n lines of the file at path, from at most its last 64 KiB. It is for messages about a
+// process that exited. It returns none if the file does not exist.
 func TailLog(path string, n int) ([]string, error) {
 	f, err := uidisolation.Open(path, os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {

@@ -18,9 +18,9 @@ const followInterval = 250 * time.Millisecond
 // lastBytes limits how far back WriteLogLines searches for lines.
 const lastBytes = 16 << 20
 
-// WriteLogLines writes the last n lines of the file at path, or the whole file if n < 0. It returns fs.ErrNotExist for
-// a missing file. With follow, it continues with new content, also after a rotation, and returns nil when ctx
-// ends.
+// WriteLogLines writes the last n lines of the file at path, or the whole file if n < 0, for `slipway logs`. It returns
+// fs.ErrNotExist for a missing file. With follow, it continues with new content, also after a rotation, and returns nil
+// when ctx ends.
 func WriteLogLines(ctx context.Context, path string, n int, follow bool, w io.Writer) error {
 	f, err := uidisolation.Open(path, os.O_RDONLY)
 	if err != nil {

@@ -25,20 +25,23 @@ const firstExtraFile = 3
 type Lifetime int
 
 const (
-	// Bound processes are killed by the kernel when this process exits for any reason, because nothing would restart them.
+	// Bound processes are killed by the kernel when this process exits for any reason, because nothing would restart
+	// them.
 	Bound Lifetime = iota
 	// Detached processes outlive this process, in a session of their own.
 	Detached
 )
 
-// Process is a child process of this process. A nil Process does not run.
+// Process is a child process of this process, for example the manager of `slipway up`, a hosted control plane or an
+// extension. A nil Process does not run.
 type Process struct {
 	cmd       *exec.Cmd
 	ended     chan struct{} // closed when it has exited
 	oomBefore int64         // number of processes that the kernel had killed before the start
 }
 
-// Start starts the command.
+// Start starts the command. Callers that need a report of the process use [StartWithReport], and processes that must
+// not gain privileges are a [Service].
 func Start(cmd *exec.Cmd, l Lifetime) (*Process, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if l == Detached {
@@ -178,7 +181,8 @@ func (p *Process) stop(ctx context.Context, patience time.Duration, signal func(
 	return nil
 }
 
-// Restarts counts consecutive early exits of a process that is restarted with backoff.
+// Restarts counts consecutive early exits of a process that is restarted with backoff, such as the manager or the
+// management cluster in the background.
 type Restarts struct {
 	// First is the delay before the restart after the first exit. It doubles with each further exit, up to Longest.
 	First, Longest time.Duration

@@ -42,7 +42,8 @@ type Parent struct {
 	report io.Writer
 }
 
-// Receive reads the configuration and the listener of the parent. The argument in is standard input.
+// Receive reads the configuration and the listener of the parent, in the program of another Kubernetes version
+// (internal/controlplane/program). The argument in is standard input.
 func Receive(in io.Reader, config any) (*Parent, net.Listener, error) {
 	p := &Parent{lines: bufio.NewReader(in), report: os.NewFile(reportFD, "report")}
 	first, err := p.lines.ReadBytes('\n')

@@ -14,7 +14,8 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 )
 
-// exempt is the namespace of the CNI plugin and kube-proxy, whose Pods are privileged.
+// exempt is the namespace without Pod Security Standards: the namespace of the CNI plugin and kube-proxy, whose Pods
+// are privileged.
 const exempt = metav1.NamespaceSystem
 
 // eventsPerSecond and eventsAtOnce limit the Events that a hardened API server accepts in one namespace.
@@ -26,7 +27,8 @@ type plugin struct {
 	Configuration any    `json:"configuration"`
 }
 
-// Admission returns the file that configures admission plugins. It is nil if no plugin needs a configuration.
+// Admission returns the file that configures admission plugins of a hosted control plane. It is nil if no plugin needs
+// a configuration. Package controlplane writes it before kube-apiserver starts.
 func Admission(s hostedv1.Security) ([]byte, error) { return admission(s, "") }
 
 // ManagementAdmission returns the file for a management cluster, whose webhooks are called with the

@@ -13,7 +13,8 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 )
 
-// AuditPolicy returns the audit policy file, which defines the requests that are recorded.
+// AuditPolicy returns the audit policy file of kube-apiserver, which defines the requests that are recorded. Package
+// controlplane writes it before a management or workload cluster starts.
 func AuditPolicy(a hostedv1.Audit) ([]byte, error) {
 	policy := defaultAuditPolicy()
 	if a.Policy != nil {

@@ -15,8 +15,9 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 )
 
-// Authentication returns the authentication configuration: the trusted token issuers (none if a is nil) and
-// the paths that anonymous requests may read.
+// Authentication returns the authentication configuration of kube-apiserver: the trusted token issuers (none if a is
+// nil) and the paths that anonymous requests may read. Package controlplane writes it before a management or workload
+// cluster starts.
 func Authentication(a *hostedv1.Authentication, anonymous ...string) ([]byte, error) {
 	file := struct {
 		metav1.TypeMeta `json:",inline"`
@@ -45,7 +46,8 @@ func authenticationProblems(a *hostedv1.Authentication, reservedIssuers []string
 	return apiservervalidation.ValidateAuthenticationConfiguration(authenticationcel.NewDefaultCompiler(), config, reservedIssuers)
 }
 
-// Issuers returns the URLs of the token issuers that the API server connects to.
+// Issuers returns the URLs of the token issuers that the API server connects to. The HostedControlPlane controller
+// checks that the operator allows them.
 func Issuers(s hostedv1.Security) []string {
 	var urls []string
 	if s.Authentication != nil {

@@ -13,10 +13,10 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 )
 
-// Encryption returns the encryption configuration: the resources that are encrypted on write (none if e is
-// nil) and the providers that decrypt existing data. Its last entry covers resources that are no longer
-// encrypted: they are written as plain text, and data that was encrypted with one of the keys can still be
-// read.
+// Encryption returns the encryption configuration of a hosted control plane's kube-apiserver, which package
+// controlplane writes before it starts: the resources that are encrypted on write (none if e is nil) and the providers
+// that decrypt existing data. Its last entry covers resources that are no longer encrypted: they are written as plain
+// text, and data that was encrypted with one of the keys can still be read.
 func Encryption(e *hostedv1.Encryption, keys KeySet) ([]byte, error) {
 	file := apiserverv1.EncryptionConfiguration{TypeMeta: configKind("EncryptionConfiguration")}
 	plain := apiserverv1.ProviderConfiguration{Identity: &apiserverv1.IdentityConfiguration{}}

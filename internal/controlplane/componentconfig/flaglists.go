@@ -16,9 +16,10 @@ func common() map[string]form {
 	return map[string]form{"feature-gates": featureGates(), "v": integer(0, verbosity)}
 }
 
-// apiServerFlags leaves out flags that would reach the host (files, sockets, URLs, addresses, other etcd
-// clusters), flags that Slipway depends on (authentication, authorization, NodeRestriction), and flags that
-// have no effect without a file.
+// apiServerFlags returns the flags of kube-apiserver that a HostedControlPlane can set, with the limits of their
+// values. It leaves out flags that would reach the host (files, sockets, URLs, addresses, other etcd clusters), flags
+// that Slipway depends on (authentication, authorization, NodeRestriction), and flags that have no effect without a
+// file. docs/hosted-control-plane.md has the same list (a test compares them).
 func apiServerFlags() map[string]form {
 	out := common()
 	maps.Copy(out, map[string]form{
@@ -53,7 +54,8 @@ func apiServerFlags() map[string]form {
 	return out
 }
 
-// controllerManagerFlags leaves out files, directories, addresses, cloud providers and host volumes.
+// controllerManagerFlags returns the flags of kube-controller-manager that a HostedControlPlane can set. It leaves out
+// files, directories, addresses, cloud providers and host volumes.
 func controllerManagerFlags() map[string]form {
 	out := common()
 	for _, objects := range []string{
@@ -94,14 +96,16 @@ func controllerManagerFlags() map[string]form {
 	return out
 }
 
-// schedulerFlags is short because all other settings of the scheduler are in a configuration file.
+// schedulerFlags returns the flags of kube-scheduler that a HostedControlPlane can set. The list is short, because all
+// other settings of the scheduler are in a configuration file.
 func schedulerFlags() map[string]form {
 	out := common()
 	out["pod-max-in-unschedulable-pods-duration"] = duration(10*second, day)
 	return out
 }
 
-// etcdFlags leaves out addresses, directories and flags that could cause data loss.
+// etcdFlags returns the flags of etcd that a HostedControlPlane can set. It leaves out addresses, directories and flags
+// that could cause data loss.
 func etcdFlags() map[string]form {
 	return map[string]form{
 		"auto-compaction-mode":      oneOf("periodic", "revision"),

@@ -15,15 +15,16 @@ const (
 	Etcd              Component = "etcd"
 )
 
-// maxLength limits the length of a value, as in the API.
+// maxLength limits the length of a value, as in the API of the HostedControlPlane.
 const maxLength = 1024
 
 // FlagProblem returns why the flag cannot be set on the component, or an empty string if it can. The name has no
-// leading dashes.
+// leading dashes. Admission calls it for the spec of a HostedControlPlane, and package processconfig again before each
+// start.
 func FlagProblem(c Component, name, value string) string {
 	form, listed := flagsOf(c)[name]
 	if !listed {
-		return fmt.Sprintf("Flag --%s of %s cannot be set: remove it; docs/hosted-control-plane.md lists the flags that can", name, c)
+		return fmt.Sprintf("Flag --%s of %s cannot be set: remove it; `slipway docs hosted-control-plane` lists the flags that can", name, c)
 	}
 	if len(value) > maxLength || !form.accepts(value) {
 		return fmt.Sprintf("Flag --%s of %s must be %s", name, c, form.description)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// form describes the valid values of a flag.
+// form describes the valid values of a flag in the lists of flaglists.go.
 type form struct {
 	// description completes the sentence "the flag must be …".
 	description string

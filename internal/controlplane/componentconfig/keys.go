@@ -18,7 +18,8 @@ import (
 // keyLength is the key length of AES-256 and XSalsa20, in bytes.
 const keyLength = 32
 
-// Entries of the Secret with the keys, in addition to one entry for each provider.
+// Entries of the Secret with the keys, in addition to one entry for each provider. Secrets of existing clusters contain
+// them, so they must not change.
 const (
 	// nameKey holds the key name that prefixes all data encrypted with the keys. It defaults to firstName.
 	nameKey, firstName = "name", "key1"
@@ -36,11 +37,12 @@ const maxMark = 64
 // keyName matches key names that kube-apiserver can parse from the prefix of encrypted data.
 var keyName = regexp.MustCompile(`^[a-z0-9][-a-z0-9]{0,62}$`)
 
-// Keys encrypt the data in etcd. There is one key for each provider, so that the provider can be changed at
-// any time and existing data remains readable. The entry "name" distinguishes a set of keys from others.
+// Keys encrypt the data in etcd of a hosted control plane. There is one key for each provider, so that the provider can
+// be changed at any time and existing data remains readable. The entry "name" distinguishes a set of keys from others.
 type Keys map[string][]byte
 
-// KeySet holds the encryption keys of a control plane.
+// KeySet holds the encryption keys of a hosted control plane. The HostedControlPlane controller creates and checks
+// them; `slipway rotate encryption CLUSTER` replaces them.
 type KeySet struct {
 	// Current encrypts and decrypts. Former only decrypts, and may be nil.
 	Current, Former Keys
@@ -144,8 +146,8 @@ func (k KeySet) WithoutFormer() KeySet {
 	return KeySet{Current: k.Current, Rewritten: k.Current.fingerprint() + markSeparator + hex.EncodeToString(once)}
 }
 
-// Fingerprint identifies the keys without revealing them. The fingerprints of current and former keys are
-// separated by a comma.
+// Fingerprint identifies the keys without revealing them. The data of a control plane is recorded with it, so the
+// computation must not change. The fingerprints of current and former keys are separated by a comma.
 func (k KeySet) Fingerprint() string {
 	if k.Former == nil {
 		return k.Current.fingerprint()

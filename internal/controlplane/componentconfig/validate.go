@@ -10,8 +10,10 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 )
 
-// Problems returns the errors for which kube-apiserver would reject the settings, with fields below the given
-// path. Issuers in reservedIssuers are rejected because the API server issues tokens under these URLs itself.
+// Problems returns the errors for which kube-apiserver would reject the security settings of a HostedControlPlane, or
+// of the operator's configuration file, with fields below the given path. Admission, package policy and package
+// processconfig call it. Issuers in reservedIssuers are rejected because the API server issues tokens under these URLs
+// itself.
 func Problems(s hostedv1.Security, path *field.Path, reservedIssuers ...string) field.ErrorList {
 	var errs field.ErrorList
 	if s.Audit != nil {

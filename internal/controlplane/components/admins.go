@@ -11,7 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// BindAdmins binds the role cluster-admin to the group.
+// BindAdmins binds the role cluster-admin to the group, with a ClusterRoleBinding of the same name. It is called at
+// each start of a management or workload cluster, when the API server is ready.
 func BindAdmins(ctx context.Context, c *rest.Config, group string) error {
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {

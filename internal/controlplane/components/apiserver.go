@@ -20,7 +20,7 @@ import (
 // once, because clients restart them when the server is back.
 const shutdownWait = 2 * time.Second
 
-// APIServer is a configured kube-apiserver that is not running yet.
+// APIServer is a configured kube-apiserver of a management or workload cluster that is not running yet.
 type APIServer struct {
 	options  *options.ServerRunOptions
 	listener net.Listener
@@ -55,7 +55,8 @@ func (s *APIServer) IdentifyToConversions(certFile, keyFile string) {
 	s.clientCert, s.clientKey = certFile, keyFile
 }
 
-// ApplyFeatureGates applies the parsed feature gates and versions of all components of the process.
+// ApplyFeatureGates applies the parsed feature gates and versions of all components of the process. It must be called
+// once, after the flags of all components are parsed and before any of them runs.
 func (s *APIServer) ApplyFeatureGates() error {
 	return s.options.GenericServerRunOptions.ComponentGlobalsRegistry.Set()
 }

@@ -15,10 +15,11 @@ import (
 	"k8s.io/kubernetes/cmd/kube-apiserver/app"
 )
 
-// bookmark makes watches that are served from etcd send bookmarks, like watches that are served from a watch
-// cache. A client resumes a watch at the last resource version that it received. Without bookmarks, this is
-// the last change of a watched object, which may be long ago. etcd then has to decode all later changes of
-// all kinds, or has compacted them, and the client lists all objects again.
+// bookmark makes watches that are served from etcd send bookmarks, like watches that are served from a watch cache. It
+// is called for an API server without watch cache, as in the management cluster. A client resumes a watch at the last
+// resource version that it received. Without bookmarks, this is the last change of a watched object, which may be long
+// ago. etcd then has to decode all later changes of all kinds, or has compacted them, and the client lists all objects
+// again.
 func bookmark(config *app.Config) {
 	for _, getter := range []*generic.RESTOptionsGetter{
 		&config.KubeAPIs.ControlPlane.Generic.RESTOptionsGetter,

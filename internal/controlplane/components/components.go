@@ -7,7 +7,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Config contains the flags of the components.
+// Config contains the flags of the components of one workload cluster. Package childproc passes it as JSON to programs
+// of other Kubernetes versions, which an earlier version of Slipway may have compiled, so its JSON names must stay.
 type Config struct {
 	// APIServer, ControllerManager and Scheduler are the flags of the components.
 	APIServer         []string `json:"apiServer"`
@@ -17,7 +18,7 @@ type Config struct {
 	Admins string `json:"admins"`
 }
 
-// Components are configured components that are not running yet.
+// Components are the configured components of one workload cluster, which are not running yet.
 type Components struct {
 	admins    string
 	server    *APIServer
@@ -25,7 +26,9 @@ type Components struct {
 	scheduler *Scheduler
 }
 
-// New configures the components. A process can only have one set of them. The API server will serve on l.
+// New configures the components. Package controlplane calls it for this build's Kubernetes version, and
+// internal/controlplane/program in a child process for other versions. A process can only have one set of them. The API
+// server will serve on l.
 func New(cfg Config, l net.Listener) (c *Components, err error) {
 	c = &Components{admins: cfg.Admins}
 	if c.server, err = NewAPIServer(cfg.APIServer, l, nil); err != nil {

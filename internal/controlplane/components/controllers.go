@@ -9,7 +9,8 @@ import (
 	"k8s.io/kubernetes/cmd/kube-controller-manager/app/options"
 )
 
-// ControllerManager is a configured kube-controller-manager that is not running yet.
+// ControllerManager is a configured kube-controller-manager of a management or workload cluster that is not running
+// yet.
 type ControllerManager struct {
 	options *options.KubeControllerManagerOptions
 }

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// Group contains the running parts of a control plane. When one ends, all end. The server ends after the
-// parts that use it, because kube-controller-manager exits the process if its API server disappears while it
-// starts.
+// Group contains the running parts of a management or workload cluster's control plane. When one ends, all end. The
+// server ends after the parts that use it, because kube-controller-manager exits the process if its API server
+// disappears while it starts.
 type Group struct {
 	parent  context.Context
 	ctx     context.Context // of the parts

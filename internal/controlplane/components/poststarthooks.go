@@ -22,9 +22,9 @@ type hook struct {
 	run  genericapiserver.PostStartHookFunc
 }
 
-// extractTimedHooks removes hooks from the configuration that give up after half a minute or a few minutes and then
-// end the process: the default roles, the priority classes, and the configuration of priority and fairness.
-// On a slow host, a restart would take just as long.
+// extractTimedHooks removes from the configuration of an API server that is being built the post-start hooks that give
+// up after half a minute or a few minutes and then end the process: the default roles, the priority classes, and the
+// configuration of priority and fairness. On a slow host, a restart would take just as long.
 func extractTimedHooks(config *app.Config) ([]hook, error) {
 	own := config.KubeAPIs.ControlPlane
 	providers := []interface {
@@ -72,7 +72,7 @@ func (h hook) withRetries(pause time.Duration) genericapiserver.PostStartHookFun
 			if err == nil || ctx.Err() != nil || errors.Is(err, context.Canceled) {
 				return nil
 			}
-			klog.InfoS("A part of the start of kube-apiserver takes long, retrying", "hook", h.name, "reason", err.Error())
+			klog.InfoS("post-start hook of kube-apiserver failed, retrying", "hook", h.name, "reason", err.Error())
 			timer := time.NewTimer(pause)
 			select {
 			case <-timer.C:

@@ -29,8 +29,9 @@ type ReadyOptions struct {
 	Report func(reason string)
 }
 
-// AwaitReady waits for /readyz until the group ends. It has no timeout, because the duration of a start
-// depends on the host. The supervisor of the process decides whether it still makes progress.
+// AwaitReady waits for /readyz of a starting API server until the group ends. Components start after it. It has no
+// timeout, because the duration of a start depends on the host. The supervisor of the process decides whether it still
+// makes progress.
 func AwaitReady(g *Group, c *rest.Config, w ReadyOptions) error {
 	client, err := kubernetes.NewForConfig(c)
 	if err != nil {
@@ -81,7 +82,7 @@ func unready(answer []byte, err error) string {
 	case len(failing) > 0:
 		return strings.Join(failing, ", ")
 	case errors.Is(err, context.DeadlineExceeded):
-		return "it does not answer yet"
+		return "it does not respond yet"
 	}
 	return err.Error()
 }

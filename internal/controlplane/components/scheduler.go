@@ -9,7 +9,8 @@ import (
 	"k8s.io/kubernetes/cmd/kube-scheduler/app/options"
 )
 
-// Scheduler is a configured kube-scheduler that is not running yet.
+// Scheduler is a configured kube-scheduler of a management cluster with nodes or of a workload cluster. It is not
+// running yet.
 type Scheduler struct {
 	options *options.Options
 }

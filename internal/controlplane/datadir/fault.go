@@ -16,7 +16,8 @@ const (
 	reasonSkipped  = "DataDirectoryTooOld"   // an intermediate version must be run first
 )
 
-// HeldFault returns the fault for a directory that another process holds, with the holder.
+// HeldFault returns the fault for a directory that another process holds, with the holder. [Open] returns it, and
+// `slipway manager` does before it opens the directory.
 func HeldFault(dir Dir, h Holder) *fault.Fault {
 	if h.PID == 0 {
 		return fault.New(fault.Invalid, ReasonHeld,

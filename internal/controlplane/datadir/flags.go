@@ -1,6 +1,6 @@
 package datadir
 
-// WriteFlags stores the flags that differ from their defaults, for the next start.
+// WriteFlags stores the flags of `slipway up` that differ from their defaults, for the next start.
 func (h *Handle) WriteFlags(flags map[string]string) error {
 	return WriteJSON(h.flags(), flags)
 }

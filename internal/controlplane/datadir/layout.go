@@ -5,7 +5,8 @@ import (
 	"path/filepath"
 )
 
-// Dir is the absolute path of a data directory. Its methods only return paths.
+// Dir is the absolute path of a data directory. Its methods only return paths. Existing data directories have these
+// paths, so they must not change without a new [format]; [Handle.Remove] must list each of them.
 type Dir string
 
 // Default returns $XDG_DATA_HOME/slipway, or ~/.local/share/slipway if the variable is not set.

@@ -16,7 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/uidisolation"
 )
 
-// Holder describes the process that holds a lock.
+// Holder describes the process that holds a lock. Other commands, possibly of another version, read it from the lock
+// file; the fields from ManagerOf on are set by `slipway manager`.
 type Holder struct {
 	PID     int       `json:"pid"`
 	Host    string    `json:"host"`
@@ -53,8 +54,9 @@ func CurrentProcess(now time.Time) Holder {
 // maxHolder limits how much of a lock file is read, and readAttempts how often.
 const maxHolder, readAttempts = 1 << 16, 5
 
-// Lock is a held lock file. It is an open file description lock, which, unlike flock, can be probed without
-// being acquired. The kernel releases it when the process exits.
+// Lock is a held lock file, of a data directory, a hosted control plane or a load balancer. It is an open file
+// description lock, which, unlike flock, can be probed without being acquired. The kernel releases it when the process
+// exits.
 type Lock struct{ file *os.File }
 
 // Release releases the lock.

@@ -5,7 +5,8 @@ import (
 	"os"
 )
 
-// HasNode reports whether the management cluster has a node.
+// HasNode reports whether the last `slipway up` ran a management node, so that the next one does without the flag
+// --node.
 func (h *Handle) HasNode() (bool, error) {
 	_, err := os.Stat(h.node())
 	if errors.Is(err, os.ErrNotExist) {

@@ -28,9 +28,10 @@ type Handle struct {
 // holder if the directory was not used.
 func (h *Handle) UpdateHolder(holder Holder) error { return writeHolder(h.lock.file, holder) }
 
-// Open creates the directory if it is missing, acquires its lock for holder, checks the format and creates
-// the instance ID. A directory that is not a data directory of Slipway is not changed. Errors are faults of
-// kind Invalid with one of the Reasons of this package.
+// Open is called by `slipway up`, `slipway manager` and `slipway down --delete` before they use a data directory. It
+// creates the directory if it is missing, acquires its lock for holder, checks the format and creates the instance ID.
+// A directory that is not a data directory of Slipway is not changed. Errors are faults of kind Invalid with one of the
+// Reasons of this package.
 func Open(dir Dir, holder Holder) (*Handle, error) {
 	if err := createFolder(string(dir)); err != nil {
 		return nil, unusable(dir, err)
@@ -139,8 +140,8 @@ func hasMark(dir Dir) bool {
 	return strings.TrimSpace(string(data)) == "1" && err == nil && len(id) == 16
 }
 
-// CheckFormat returns a fault with ReasonFormat for a directory with a newer format, and nil for the current
-// format or an empty directory.
+// CheckFormat returns a fault with the reason DataDirectoryNewer for a directory with a newer format, and nil for the
+// current format or an empty directory.
 func CheckFormat(dir Dir) error {
 	data, err := os.ReadFile(dir.version())
 	if errors.Is(err, os.ErrNotExist) {

@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// Remove deletes all files of Slipway, and the directory if it is empty afterwards. Otherwise it returns the
-// names of the other files. The lock is deleted last, so that the directory is still marked as a data
-// directory after an interruption.
+// Remove deletes all files of Slipway for `slipway down --delete`, and the directory if it is empty afterwards.
+// Otherwise it returns the names of the other files. The version and the lock are deleted last, because [Open] rejects
+// a directory that contains other files without them. Each path of [Dir] must be listed.
 func (h *Handle) Remove() (left []string, err error) {
 	dir := h.Dir
 	for _, path := range []string{
@@ -42,9 +42,9 @@ func (h *Handle) Remove() (left []string, err error) {
 	return left, nil
 }
 
-// isLeftover reports whether the file is a temporary file of an interrupted write.
+// isLeftover reports whether the file is a temporary file of an interrupted write (see [WriteFile]).
 func isLeftover(name string) bool {
-	for _, of := range []string{"probe", "version", "instance", "run.json", "flags.json", "encrypted-with.json", "node", "written-by.json", "kubeconfig", "manager.kubeconfig"} {
+	for _, of := range []string{"probe", "version", "instance", "run.json", "flags.json", "encrypted-with.json", "node", "written-by.json", "supervision.json", "kubeconfig", "manager.kubeconfig"} {
 		if strings.HasPrefix(name, "."+of+".") {
 			return true
 		}

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Run is the state that the process which holds the directory publishes.
+// Run is the state that the process which holds the directory publishes in run.json. `slipway up` writes it; commands
+// such as `slipway status`, possibly of another version, read it, so the JSON names must stay.
 type Run struct {
 	PID               int            `json:"pid"`
 	Since             time.Time      `json:"since"`
@@ -59,7 +60,10 @@ type Manager struct {
 	NextStart time.Time `json:"nextStart,omitzero"`
 	// Diagnostics is the https base URL of plans. It is empty while the manager starts.
 	Diagnostics string `json:"diagnostics,omitempty"`
-	// Quarantined lists objects that are not reconciled for a while, because the manager crashed during their
+	// UnresponsiveSince is the time of the last response of a running manager that does not respond. Zero means that it
+	// responds.
+	UnresponsiveSince time.Time `json:"unresponsiveSince,omitzero"`
+	// QuarantinedObjects lists objects that are not reconciled for a while, because the manager crashed during their
 	// reconciliation.
 	QuarantinedObjects []Quarantined `json:"setAside,omitempty"`
 }
@@ -96,7 +100,8 @@ type State struct {
 	Supervision *Supervision
 }
 
-// Inspect reads the state of a directory without acquiring its lock.
+// Inspect reads the state of a directory without acquiring its lock, for commands that must know whether a management
+// cluster or manager runs.
 func Inspect(dir Dir) (State, error) {
 	var s State
 	if _, err := os.Stat(dir.version()); err == nil {

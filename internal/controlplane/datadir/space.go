@@ -20,7 +20,8 @@ const (
 	lowBelow = 200 << 20
 )
 
-// Space is the space of the disk with a data directory, in bytes.
+// Space is the space of the disk with a data directory, in bytes. `slipway up` checks it before it starts, and `slipway
+// status` shows it.
 type Space struct {
 	Free  int64 `json:"free"`
 	Total int64 `json:"total"`

@@ -2,7 +2,8 @@ package datadir
 
 import "time"
 
-// Supervision is the state that the supervisor of a management cluster in the background publishes.
+// Supervision is the state that the supervisor of a management cluster in the background (`slipway up -d`) publishes
+// for other commands.
 type Supervision struct {
 	// PID of the supervisor.
 	PID        int       `json:"pid"`

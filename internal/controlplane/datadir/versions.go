@@ -12,9 +12,10 @@ type Versions struct {
 	Etcd       string `json:"etcd"`
 }
 
-// RecordVersions checks whether these versions can read a directory that the caller holds, and records them.
-// An older version is rejected, because it drops unknown fields. A newer version must not skip a minor
-// version of Kubernetes or etcd, because each minor version can only convert data of the previous one.
+// RecordVersions checks whether these versions can read a directory that the caller holds, and records them. Package
+// controlplane calls it before the management cluster starts. An older version is rejected, because it drops unknown
+// fields. A newer version must not skip a minor version of Kubernetes or etcd, because each minor version can only
+// convert data of the previous one.
 func RecordVersions(dir Dir, now Versions) error {
 	before, err := readVersions(dir)
 	if err != nil { // without the file, an older version would open data of a newer one

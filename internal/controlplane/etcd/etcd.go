@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Config configures the member.
+// Config configures the member of a management or workload cluster.
 type Config struct {
 	Dir string // data directory, created with mode 0700
 	// ExternalPath is the path of Dir for other programs. It defaults to Dir.
@@ -43,8 +43,8 @@ type Server struct {
 // DefaultQuotaBytes is the default size limit of the database.
 const DefaultQuotaBytes = 2 << 30
 
-// defragmentFrom is the free space in a database, in MB, from which it is defragmented at the start. etcd
-// counts free pages as used, therefore deleting objects alone does not free space.
+// defragmentFrom is the free space in a database, in MiB, from which it is defragmented at the start. etcd counts free
+// pages as used, therefore deleting objects alone does not free space.
 const defragmentFrom = 64
 
 // slowRequest is the duration from which a request is logged.
@@ -52,7 +52,8 @@ const slowRequest = time.Second
 
 const memberName = "slipway"
 
-// Start starts the member and returns when it serves, or when ctx ends.
+// Start starts the member and returns when it serves, or fails when ctx ends before. The member then runs until Close.
+// Package controlplane starts one for each management and workload cluster.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create etcd data folder: %w", err)
@@ -88,8 +89,8 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return nil, err
 }
 
-// disarmNoSpaceAlarm disarms the NOSPACE alarm if there is space again. etcd rejects writes while the alarm is active, and
-// only disarms it on request. The defragmentation at the start has freed the space of deleted objects.
+// disarmNoSpaceAlarm disarms the NOSPACE alarm if there is space again. etcd rejects writes while the alarm is active,
+// and only disarms it on request. The defragmentation at the start has freed the space of deleted objects.
 func disarmNoSpaceAlarm(ctx context.Context, e *embed.Etcd) error {
 	quota := cmp.Or(e.Server.Cfg.QuotaBackendBytes, DefaultQuotaBytes)
 	if quota < 0 || e.Server.Backend().Size() > quota/10*9 {
@@ -147,7 +148,8 @@ func memberConfig(cfg Config, client, http url.URL) (*embed.Config, error) {
 	c.ListenClientHttpUrls = []url.URL{http} // a separate socket, because a socket for gRPC alone needs fewer resources
 	c.ListenPeerUrls, c.AdvertisePeerUrls = nil, []url.URL{nowhere}
 	c.InitialCluster = memberName + "=" + nowhere.String()
-	// There are no other members to elect, and every tick costs processor time.
+	// The only member waits ElectionMs before it elects itself at the start. etcd requires at least five ticks in this
+	// time, and every tick costs processor time.
 	c.TickMs, c.ElectionMs = 50, 250
 	c.EnableGRPCGateway = false
 	c.WarningUnaryRequestDuration = slowRequest
@@ -167,8 +169,9 @@ func logger() *zap.Logger {
 	return l.Named("etcd")
 }
 
-// Identity identifies a member. A data directory that is restored from a snapshot must have the same
-// identity.
+// Identity identifies a member, with the values of etcd's flags --name, --initial-advertise-peer-urls and
+// --initial-cluster-token. A data directory that is restored from a snapshot must have the identity of the member that
+// will use it.
 type Identity struct{ Name, PeerURL, Token string }
 
 // onlyMember returns the identity of every member that this package starts.

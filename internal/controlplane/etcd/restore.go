@@ -22,8 +22,9 @@ const revisionBump = 1_000_000_000
 // previousDataPrefix is the name prefix of directories with previous data.
 const previousDataPrefix = "etcd-before-"
 
-// ApplyRestore restores the snapshot that the configuration requests, unless this was done already. The caller must
-// hold the lock of the directory.
+// ApplyRestore restores the snapshot that the configuration of a hosted control plane requests, unless this was done
+// already. Package controlplane calls it in the process of the control plane, before etcd starts. The caller must hold
+// the lock of the directory.
 func ApplyRestore(folder processconfig.Folder, cfg processconfig.Config, now time.Time) error {
 	if cfg.Restore == "" {
 		return nil
@@ -77,8 +78,9 @@ func prepare(f processconfig.Folder) error {
 	return syncAll(f.Restoring())
 }
 
-// CreateDataDir creates a data directory from a snapshot, for the only member of a new cluster. Revisions continue
-// beyond the revisions in the snapshot.
+// CreateDataDir creates a data directory from a snapshot, for the only member of a new cluster. The hidden command
+// etcd-data also calls it, on the node of a control plane Machine. Revisions continue beyond the revisions in the
+// snapshot.
 func CreateDataDir(file, folder string, member Identity) error {
 	err := snapshot.NewV3(zap.NewNop()).Restore(snapshot.RestoreConfig{
 		SnapshotPath: file, OutputDataDir: folder, Name: member.Name, PeerURLs: []string{member.PeerURL},

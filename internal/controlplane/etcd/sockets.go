@@ -72,9 +72,9 @@ func recordedSockets(dir string) string {
 // socketPrefix begins the names of socket directories without the default name.
 const socketPrefix = "slipway-sockets-"
 
-// sockets creates the directory of the member's sockets. The default name follows from the path of the data
-// directory, therefore any user of the host could create it first. In this case, the member uses a random
-// name, which it records.
+// sockets creates the directory of the member's sockets before the member starts. [ClientSocket] must find the same
+// directory. The default name follows from the path of the data directory, therefore any user of the host could create
+// it first. In this case, the member uses a random name, which it records.
 func (c Config) sockets() (string, error) {
 	abs, err := filepath.Abs(cmp.Or(c.ExternalPath, c.Dir))
 	if err != nil || SocketInside(abs) {
@@ -121,9 +121,9 @@ func createPrivate(folder string) error {
 	return nil
 }
 
-// ClearSockets deletes the socket directory in the system's directory for temporary files that an earlier
-// process left, if this process ran as the current user or as the user of another control plane. A member
-// that runs as the given user creates a new one.
+// ClearSockets deletes the socket directory in the system's directory for temporary files that an earlier process left,
+// if this process ran as the current user or as the user of another control plane. The process of a hosted control
+// plane calls it before it changes its user. A member that runs as the given user creates a new one.
 func ClearSockets(dir string, user int) error {
 	folder, inside, err := socketFolder(dir)
 	if err != nil || inside {
@@ -139,8 +139,8 @@ func ClearSockets(dir string, user int) error {
 	return os.RemoveAll(folder)
 }
 
-// ClientSocket returns the client socket of the member with this data directory. Clients must verify the user
-// of the server.
+// ClientSocket returns the client socket of the member with this data directory, for programs that take etcd snapshots.
+// Clients must verify the user of the server.
 func ClientSocket(dir string) (string, error) {
 	folder, _, err := socketFolder(dir)
 	return filepath.Join(folder, clientSocket), err

@@ -12,7 +12,8 @@ const (
 	LocationName      = "slipway-host"
 )
 
-// Location is the location of a management cluster.
+// Location is the location of a management cluster. `slipway up` publishes it, and `slipway move` reads it in both
+// management clusters to detect whether they are on the same host.
 type Location struct {
 	// Dir is its data directory, and Instance the instance ID of the directory.
 	Dir, Instance string

@@ -18,8 +18,8 @@ const (
 	Volume    Kind = "volume"
 )
 
-// Item is a Docker resource. Its ID is never reused. Volumes have no ID in Docker, therefore their ID here
-// consists of the name and the creation time.
+// Item is a Docker resource of the container backend. Its ID is never reused. Volumes have no ID in Docker, therefore
+// their ID here consists of the name and the creation time.
 type Item struct {
 	Kind Kind   `json:"kind"`
 	ID   string `json:"id"`
@@ -32,7 +32,8 @@ type Item struct {
 
 func (i Item) key() string { return string(i.Kind) + "/" + i.ID }
 
-// Record lists the resources of one Cluster on the host.
+// Record lists the resources of one Cluster on the host that `slipway move` transfers. The JSON names must stay,
+// because the data directories of other versions of Slipway contain records.
 type Record struct {
 	// Cluster is the namespace and name, and UID the UID of the Cluster in the source management cluster.
 	Cluster string `json:"cluster"`
@@ -42,8 +43,8 @@ type Record struct {
 	To   string `json:"to"`
 	// InProgress means that the transfer is not complete and can be canceled.
 	InProgress bool `json:"moving,omitempty"`
-	// Planes and Balancers are directory names. Images are the names of images that are stored for nodes
-	// created later.
+	// Planes and Balancers are the directory names of hosted control planes and load balancers. Images are the names of
+	// images that are stored for nodes created later.
 	Planes    []string `json:"planes,omitempty"`
 	Balancers []string `json:"balancers,omitempty"`
 	Images    []string `json:"images,omitempty"`
@@ -74,7 +75,8 @@ func (r Record) without(others []Item) Record {
 	return r
 }
 
-// Ownership evaluates the records of a data directory.
+// Ownership evaluates the records of a data directory. The container backend checks with it which containers, networks
+// and volumes it may list and delete, and the supervisor which control planes it may start.
 type Ownership struct {
 	instance string
 	// giving contains resources whose transfer can still be canceled.

@@ -20,7 +20,8 @@ const (
 	incomingPrefix = "taken-"
 )
 
-// Store stores the ownership records of one data directory. A nil Store has no records.
+// Store stores the ownership records of one data directory. `slipway move` writes them; the container backend and
+// package supervisor read them. A nil Store has no records.
 type Store struct {
 	dir      string
 	instance string
@@ -205,7 +206,7 @@ func (b *Store) rewrite(prefix string, r Record) error {
 	return b.write(prefix, r)
 }
 
-// Prune removes resources that no longer exist on the host.
+// Prune removes resources that no longer exist on the host from the records. The container backend calls it.
 func (b *Store) Prune(exists func(Item) bool) error {
 	if b.isEmpty() {
 		return nil

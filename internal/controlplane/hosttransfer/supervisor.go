@@ -11,7 +11,7 @@ import (
 )
 
 // AssignedSupervisor returns the instance that must supervise the control plane in a directory. It is empty if this is
-// the instance of the data directory that contains it.
+// the instance of the data directory that contains it. The supervision loop checks it in each iteration.
 func AssignedSupervisor(folder string) (string, error) {
 	data, err := uidisolation.ReadTrusted(folder, supervisorFileName)
 	if errors.Is(err, os.ErrNotExist) {
@@ -20,8 +20,9 @@ func AssignedSupervisor(folder string) (string, error) {
 	return strings.TrimSpace(string(data)), err
 }
 
-// AssignSupervisor sets the instance that must supervise the control plane in a directory. Another instance that
-// supervises it stops within a second.
+// AssignSupervisor sets the instance (the ID of a data directory) that must supervise the control plane in a directory.
+// `slipway move` calls it before it transfers the directory. Another instance that supervises the control plane stops
+// within a second.
 func AssignSupervisor(folder, instance string) error {
 	if _, err := os.Stat(folder); err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 )
 
 // AddressHolder describes the process of this host that listens on ADDRESS:PORT, in words that follow "is taken by":
-// its PID, its program and, if it is a slipway, its data directory. Only root can identify the processes of other
-// users.
+// its PID, its program and, if it is a slipway, its data directory. Package controlplane adds this to the error if
+// `slipway up` cannot listen. Only root can identify the processes of other users.
 func AddressHolder(address string) string {
 	a, err := netip.ParseAddrPort(address)
 	if err != nil {

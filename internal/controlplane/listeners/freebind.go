@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Freebind listens at the TCP address, even if this host does not have it yet.
+// Freebind listens at the TCP address, even if this host does not have it yet, such as the gateway address of a network
+// that is created later. API servers for nodes and the load balancers of local clusters listen with it.
 func Freebind(ctx context.Context, address string) (net.Listener, error) {
 	config := net.ListenConfig{Control: func(network, _ string, conn syscall.RawConn) error {
 		var opt error

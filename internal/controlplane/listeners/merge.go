@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// mergedListener merges two listeners. Its address is the address of the first.
+// mergedListener implements [Merge].
 type mergedListener struct {
 	first, second net.Listener
 	conns         chan net.Conn
@@ -15,9 +15,10 @@ type mergedListener struct {
 	close         sync.Once
 }
 
-// Merge returns a listener that accepts connections of both. Its address is the address of the first.
+// Merge returns a listener that accepts connections of both. Its address is the address of the first. API servers
+// listen with it at several addresses, for example on loopback and at the endpoint of their cluster.
 func Merge(first, second net.Listener) net.Listener {
-	j := &mergedListener{first: first, second: second, conns: make(chan net.Conn), errs: make(chan error, 2), done: make(chan struct{})}
+	j := &mergedListener{first: first, second: second, conns: make(chan net.Conn), errs: make(chan error), done: make(chan struct{})}
 	go j.accept(first)
 	go j.accept(second)
 	return j
@@ -27,8 +28,15 @@ func (j *mergedListener) accept(l net.Listener) {
 	for {
 		c, err := l.Accept()
 		if err != nil {
-			j.errs <- err
-			return
+			select {
+			case j.errs <- err: // the server waits before it accepts again, for example if there are too many open files
+			case <-j.done:
+				return
+			}
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			continue
 		}
 		select {
 		case j.conns <- c:

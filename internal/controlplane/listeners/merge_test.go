@@ -1,7 +1,9 @@
 package listeners
 
 import (
+	"errors"
 	"net"
+	"syscall"
 	"testing"
 )
 
@@ -43,4 +45,38 @@ func listen(t *testing.T) net.Listener {
 		t.Fatal(err)
 	}
 	return l
+}
+
+// failing is a listener whose first connections cannot be accepted, as when there are too many open files.
+type failing struct {
+	net.Listener
+	left int
+}
+
+func (f *failing) Accept() (net.Conn, error) {
+	if f.left--; f.left >= 0 {
+		return nil, syscall.EMFILE
+	}
+	return f.Listener.Accept()
+}
+
+func TestMergeAcceptsAfterAnError(t *testing.T) {
+	first, second := &failing{listen(t), 2}, listen(t)
+	both := Merge(first, second)
+	defer func() { _ = both.Close() }()
+	for range 2 {
+		if _, err := both.Accept(); !errors.Is(err, syscall.EMFILE) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	out, err := net.Dial("tcp", first.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = out.Close() }()
+	in, err := both.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = in.Close()
 }

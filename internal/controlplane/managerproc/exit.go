@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// exitState describes the exit of a manager process.
+// exitState describes the exit of a manager process, for [Run] in the process that supervises it.
 type exitState struct {
 	state *os.ProcessState
 	// reported is the message of the error that the manager reported, if any.
@@ -25,8 +25,8 @@ type exitState struct {
 	suspects    []Subject
 }
 
-// describe returns how the manager exited, and whether its work may be the cause. A manager that was killed
-// by hand does not count as a failure of an object.
+// describe returns how the manager exited, to complete "the manager exited:", and whether its work may be the cause. A
+// manager that was killed by hand does not count as a failure of an object.
 func (e exitState) describe() (how string, objects bool) {
 	status, ok := e.state.Sys().(syscall.WaitStatus)
 	switch {
@@ -51,7 +51,7 @@ func ends(s syscall.Signal) bool {
 	return s == syscall.SIGKILL || s == syscall.SIGTERM || s == syscall.SIGINT || s == syscall.SIGHUP
 }
 
-// log forwards the output of the manager, and records the line with the cause of a crash.
+// log forwards the output of the manager to the log of `slipway up`, and records the line with the cause of a crash.
 type log struct {
 	to io.Writer
 

@@ -29,7 +29,7 @@ type managerProcess struct {
 	over   chan bool // whether it was killed because it exceeded the limit
 }
 
-// launch starts the manager. It is bound to this process, because two managers would conflict.
+// launch starts the manager for [Run]. It is bound to this process, because two managers would conflict.
 func launch(cfg Config, input []byte) (*managerProcess, error) {
 	record, err := newRecord()
 	if err != nil {

@@ -37,13 +37,14 @@ type Quarantined struct {
 	Failures int       `json:"failures"`
 }
 
-// instructions is the input of the manager process.
+// instructions is the input of the manager process, which has the same version as its parent.
 type instructions struct {
 	Quarantined []Quarantined   `json:"aside,omitempty"`
 	Rest        json.RawMessage `json:"rest"`
 }
 
-// Manager is the manager's side of the protocol.
+// Manager is the manager's side of the protocol with [Run] in the parent process. The manager of `slipway up` calls it
+// before and after each reconciliation and each decoding of a response.
 type Manager struct {
 	record           *record
 	report           *os.File
@@ -56,7 +57,7 @@ type Manager struct {
 func Attach(in io.Reader, rest any, now func() time.Time) (*Manager, error) {
 	var i instructions
 	if err := json.NewDecoder(in).Decode(&i); err != nil {
-		return nil, fault.New(fault.Invalid, "NotStartedByUp", "this verb is started by \"slipway up\"; start that").From(err)
+		return nil, fault.New(fault.Invalid, "NotStartedByUp", "this command is run by \"slipway up\"; run \"slipway up\" instead").From(err)
 	}
 	if err := json.Unmarshal(i.Rest, rest); err != nil {
 		return nil, fmt.Errorf("read the instructions of the manager: %w", err)

@@ -221,7 +221,7 @@ func TestAnswerThatEndsTheManager(t *testing.T) {
 	if diff := cmp.Diff([]managerproc.Subject{blamed}, f.Suspects); diff != "" || len(f.NewlyQuarantined) != 1 || f.NewlyQuarantined[0].Subject != blamed {
 		t.Errorf("%+v: %s", f, diff)
 	}
-	if want := "it was reading what the API of Cluster team-a/s1 sent"; !strings.Contains(f.String(), want) {
+	if want := "it was decoding responses from the API of Cluster team-a/s1"; !strings.Contains(f.String(), want) {
 		t.Errorf("%s, want: %s", f, want)
 	}
 	if err := stop(); err != nil {

@@ -43,9 +43,9 @@ func (s Subject) String() string {
 	return name
 }
 
-// The record consists of slots of one size. A slot contains the start time of the work (nanoseconds since
-// 1970, 0 for a free slot), the length of the text, the estimated memory of the work, and the text. If all
-// slots are in use, further work is not recorded.
+// Layout of the record, which consists of slots of one size. A slot contains the start time of the work (nanoseconds
+// since 1970, 0 for a free slot), the length of the text, the estimated memory of the work, and the text. If all slots
+// are in use, further work is not recorded.
 const (
 	slots        = 1024
 	slotSize     = 640
@@ -54,8 +54,8 @@ const (
 	recordSize   = slots * slotSize
 )
 
-// record is shared memory in which the manager records its current work. The parent process reads it after
-// the manager has exited for any reason.
+// record is shared memory in which the manager records its current work. The parent process, which is the same binary,
+// reads it after the manager has exited for any reason.
 type record struct {
 	memory []byte
 	file   *os.File

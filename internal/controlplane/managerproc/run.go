@@ -58,7 +58,7 @@ type Status struct {
 
 // Failure is an exit of the manager that was not requested.
 type Failure struct {
-	// How it exited, for use after "the manager".
+	// How completes "the manager exited:".
 	How string
 	// Suspects are the possible causes, the oldest first: either clusters whose responses were being decoded,
 	// or objects that were being reconciled. It is empty if neither can be the cause.
@@ -75,14 +75,14 @@ func (f Failure) String() string {
 	switch {
 	case len(f.Suspects) == 0:
 	case f.Suspects[0].Work == Decoding:
-		text += "; it was reading what " + names(f.Suspects) + " sent"
+		text += "; it was decoding responses from " + names(f.Suspects)
 	default:
 		text += "; it was reconciling " + names(f.Suspects)
 	}
 	return text
 }
 
-// supervisor is the state of Run.
+// supervisor is the state of [Run].
 type supervisor struct {
 	Config
 	suspects suspects
@@ -91,9 +91,10 @@ type supervisor struct {
 	restarts childproc.Restarts
 }
 
-// Run runs the manager, and restarts it, until ctx ends. Before the controllers have started for the first
-// time, Run returns a permanent error of the manager, because the user is waiting for the start. It does not
-// return after a crash, because the API is needed to remove the cause.
+// Run runs the manager, and restarts it, until ctx ends. `slipway up` calls it in the process of the management
+// cluster. Before the controllers have started for the first time, Run returns a permanent error of the manager,
+// because the user is waiting for the start. It does not return after a crash, because the API is needed to remove the
+// cause.
 func Run(ctx context.Context, cfg Config) error {
 	restarts := childproc.Restarts{First: firstPause, Longest: longestPause, StableAfter: stableAfter}
 	s := &supervisor{Config: cfg, suspects: suspects{}, restarts: restarts}
@@ -104,7 +105,7 @@ func Run(ctx context.Context, cfg Config) error {
 		case err != nil && !s.ready:
 			return err
 		case err != nil: // for example because of memory shortage
-			f.How = "it could not be started again: " + err.Error()
+			f.How = "it could not be restarted: " + err.Error()
 		default:
 			end, err := s.follow(ctx, p)
 			if ctx.Err() != nil || err != nil {

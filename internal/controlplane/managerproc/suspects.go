@@ -22,7 +22,8 @@ const (
 	named = 3
 )
 
-// suspects counts crashes by subject.
+// suspects counts crashes of the manager by subject: the objects that it was reconciling, or the clusters whose
+// responses it was decoding. [Run] has it in memory only.
 type suspects map[Subject]Quarantined
 
 // crashed counts a crash and returns the newly quarantined subjects.

@@ -10,7 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 )
 
-// Folder stores pairs as NAME.crt and NAME.key.
+// Folder stores the certificates and keys of a management or workload cluster as NAME.crt and NAME.key. Package
+// controlplane calls Authority, Leaf and SigningKey before the components start, and then every hour.
 type Folder struct {
 	Path string
 	Now  func() time.Time // clock

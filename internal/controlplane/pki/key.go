@@ -13,7 +13,7 @@ import (
 	"fmt"
 )
 
-// Algorithm names a key algorithm, with the names of kubeadm.
+// Algorithm names a key algorithm, with the values of encryptionAlgorithm in kubeadm's ClusterConfiguration.
 type Algorithm string
 
 // Key algorithms. The empty Algorithm means ECDSAP256.
@@ -99,7 +99,8 @@ func SigningKey(a Algorithm) (public, private []byte, err error) {
 	return public, private, err
 }
 
-// ReencodeKey returns a private key and its public key, both in PEM, without other content.
+// ReencodeKey returns a private key and its public key, both in PEM, without other content, for keys in Secrets that a
+// user provided.
 func ReencodeKey(private []byte) (public, key []byte, err error) {
 	signer, err := parseKey(private)
 	if err != nil {

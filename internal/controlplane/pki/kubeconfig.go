@@ -5,7 +5,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// Access describes a kubeconfig.
+// Access describes a kubeconfig to write, for administrators and components of a management or workload cluster.
 type Access struct {
 	Context string // name of context and cluster
 	User    string // name of the user entry

@@ -23,7 +23,8 @@ const (
 
 const certificateBlock = "CERTIFICATE" // in PEM
 
-// Pair is a certificate with its key, both also in PEM.
+// Pair is a certificate with its key, both also in PEM. Controllers use it for the CAs and certificates of workload
+// clusters, and [Folder] for those on disk.
 type Pair struct {
 	Cert    *x509.Certificate
 	CertPEM []byte
@@ -65,9 +66,9 @@ func ParseCert(data []byte) (*x509.Certificate, error) {
 	return nil, errors.New("no certificate in PEM data")
 }
 
-// Reencode returns the certificates and the key in PEM without other content: text around and between the PEM
-// blocks, which could have a meaning for other programs, is removed. The key must match the first
-// certificate.
+// Reencode returns the certificates and the key in PEM without other content: text around and between the PEM blocks,
+// which could have a meaning for other programs, is removed. It is for Secrets that a user provided. The key must match
+// the first certificate.
 func Reencode(certPEM, keyPEM []byte) (cert, key []byte, err error) {
 	pair, err := ParsePair(certPEM, keyPEM)
 	if err != nil {
@@ -103,7 +104,7 @@ func ReencodeCerts(certPEM []byte) ([]byte, error) {
 type Authority struct {
 	Name      string        // common name
 	Algorithm Algorithm     // default ECDSA-P256
-	Lifetime  time.Duration // default AuthorityLifetime
+	Lifetime  time.Duration // default ten years
 }
 
 // NewAuthority creates a self-signed CA that is valid from now.
@@ -146,7 +147,7 @@ type Leaf struct {
 	Names     []string // DNS names
 	IPs       []net.IP
 	Algorithm Algorithm     // default ECDSA-P256
-	Lifetime  time.Duration // default LeafLifetime; limited by the lifetime of the CA
+	Lifetime  time.Duration // default one year; limited by the lifetime of the CA
 	Client    bool          // usable as a client certificate
 }
 
@@ -163,7 +164,7 @@ func (p Pair) Issue(l Leaf, now time.Time) (Pair, error) {
 	return paired(cert, certPEM, key)
 }
 
-// IssueFor issues a leaf certificate for the key of another program.
+// IssueFor issues a leaf certificate for the key of another program, such as the key of a CertificateSigningRequest.
 func (p Pair) IssueFor(public crypto.PublicKey, l Leaf, now time.Time) (*x509.Certificate, []byte, error) {
 	if p.key == nil || !p.Cert.IsCA {
 		return nil, nil, fmt.Errorf("issue certificate for %q: the issuer is not an authority with a key", l.User)

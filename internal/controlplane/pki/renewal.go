@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// NeedsReissue reports whether a stored pair must be reissued: a third or less of its lifetime is left, another CA
-// signed it, or it does not match l.
+// NeedsReissue reports whether a stored pair, of a [Folder] or of the webhook server's Secret, must be reissued: a
+// third or less of its lifetime is left, another CA signed it, or it does not match l.
 func NeedsReissue(p, ca Pair, l Leaf, now time.Time) bool {
 	return !now.Before(renewAt(p, 2.0/3)) ||
 		p.Cert.CheckSignatureFrom(ca.Cert) != nil ||

@@ -26,7 +26,9 @@ const (
 	defaultCertificateDays = 365
 )
 
-// Config configures the process of a control plane.
+// Config configures the process of a hosted control plane. The HostedControlPlane controller computes it, the
+// supervisor or a Secret stores it as config.json, and the process reads it. A changed JSON encoding changes
+// [Config.Hash] and restarts all control planes.
 type Config struct {
 	Cluster string `json:"cluster"` // name of the Cluster
 	Version string `json:"version"` // Kubernetes version, "v1.36.3"
@@ -69,7 +71,7 @@ type Config struct {
 	RunMode string `json:"only,omitempty"`
 }
 
-// Values of Only.
+// Values of [Config.RunMode].
 const (
 	// RunEtcdOnly runs etcd alone, on its socket.
 	RunEtcdOnly = "etcd"
@@ -77,7 +79,8 @@ const (
 	RunOnLoopback = "loopback"
 )
 
-// Validate returns a fault of kind Invalid for the first problem.
+// Validate returns a fault of kind Invalid for the first problem. The controller, the supervisor and the process check
+// it, because the file may be older than the admission rules.
 func (c Config) Validate() error {
 	if c.Cluster == "" || c.Version == "" {
 		return fault.New(fault.Invalid, ReasonInvalid, "a control plane needs the name of its cluster and a Kubernetes version")
@@ -135,8 +138,8 @@ func (c Config) validateFlags() error {
 	return nil
 }
 
-// Address parses Endpoint. Its host must be an IP address, and an address of this machine unless the API
-// server listens everywhere.
+// Address parses Endpoint, whose host must be an IP address. Whether this machine has the address is only known when
+// the API server listens.
 func (c Config) Address() (netip.AddrPort, error) {
 	a, err := netip.ParseAddrPort(c.Endpoint)
 	switch valid := err == nil && a.Port() != 0; {

@@ -23,7 +23,8 @@ const (
 	ReasonEncryptionKeys = "EncryptionKeysChanged"
 )
 
-// Data describes the data of a control plane.
+// Data describes the data in etcd of a hosted control plane, from which the controller and the process decide whether a
+// version and its keys may open it.
 type Data struct {
 	// Exists means that there is a database.
 	Exists bool `json:"exists"`

@@ -10,13 +10,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 )
 
-// Entries of a [Delivery] in addition to the files of the PKI directory.
+// Entries of a [Delivery] in addition to the files of the PKI directory. Processes of other versions of Slipway read
+// them, so they must stay.
 const (
 	DeliveredConfig = "config.json"
 	DeliveredRecord = "data.json"
 )
 
-// Record describes the data of a control plane when the data itself cannot be read.
+// Record describes the data of a control plane when the data itself cannot be read, because it is on the volume of a
+// Pod.
 type Record struct {
 	// Version of Kubernetes that last opened it. Empty means none.
 	Version string `json:"version,omitempty"`
@@ -29,12 +31,13 @@ func (r Record) Data(exists bool) Data {
 	return Data{Exists: exists, Version: r.Version, EncryptionKeys: r.EncryptionKeys}
 }
 
-// Delivery is a mounted Secret that contains the configuration of a control plane, its CAs and keys, and the
-// record of its data.
+// Delivery is a mounted Secret that contains, for a hosted control plane in a Pod (package hosted/statefulset), the
+// configuration of a control plane, its CAs and keys, and the record of its data.
 type Delivery string
 
-// Receive copies the delivery to the directory of the control plane. It returns an error if the existing data
-// does not match the record, so that a control plane whose data is lost is not started empty.
+// Receive copies the delivery to the directory of the control plane. The process in the Pod calls it at its start. It
+// returns an error if the existing data does not match the record, so that a control plane whose data is lost is not
+// started empty.
 func (d Delivery) Receive(f Folder) error {
 	c, err := Load(filepath.Join(string(d), DeliveredConfig))
 	if err != nil {

@@ -21,8 +21,8 @@ type exitRecord struct {
 
 func (f Folder) end() string { return f.path(endFile) }
 
-// WriteEnd records the reason why this process exits, because the supervisor otherwise only gets an exit
-// status.
+// WriteEnd records the reason why this process, of a hosted control plane, exits, because the supervisor otherwise only
+// gets an exit status.
 func (f Folder) WriteEnd(reason string) error {
 	data, err := json.Marshal(exitRecord{PID: os.Getpid(), Reason: bounded(reason)})
 	if err != nil {

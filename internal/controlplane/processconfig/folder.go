@@ -26,7 +26,8 @@ const (
 	EncryptionKeys = "encryption-keys.json"
 )
 
-// Folder is the directory of one control plane.
+// Folder is the directory of one hosted control plane. doc.go lists the files, and the program that writes each of
+// them.
 type Folder string
 
 // WorkingDir is the working directory of this process. Paths below it remain valid when the directory is renamed.
@@ -63,7 +64,8 @@ func (f Folder) path(elem ...string) string {
 	return filepath.Join(append([]string{string(f)}, elem...)...)
 }
 
-// Run is the state that a process publishes.
+// Run is the state that the process of a hosted control plane publishes in run.json. The supervisor, possibly of a
+// newer version of Slipway, reads it, so the JSON names must stay.
 type Run struct {
 	PID     int       `json:"pid"`
 	Since   time.Time `json:"since"`

@@ -14,7 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Restore is a snapshot that replaces the data of a control plane once.
+// Restore is a snapshot that replaces the data of a hosted control plane once. The HostedControlPlane controller writes
+// the request (restore/request.json), and the process of the control plane records the result (restored.json).
 type Restore struct {
 	// ID identifies the restore among all restores of the control plane.
 	ID string `json:"id"`

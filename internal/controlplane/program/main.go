@@ -1,7 +1,7 @@
-// Command program runs the Kubernetes components of one hosted control plane in a version that differs from
-// the version in the slipway binary. It is package components in a process that package childproc starts.
-// Package internal/nodeimage/versions compiles it with the Kubernetes modules of that version. It is not started by hand and not
-// part of the slipway binary.
+// Command program runs the Kubernetes components of one hosted control plane in a version that differs from the version
+// in the slipway binary. It is package components in a process that package childproc starts. Package
+// internal/nodeimage/versions compiles it with the Kubernetes modules of that version. It is not started by hand and
+// not part of the slipway binary.
 package main
 
 import (

@@ -29,7 +29,7 @@ const (
 // keyLength is the length of an XSalsa20 key, in bytes.
 const keyLength = 32
 
-// encryptionKey encrypts Secrets.
+// encryptionKey encrypts Secrets of the management cluster.
 type encryptionKey struct {
 	// Name prefixes the data that the key encrypted.
 	Name   string `json:"name"`
@@ -46,12 +46,14 @@ type keyFile struct {
 	Keys []encryptionKey `json:"keys"`
 }
 
-// neededKeys lists the fingerprints of the keys with which data may be encrypted.
+// neededKeys lists the fingerprints of the keys with which data may be encrypted. It is in a separate file, so that a
+// lost key file is detected.
 type neededKeys struct {
 	Keys []string `json:"keys"`
 }
 
-// Files are the files of this package in a data directory.
+// Files are the files of this package in a data directory. The start of the management cluster prepares them; `slipway
+// encryption rotate` replaces the key.
 type Files struct{ Dir datadir.Dir }
 
 func (f Files) keys() string   { return filepath.Join(f.Dir.PKI(), "encryption-keys.json") }
@@ -130,8 +132,8 @@ func (f Files) writeConfig(keys []encryptionKey, plain bool) error {
 	return datadir.WriteJSON(f.Config(), file)
 }
 
-// Prepare writes the encryption configuration before kube-apiserver starts. It returns false if Secrets are
-// plain text and have never been encrypted, so that no configuration is needed.
+// Prepare writes the encryption configuration before the kube-apiserver of the management cluster starts. It returns
+// false if Secrets are plain text and have never been encrypted, so that no configuration is needed.
 func (f Files) Prepare(plain bool, now time.Time) (used bool, err error) {
 	err = f.locked(func() error {
 		keys, err := f.readKeys()
@@ -166,7 +168,7 @@ func (f Files) Prepare(plain bool, now time.Time) (used bool, err error) {
 	return used, err
 }
 
-// Rotate adds a new key at the front and returns its name. A running process detects it.
+// Rotate adds a new key at the front and returns its name. The [Rewriter] of a running management cluster detects it.
 func (f Files) Rotate(now time.Time) (name string, err error) {
 	err = f.locked(func() error {
 		keys, err := f.readKeys()

@@ -30,7 +30,8 @@ const (
 	encrypted = "k8s:enc:secretbox:v1:"
 )
 
-// Rewriter rewrites stored Secrets according to the key file.
+// Rewriter rewrites the stored Secrets of the management cluster according to the key file: with the first key, or as
+// plain text. Package controlplane runs it while the management cluster runs, unless Secrets never were encrypted.
 type Rewriter struct {
 	Files
 	// Plain means that Secrets are stored as plain text.
@@ -48,7 +49,7 @@ func (k Rewriter) Run(ctx context.Context) error {
 	var done []encryptionKey
 	for {
 		if keys, err := k.step(ctx, done); err != nil && ctx.Err() == nil {
-			klog.ErrorS(err, "encrypt the stored Secrets with the first key")
+			klog.ErrorS(err, "encrypting the stored Secrets with the first key failed")
 		} else if keys != nil {
 			done = keys
 		}

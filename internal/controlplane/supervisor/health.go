@@ -27,7 +27,8 @@ type healthResult struct {
 	responded bool // the server responded, successfully or not
 }
 
-// health checks an API server at its loopback port, one check at a time, without blocking the supervisor.
+// health checks the API server of one control plane at its loopback port, one check at a time, without blocking the
+// supervision loop, which calls check in each iteration.
 type health struct {
 	folder processconfig.Folder
 	done   func() // called after each check

@@ -12,7 +12,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/uidisolation"
 )
 
-// history is the persistent state of the supervision of one control plane.
+// history is the persistent state of the supervision of one control plane, in supervision.json. The supervision loop
+// writes it after an unexpected exit, and [Status] contains it. The JSON names must stay, because other versions of
+// Slipway wrote the file.
 type history struct {
 	Restarts int      `json:"restarts"`
 	LastExit string   `json:"lastExit,omitempty"`

@@ -25,7 +25,8 @@ const (
 // logLines is the number of log lines that are stored after an unexpected exit.
 const logLines = 15
 
-// supervisionLoop supervises one control plane in a loop.
+// supervisionLoop supervises one control plane: each iteration observes the process, calls [next] for a decision, and
+// acts on it. The [Supervisor] starts one goroutine with it for each control plane.
 type supervisionLoop struct {
 	s      *Supervisor
 	name   string
@@ -98,7 +99,7 @@ func (c *supervisionLoop) stop(ctx context.Context, patience time.Duration) erro
 	return c.end(ctx, patience)
 }
 
-// end is called with acting held.
+// end stops the process. It is called with acting held.
 func (c *supervisionLoop) end(ctx context.Context, patience time.Duration) error {
 	c.stopRequested = true
 	if c.childProcess != nil {
@@ -109,7 +110,7 @@ func (c *supervisionLoop) end(ctx context.Context, patience time.Duration) error
 	return StopFolder(ctx, c.folder, patience)
 }
 
-// loop observes, decides and acts until ctx ends or the child is closed.
+// loop observes, decides and acts until ctx ends or the loop is closed.
 func (c *supervisionLoop) loop(ctx context.Context) {
 	defer close(c.done)
 	defer c.releaseFolder()
@@ -119,14 +120,14 @@ func (c *supervisionLoop) loop(ctx context.Context) {
 		switch {
 		case errors.Is(err, errReleased):
 			if c.s.forget(c) {
-				log.Info("stop supervising a control plane that was transferred or deleted")
+				log.Info("stopping supervision of a control plane that was transferred or deleted")
 				c.releaseFolder()
 				c.s.Notify(c.name)
 				return
 			}
 			wake = lockCheckInterval
 		case err != nil:
-			log.Error(err, "control plane process")
+			log.Error(err, "supervising a control plane process failed, retrying")
 			wake = time.Second
 		}
 		timer := time.NewTimer(wake)
@@ -183,7 +184,7 @@ func (c *supervisionLoop) round(ctx context.Context) (time.Duration, error) {
 		klog.FromContext(ctx).Info("stopping control plane process", "controlPlane", c.name, "pid", st.PID, "reason", reason)
 		return 0, c.end(ctx, graceful)
 	case restartHung:
-		klog.FromContext(ctx).Info("restarting control plane process that hangs", "controlPlane", c.name, "pid", st.PID, "reason", reason)
+		klog.FromContext(ctx).Info("restarting unresponsive control plane process", "controlPlane", c.name, "pid", st.PID, "reason", reason)
 		c.hangReason = reason
 		return 0, c.end(ctx, graceful)
 	}
@@ -194,7 +195,7 @@ func (c *supervisionLoop) round(ctx context.Context) (time.Duration, error) {
 	return wake, nil
 }
 
-// observe updates the view.
+// observe updates the input of [next] and returns the current status.
 func (c *supervisionLoop) observe(ctx context.Context, now time.Time) (Status, error) {
 	c.mu.Lock()
 	wanted := c.wanted
@@ -277,7 +278,7 @@ func (c *supervisionLoop) recordExit() {
 		how = "the disk of this host that its data is on is full"
 	}
 	if c.hangReason != "" {
-		how = "it was ended, because " + c.hangReason
+		how = "it was stopped, because " + c.hangReason
 	}
 	asked := c.stopRequested && c.hangReason == ""
 	c.childProcess, c.stopRequested, c.hangReason = nil, false, ""
@@ -292,7 +293,7 @@ func (c *supervisionLoop) recordExit() {
 		err = p.write(c.folder)
 	}
 	if err != nil {
-		klog.ErrorS(err, "record the end of a control plane process", "controlPlane", c.name, "end", how)
+		klog.ErrorS(err, "recording the exit of a control plane process failed", "controlPlane", c.name, "end", how)
 	}
 }
 

@@ -61,8 +61,9 @@ func blocked(path string) bool {
 	return err == nil && end >= 0 && bytes.HasPrefix(data[end+1:], []byte(" D "))
 }
 
-// progress accumulates observations of a process since its last successful health check or, before the first
-// one, since its start. It distinguishes a process that is slow because of the host from one that hangs.
+// progress accumulates observations of a process since its last successful health check or, before the first one, since
+// its start. [next] decides with it whether a process hangs: it distinguishes a process that is slow because of the
+// host from one that hangs.
 type progress struct {
 	looked time.Time // last check
 	read   time.Time // time of the sample before
@@ -76,8 +77,8 @@ type progress struct {
 // reset resets the progress after a successful health check.
 func (p *progress) reset(now time.Time) { *p = progress{looked: now} }
 
-// record counts the time since the last check. answers reports whether the process responds at all, even with a
-// failed check.
+// record counts the time since the last check. The supervision loop calls it after each check that did not succeed.
+// answers reports whether the process responds at all, even with a failed check.
 func (p *progress) record(now time.Time, answers bool, read func() work) {
 	passed := min(now.Sub(p.looked), maxSampleGap)
 	if p.looked.IsZero() || passed < 0 {

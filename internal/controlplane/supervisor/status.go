@@ -12,7 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/heap"
 )
 
-// Status is the state of one control plane process.
+// Status is the state of one control plane process, for the HostedControlPlane controller and for commands such as
+// `slipway status`. The JSON names are part of the output of `slipway status -o json` and must stay.
 type Status struct {
 	Name    string `json:"name"`
 	Running bool   `json:"running"`
@@ -48,8 +49,8 @@ type Status struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Inspect reads the status of all control planes below root without a Supervisor and without checking health.
-// Errors of one control plane are in its Problem and do not affect the others.
+// Inspect reads the status of all control planes below root without a Supervisor and without checking health, for
+// commands that run beside the manager. Errors of one control plane are in its Problem and do not affect the others.
 func Inspect(root string) ([]Status, error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, os.ErrNotExist) {
@@ -73,6 +74,7 @@ func Inspect(root string) ([]Status, error) {
 	return out, nil
 }
 
+// observe reads the status of a control plane from the files in its directory.
 func observe(f processconfig.Folder) (Status, error) {
 	var s Status
 	if c, err := processconfig.Load(f.Config()); err == nil {

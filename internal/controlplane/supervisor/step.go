@@ -12,7 +12,7 @@ type step int
 const (
 	keepState   step = iota // nothing
 	start                   // it must run and does not
-	end                     // it runs and must not, or not in this form
+	end                     // it runs and must not, or not with this configuration
 	restartHung             // it runs and hangs; the restart counts as a failure
 )
 
@@ -42,7 +42,7 @@ const (
 type processState struct {
 	wanted  bool
 	alive   bool
-	current bool // it runs this binary's Kubernetes version with the wanted configuration
+	current bool // it runs the desired Kubernetes version and configuration, or has not published them yet
 	// since is when it started or, if it does not run, exited.
 	since time.Time
 	// wasHealthy means that a health check has succeeded since the start.
@@ -55,8 +55,9 @@ type processState struct {
 	hung int
 }
 
-// next returns the next action, and the time of the next check at the latest. A zero time means on the next
-// event. The reason completes "it was ended, because".
+// next returns the next action for a control plane process, and the time of the next check at the latest. A zero time
+// means on the next event. It is pure; the supervision loop calls it in each iteration. The reason completes "it was
+// stopped, because".
 func next(v processState, now time.Time) (do step, again time.Time, reason string) {
 	switch {
 	case !v.wanted && v.alive:
@@ -85,13 +86,13 @@ func (v processState) hangs() string {
 	p := v.progress
 	switch {
 	case !v.wasHealthy && p.idle >= more(readyWithin):
-		return "it was not ready in time: it neither worked nor became ready"
+		return "it did not become ready in time and showed no activity"
 	case v.wasHealthy && p.idle >= more(unhealthyAfter):
-		return "its health check failed: it neither answered nor worked"
+		return "its health check failed and it showed no activity"
 	case !v.wasHealthy && (p.spent >= more(spentWithin) || p.unanswered >= more(healthyWithin)):
-		return "it was not ready in time, although it worked"
+		return "it did not become ready in time, although it was active"
 	case p.spent >= more(spentWithin) || p.unanswered >= more(healthyWithin):
-		return "its health check failed for long, although it worked"
+		return "its health check failed for too long, although it was active"
 	}
 	return ""
 }

@@ -66,11 +66,11 @@ func TestNext(t *testing.T) {
 		},
 		"start that hangs": {
 			reason: "it would hang for ever",
-			view:   running(processState{progress: progress{idle: readyWithin}}), do: restartHung, why: "it was not ready in time: it neither worked nor became ready",
+			view:   running(processState{progress: progress{idle: readyWithin}}), do: restartHung, why: "it did not become ready in time and showed no activity",
 		},
 		"start that spins": {
 			reason: "it works and comes to nothing",
-			view:   running(processState{progress: progress{spent: spentWithin}}), do: restartHung, why: "it was not ready in time, although it worked",
+			view:   running(processState{progress: progress{spent: spentWithin}}), do: restartHung, why: "it did not become ready in time, although it was active",
 		},
 		"unhealthy for a moment": {
 			reason: "load passes",
@@ -82,11 +82,11 @@ func TestNext(t *testing.T) {
 		},
 		"hangs": {
 			reason: "neither an answer nor work",
-			view:   running(processState{wasHealthy: true, progress: progress{idle: unhealthyAfter}}), do: restartHung, why: "its health check failed: it neither answered nor worked",
+			view:   running(processState{wasHealthy: true, progress: progress{idle: unhealthyAfter}}), do: restartHung, why: "its health check failed and it showed no activity",
 		},
 		"spins": {
 			reason: "it has used more time of processors than a start takes, without a good answer",
-			view:   running(processState{wasHealthy: true, progress: progress{spent: spentWithin}}), do: restartHung, why: "its health check failed for long, although it worked",
+			view:   running(processState{wasHealthy: true, progress: progress{spent: spentWithin}}), do: restartHung, why: "its health check failed for too long, although it was active",
 		},
 		"hung once more": {
 			reason: "what was not enough the last time is doubled",
@@ -94,7 +94,7 @@ func TestNext(t *testing.T) {
 		},
 		"hangs each time": {
 			reason: "the limits do not grow without end",
-			view:   running(processState{hung: 100, progress: progress{idle: readyWithin << mostPatience}}), do: restartHung, why: "it was not ready in time: it neither worked nor became ready",
+			view:   running(processState{hung: 100, progress: progress{idle: readyWithin << mostPatience}}), do: restartHung, why: "it did not become ready in time and showed no activity",
 		},
 	}
 	for name, test := range tests {

@@ -16,9 +16,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/uidisolation"
 )
 
-// StopFolder stops the process of the control plane in a directory, first with SIGTERM if patience is not
-// zero, and returns when it is gone. For a control plane with a separate user, it kills all processes of this
-// user, because the content of the lock file is not trusted.
+// StopFolder stops the process of the control plane in a directory, first with SIGTERM if patience is not zero, and
+// returns when it is gone. Supervision loops call it, and commands such as `slipway down` and `slipway move` do without
+// a [Supervisor]. For a control plane with a separate user, it kills all processes of this user, because the content of
+// the lock file is not trusted.
 func StopFolder(ctx context.Context, f processconfig.Folder, patience time.Duration) error {
 	user, own := uidisolation.UserOfFolder(string(f))
 	if !own {

@@ -23,7 +23,7 @@ import (
 // reasonVersion is the reason of the fault for a version that is not available on this host.
 const reasonVersion = "VersionNotSupported"
 
-// Config configures a Supervisor.
+// Config configures a Supervisor. The manager sets it.
 type Config struct {
 	Root     string          // directory with one subdirectory for each control plane
 	Command  []string        // program and arguments, to which the path of the configuration is appended
@@ -37,7 +37,9 @@ type Config struct {
 	SeparateUsers bool
 }
 
-// Supervisor supervises control planes. Its zero value is not usable; see [New]. The processes outlive it.
+// Supervisor supervises the control planes of HostedControlPlanes with the backend "process". The manager has one;
+// package hosted/process calls it for the HostedControlPlane controller. Its zero value is not usable; see [New]. The
+// processes outlive it.
 type Supervisor struct {
 	cfg  Config // SeparateUsers is reset if separate users are not possible
 	ctx  context.Context

@@ -267,7 +267,7 @@ func TestProcessThatHangs(t *testing.T) {
 	ensure(t, s, "ns.demo", config("demo"))
 	first := await(t, s, "ns.demo", "a running process", running)
 	st := await(t, s, "ns.demo", "another process", func(st controlplanesupervisor.Status) bool { return running(st) && st.PID != first.PID })
-	if st.Restarts != 1 || !strings.HasPrefix(st.LastExit, "it was ended, because it was not ready in time") {
+	if st.Restarts != 1 || !strings.HasPrefix(st.LastExit, "it was stopped, because it did not become ready in time") {
 		t.Errorf("status: %+v", st)
 	}
 }

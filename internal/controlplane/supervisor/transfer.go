@@ -10,11 +10,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// reasonTransferred is the reason of the fault for a control plane that is transferred to another management
-// cluster on this host.
+// reasonTransferred is the reason of the fault for a control plane that is transferred to another management cluster on
+// this host. The value must stay (hack/names.txt).
 const reasonTransferred = "HandedOver"
 
-// BlockTransfer prevents the transfer of a control plane to another management cluster until release is called. It
+// BlockTransfer prevents `slipway move` from transferring a control plane to another management cluster until release
+// is called. Ensure and Remove call it, and package hosted/process does before it writes files of the control plane. It
 // returns a fault of kind Conflict if a transfer is in progress.
 func (s *Supervisor) BlockTransfer(name string) (release func(), err error) {
 	release, err = s.cfg.Transfers.BlockTransfers()
@@ -54,8 +55,9 @@ func (s *Supervisor) hasOtherSupervisor(f processconfig.Folder) (bool, error) {
 	return keeper != "" && keeper != s.cfg.Transfers.Instance(), err
 }
 
-// acquireFolder reports whether this program may act on the directory: no other instance must supervise it or still
-// does. gone means that it never may again, because the directory was transferred.
+// acquireFolder reports whether this program may act on the directory: no other instance may be assigned to supervise
+// it, or still supervise it. Each iteration of the loop calls it first. gone means that this program never may again,
+// because the directory was transferred or deleted.
 func (c *supervisionLoop) acquireFolder() (holds, gone bool, err error) {
 	if c.s.cfg.Transfers == nil {
 		return true, false, nil
@@ -81,7 +83,7 @@ func (c *supervisionLoop) acquireFolder() (holds, gone bool, err error) {
 		return false, false, err
 	}
 	c.lock = lock
-	// The command that transfers the directory writes the keeper file before it waits for the lock.
+	// `slipway move` assigns the other supervisor before it waits for the lock, so the assignment is read again.
 	return c.acquireFolder()
 }
 

@@ -15,9 +15,9 @@ import (
 	flowcontrolrequest "k8s.io/apiserver/pkg/util/flowcontrol/request"
 )
 
-// Limits limits the concurrent requests of one tenant. API Priority and Fairness limits all tenants together
-// and shares fairly between waiting requests, but does not limit the seats of one tenant. A client that reads
-// slowly holds a whole list in the server's memory, and its seats, until the request times out.
+// Limits limits the concurrent requests of one tenant of the management cluster. API Priority and Fairness limits all
+// tenants together and shares fairly between waiting requests, but does not limit the seats of one tenant. A client
+// that reads slowly holds a whole list in the server's memory, and its seats, until the request times out.
 type Limits struct {
 	// Of returns the tenant of a user. Empty means that the user is not limited.
 	Of func(user.Info) string
@@ -31,7 +31,8 @@ type Limits struct {
 // limitedFlow is the FlowSchema and priority level in the metrics of rejected requests.
 const limitedFlow = "slipway-tenant-limit"
 
-// Tune returns a function that adds the limits to the configuration of a server.
+// Tune returns a function that adds the limits to the configuration of the management cluster's API server, before it
+// is built.
 func (l Limits) Tune() func(*genericapiserver.Config) {
 	var once sync.Once
 	var limited *limiter

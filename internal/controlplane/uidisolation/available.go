@@ -15,9 +15,9 @@ import (
 // ErrNotRoot is returned if Slipway cannot start processes of other users because it does not run as root.
 var ErrNotRoot = errors.New("slipway does not run as root")
 
-// Unavailable returns why control planes in this directory cannot run as separate users, or nil if they can.
-// In the latter case, it creates the directory with access for root only, so that control planes cannot reach
-// each other through "..".
+// Unavailable returns why control planes in this directory cannot run as separate users. The supervisor calls it once,
+// when the manager starts. If they can, it returns nil and creates the directory with access for root only, so that
+// control planes cannot reach each other through "..".
 func Unavailable(root string) error {
 	if os.Geteuid() != 0 {
 		return ErrNotRoot

@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Entries of the directory of a control plane.
+// Entries of the directory of a control plane. The names must match those in packages processconfig, supervisor and
+// hosttransfer.
 var (
 	// managerFiles are files that only the manager writes.
 	managerFiles = []string{"config.json", "supervision.json", "supervisor.lock", "keeper"}
@@ -25,9 +26,9 @@ const (
 	sharedMode = unix.S_ISVTX | 0o770
 )
 
-// ChownFolder changes the owner of the files in a control plane's directory to the user, whether they were created
-// by a process that ran as root, or written or restored by root. It is idempotent and continues after an
-// interruption. It follows no links.
+// ChownFolder is called by the process of a hosted control plane while it is root, before [SwitchUser]. It changes the
+// owner of the files in the directory of the control plane to the user, whether they were created by a process that ran
+// as root, or written or restored by root. It is idempotent and continues after an interruption. It follows no links.
 func ChownFolder(folder string, user int) error {
 	top, err := openFolder(unix.AT_FDCWD, folder)
 	if err != nil {

@@ -14,8 +14,9 @@ const openFiles = "/proc/self/fd/"
 // firstExecutable is higher than the descriptors that are passed to child processes.
 const firstExecutable = 100
 
-// Executable opens the program at path for this process and its children, and returns a path that every user
-// can execute. It makes the file executable for all users who can reach it.
+// Executable opens the program at path for this process and its children, and returns a path that every user can
+// execute. The process of a hosted control plane with another Kubernetes version calls it before it changes its user.
+// It makes the file executable for all users who can reach it.
 func Executable(path string) (string, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -36,8 +36,9 @@ func UserOfFolder(folder string) (user int, found bool) {
 	return int(st.Gid), true
 }
 
-// Assign returns the user of the control plane in a directory. If there is none yet, it allocates one that no
-// sibling directory has. IDs are random, so that they also differ between data directories on the same host.
+// Assign returns the user of the control plane in a directory. The supervisor calls it before each start. If there is
+// none yet, it allocates one that no sibling directory has. IDs are random, so that they also differ between data
+// directories on the same host.
 func Assign(folder string) (user int, err error) {
 	if user, found := UserOfFolder(folder); found {
 		return user, nil

@@ -29,9 +29,9 @@ func UserOf(pid int) (int, error) {
 	return strconv.Atoi(field(status, "Uid"))
 }
 
-// Kill kills all processes of a control plane's user, including those that a compromised control plane
-// started, and returns when there are none. It stops them first with SIGSTOP, so that they cannot start
-// others in the meantime.
+// Kill is called by the supervisor before each start and at the end of a hosted control plane. It kills all processes
+// of a control plane's user, including those that a compromised control plane started, and returns when there are none.
+// It stops them first with SIGSTOP, so that they cannot start others in the meantime.
 func Kill(ctx context.Context, user int) error {
 	if !IsControlPlaneUser(user) {
 		return fmt.Errorf("%d is not a user of a control plane", user)

@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Handler is a handler in the project.
+// Handler is a handler in the project, as the templates use it.
 type Handler struct {
 	// Hook is the hook that it handles, and Name the name for discovery.
 	Hook, Name string
@@ -27,7 +27,8 @@ type Handler struct {
 // defaultHooks returns the hooks of a project if none are specified.
 func defaultHooks() []string { return []string{"BeforeClusterCreate", "GeneratePatches"} }
 
-// special returns the hooks that need more than a function, with their templates.
+// special returns the hooks that need more than a function, with their templates in hooks/. Func must be an expression
+// that the template defines.
 func special() map[string]Handler {
 	return map[string]Handler{
 		"BeforeClusterCreate": {Name: "check-owner", Func: "checkOwner", On: "OnErr", template: "before_cluster_create"},

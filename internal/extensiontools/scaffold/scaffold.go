@@ -26,7 +26,7 @@ var templates embed.FS
 // vendored is the path of the SDK source in the project.
 const vendored = "third_party/slipway-sdk"
 
-// Options are the options of a new project.
+// Options are the options of a new project, from the flags of `slipway extension init`.
 type Options struct {
 	// Dir is created with its parents; it must be empty or absent.
 	Dir string
@@ -40,13 +40,14 @@ type Options struct {
 	Hooks []string
 }
 
-// project is the input of the project templates.
+// project is the input of the project templates, which use its fields and methods.
 type project struct {
 	Options
 	Handlers []Handler
 }
 
-// Write writes the project and returns the sorted paths of its own files, without the SDK.
+// Write writes the project and returns the sorted paths of its own files, without the SDK. `slipway extension init`
+// calls it.
 func Write(o Options) ([]string, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -83,6 +84,7 @@ func Write(o Options) ([]string, error) {
 	return own, nil
 }
 
+// check validates the options. The folder must be empty, so that no file is overwritten.
 func (o Options) check() error {
 	if p := validation.IsDNS1123Label(o.Name); len(p) > 0 {
 		return fault.New(fault.Invalid, "ExtensionName", "the name %q of the extension cannot be used: %s", o.Name, strings.Join(p, "; "))

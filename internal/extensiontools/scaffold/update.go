@@ -31,7 +31,8 @@ func (u UpdateResult) IsEmpty() bool {
 }
 
 // Update replaces the SDK in a project created by Write with the SDK in this binary, and upgrades the project's
-// requirements to the versions that the SDK was tested with. It can be repeated after an interruption.
+// requirements to the versions that the SDK was tested with. `slipway extension update` calls it. It changes go.mod,
+// go.sum and the folder of the SDK only, and can be repeated after an interruption.
 func Update(dir string) (UpdateResult, error) {
 	path := filepath.Join(dir, "go.mod")
 	data, err := os.ReadFile(path)

@@ -18,7 +18,8 @@ import (
 //go:embed all:generated
 var generated embed.FS
 
-// Document returns the OpenAPI document of all hooks, for a version of Slipway.
+// Document returns the OpenAPI document of all hooks, for a version of Slipway. The webhook server serves it,
+// `slipway extension openapi` prints it, and a release contains it.
 func Document(version string) (*openapi.Doc, error) {
 	descriptions, err := load()
 	if err != nil {
@@ -38,7 +39,8 @@ func key(t reflect.Type, field string) string {
 	return key
 }
 
-// load reads the embedded descriptions; there are none in a binary that was built without `make generate`.
+// load reads the embedded descriptions, which hack/openapi writes. They are missing in a binary that was built without
+// that file.
 func load() (map[string]string, error) {
 	file, err := generated.Open("generated/descriptions.json.gz")
 	if errors.Is(err, fs.ErrNotExist) {

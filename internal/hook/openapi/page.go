@@ -15,7 +15,7 @@ import (
 //go:embed page.html
 var page string
 
-// Page renders the document as one self-contained HTML page.
+// Page renders the document as one self-contained HTML page, for [Handler] and `slipway extension openapi`.
 func Page(doc *openapi.Doc) ([]byte, error) {
 	t, err := template.New("page").Funcs(template.FuncMap{"prose": prose, "type": typeOf, "anchor": anchor}).Parse(page)
 	if err != nil {
@@ -28,7 +28,7 @@ func Page(doc *openapi.Doc) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// contents is the data of the page template.
+// contents is the data of the page template (page.html), which uses the names of these types' fields.
 type contents struct {
 	Title, Version, Description string
 	Groups                      []group
@@ -57,6 +57,8 @@ type field struct {
 	Schema            *openapi.Schema
 }
 
+// view converts a document to the data of the page: operations by tag, then the schemas that are no request or
+// response.
 func view(doc *openapi.Doc) contents {
 	c := contents{Title: doc.Info.Title, Version: doc.Info.Version, Description: doc.Info.Description}
 	bodies := map[string]bool{}

@@ -7,11 +7,11 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks/openapi"
 )
 
-// Prefix is the path at which [Handler] must be mounted.
+// Prefix is the path at which [Handler] must be mounted. It is documented for users.
 const Prefix = "/runtime-sdk/"
 
-// Handler serves the page at [Prefix] and the document at openapi.json and openapi.yaml below it. Their content is
-// generated once, in this call.
+// Handler serves the page at [Prefix] and the document at openapi.json and openapi.yaml below it. The manager mounts it
+// on its webhook server. Their content is generated once, in this call.
 func Handler(version string) (http.Handler, error) {
 	doc, err := Document(version)
 	if err != nil {

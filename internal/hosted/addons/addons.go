@@ -52,7 +52,8 @@ type Params struct {
 	SignedServing bool `json:",omitempty"`
 }
 
-// revision changes when Apply produces different objects for the same params.
+// revision is part of [Params.Hash]. Increase it when Apply produces different objects for the same params, so that
+// they are applied to existing clusters.
 const revision = 4
 
 // Hash identifies the result of Apply. If it is unchanged, nothing needs to be applied.
@@ -68,8 +69,8 @@ func (p Params) Hash() string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// kubeadmRetryTimeout limits the retries of kubeadm. After that, the controller requeues, so that it can reconcile other
-// objects in the meantime.
+// kubeadmRetryTimeout limits the retries of kubeadm. After that, the controller requeues, so that it can reconcile
+// other objects in the meantime.
 const kubeadmRetryTimeout = 2 * time.Second
 
 // step is one object or group of objects to apply.
@@ -78,7 +79,8 @@ type step struct {
 	do   func() error
 }
 
-// Apply applies all objects. It is idempotent: each step creates or updates.
+// Apply applies all objects. The HostedControlPlane controller calls it when the API server is ready and [Params.Hash]
+// has changed, and the supervisor of the management node at each start. It is idempotent: each step creates or updates.
 func Apply(ctx context.Context, access *rest.Config, p Params) error {
 	client, err := kubernetes.NewForConfig(access)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// State is the state of the add-ons in the workload cluster.
+// State is the state of the add-ons in the workload cluster, which the condition AddonsAvailable of a
+// HostedControlPlane reports.
 type State struct {
 	// NoNodes means that the cluster has no Nodes yet on which the add-ons could run.
 	NoNodes bool
@@ -28,7 +29,8 @@ const (
 	coreDNS   = "coredns"
 )
 
-// Inspect reads the state of the add-ons that are enabled in the params.
+// Inspect reads the state of the add-ons that are enabled in the params. The HostedControlPlane controller calls it
+// after a change of the add-ons, and every few minutes otherwise.
 func Inspect(ctx context.Context, access *rest.Config, p Params) (State, error) {
 	client, err := kubernetes.NewForConfig(access)
 	if err != nil {

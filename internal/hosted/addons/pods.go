@@ -18,8 +18,8 @@ const (
 	nodesNamed = 3
 )
 
-// notReady lists the Nodes on which the Pods of an add-on are not ready or cannot pull their image. The text
-// begins with a colon. It is empty if there are no such Pods.
+// notReady lists the Nodes on which the Pods of an add-on are not ready or cannot pull their image, for the message of
+// [Inspect]. The text begins with a colon. It is empty if there are no such Pods.
 func notReady(ctx context.Context, client kubernetes.Interface, selector *metav1.LabelSelector, template corev1.PodTemplateSpec) (string, error) {
 	pods, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: metav1.FormatLabelSelector(selector), Limit: podsRead,

@@ -12,7 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Reading is the last known state of the add-ons of a workload cluster.
+// Reading is the last known state of the add-ons of a workload cluster. The HostedControlPlane controller stores one
+// for each control plane in [Readings], so that the workload cluster is not read in every reconciliation.
 type Reading struct {
 	State
 	// At is the time of the read, or zero if there was none since the program started.
@@ -23,8 +24,9 @@ type Reading struct {
 	Outdated bool
 }
 
-// Watched limits the caches of workload clusters to the add-on objects, because a workload cluster can have
-// any number of other DaemonSets and Deployments.
+// Watched limits the caches of workload clusters to the add-on objects, because a workload cluster can have any number
+// of other DaemonSets and Deployments. The manager passes it to its connections to workload clusters, so a cache
+// contains no other objects of these kinds.
 func Watched() map[client.Object]cache.ByObject {
 	named := func(name string) cache.ByObject {
 		return cache.ByObject{

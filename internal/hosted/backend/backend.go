@@ -11,9 +11,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// ControlPlanes runs control planes, which are identified by name.
+// ControlPlanes runs control planes, which are identified by name, for the HostedControlPlane controller. A new kind of
+// backend implements it.
 type ControlPlanes interface {
-	// Terms returns the static properties of control planes of this backend.
+	// Capabilities returns the static properties of control planes of this backend.
 	Capabilities(p policy.Configuration) Capabilities
 	// Status returns the state of a control plane. Exists is false if it was never started.
 	Status(ctx context.Context, name string) (ControlPlane, error)
@@ -30,7 +31,7 @@ type ControlPlanes interface {
 }
 
 // Endpoints chooses the endpoints of control planes that do not use the endpoint of the infrastructure
-// ([Capabilities.Listens]).
+// ([Capabilities.OwnEndpoints]).
 type Endpoints interface {
 	// Reserve returns a free endpoint, which is always the same for a name. The argument wanted is the
 	// present endpoint of the control plane, if any. A zero result means that the endpoint is not known yet
@@ -44,7 +45,7 @@ type ControlPlane struct {
 	Exists bool
 	// Reserved means that other resources exist, usually an endpoint. Remove deletes these as well.
 	Reserved bool
-	// Endpoint is the address of a control plane with a separate endpoint ([Listens.SeparateEndpoint]).
+	// Endpoint is the address of a control plane that chooses its endpoint itself ([Capabilities.OwnEndpoints]).
 	// EndpointProblem is the reason why it is not known.
 	Endpoint        clusterv1.APIEndpoint
 	EndpointProblem string
@@ -113,19 +114,19 @@ func (s Set) Choose(name string, annotations map[string]string) (Backend, error)
 	return b, nil
 }
 
-// RemoveOrphan removes the control plane of this name from the backends that may start control planes empty.
-// Otherwise it would block its port after its object is deleted. Other backends retain the data until the
-// finalizer of the object removes it.
+// RemoveOrphan removes the control plane of this name from the backends that may start control planes without their
+// previous data ([Capabilities.EmptyStartEffect]). Otherwise it would block its port after its object is deleted.
+// Other backends retain the data until the finalizer of the object removes it.
 func (s Set) RemoveOrphan(ctx context.Context, p policy.Configuration, name string) error {
 	for _, b := range s {
 		if b.ControlPlanes.Capabilities(p).EmptyStartEffect == "" {
 			continue
 		}
-		have, err := b.ControlPlanes.Status(ctx, name)
+		current, err := b.ControlPlanes.Status(ctx, name)
 		if err != nil {
 			return err
 		}
-		if !have.Exists { // a removal is notified to subscribers, which leads here again
+		if !current.Exists { // subscribers are notified of a removal, and call this function again
 			continue
 		}
 		if err := b.ControlPlanes.Remove(ctx, name); err != nil {

@@ -15,8 +15,8 @@ import (
 	versions "github.com/slipwayhq/slipway/internal/version"
 )
 
-// Capabilities contains the static properties of the control planes of a backend. Decisions distinguish backends
-// only by these.
+// Capabilities contains the static properties of the control planes of a backend. Each backend returns its own, and the
+// HostedControlPlane controller distinguishes backends only by these.
 type Capabilities struct {
 	// Kind is the adjective for such a control plane in messages: hosted or simulated.
 	Kind string

@@ -10,8 +10,9 @@ import (
 // maxTurnDuration limits how long a control plane that does not become ready blocks the restarts of others.
 const maxTurnDuration = 5 * time.Minute
 
-// Turn reports whether the control plane may be restarted for another patch version in this build. Control
-// planes restart one after the other, so that a broken build affects only the first.
+// Turn reports whether the control plane may be restarted for another patch version in this build. The
+// HostedControlPlane controller takes it before such a restart. Control planes restart one after the other, so that a
+// broken build affects only the first.
 type Turn struct {
 	// Known is true if the turn was checked.
 	Known bool
@@ -19,7 +20,8 @@ type Turn struct {
 	Granted bool
 }
 
-// PlaneCount is the number of control planes of the backend.
+// PlaneCount is the number of control planes of the backend, which the controller compares with the limits in the
+// configuration before the first start.
 type PlaneCount struct {
 	// Known is true if they were counted.
 	Known bool

@@ -16,7 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// processes are the control planes of a supervisor.
+// processes are the control planes of a supervisor. It implements backend.ControlPlanes, whose methods the
+// HostedControlPlane controller calls.
 type processes struct {
 	supervisor *supervisor.Supervisor
 	// denied is the reason why no control plane is started, or empty.
@@ -27,8 +28,8 @@ type processes struct {
 	hashes map[string]string
 }
 
-// New returns the backend of the supervisor. No control planes are started if the data directory is
-// temporary.
+// New returns the backend of the supervisor. The manager calls it at its start. No control planes are started if the
+// data directory is temporary.
 func New(s *supervisor.Supervisor, temporary bool) backend.Backend {
 	p := &processes{supervisor: s, hashes: map[string]string{}}
 	if temporary {
@@ -59,6 +60,8 @@ const logBytes = 8 << 10
 // exitBytes limits the exit message in the status.
 const exitBytes = 1 << 10
 
+// Status implements backend.ControlPlanes. It combines the state of the supervisor with the files in the directory of
+// the control plane.
 func (p *processes) Status(_ context.Context, name string) (backend.ControlPlane, error) {
 	st, found, err := p.supervisor.Status(name)
 	if err != nil || !found {

@@ -27,6 +27,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
+// Name of the controller.
 const Name = "kubelet-serving"
 
 // pendingGracePeriod is how long a new request may wait without an event, because its Machine may not have a Node and
@@ -40,8 +41,8 @@ type Workloads interface {
 	Changed(controller string, to workload.ClusterMap) source.Source
 }
 
-// controller approves CertificateSigningRequests. It does not use the driver of package reconciler, because it has no conditions,
-// finalizer or pausing.
+// controller approves CertificateSigningRequests of kubelets in workload clusters. It does not use the driver of
+// package reconciler, because it has no conditions, finalizer or pausing.
 type controller struct {
 	client    client.Client
 	workloads Workloads
@@ -51,6 +52,7 @@ type controller struct {
 	now       func() time.Time
 }
 
+// Add adds the controller to the manager, which calls it at its start if the hosted control plane provider is enabled.
 func Add(s reconciler.Setup, workloads Workloads) error {
 	c := &controller{
 		client: s.Manager.GetClient(), workloads: workloads, writer: s.Writer(Name), scope: s.Scope(),
@@ -73,6 +75,7 @@ func changesAddresses() predicate.Predicate {
 	}
 }
 
+// ofMember enqueues the control plane of the Cluster of a Machine.
 func (c *controller) ofMember(ctx context.Context, o client.Object) []reconcile.Request {
 	return c.ofCluster(ctx, client.ObjectKey{Namespace: o.GetNamespace(), Name: o.(*clusterv1.Machine).Spec.ClusterName})
 }
@@ -90,6 +93,8 @@ func (c *controller) ofCluster(ctx context.Context, key client.ObjectKey) []reco
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: key.Namespace, Name: ref.Name}}}
 }
 
+// Reconcile implements reconcile.Reconciler for a HostedControlPlane: it watches the CertificateSigningRequests of its
+// workload cluster and approves those that [decide] permits.
 func (c *controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	plane := &hostedv1.HostedControlPlane{}
 	if err := c.client.Get(ctx, req.NamespacedName, plane); err != nil || !plane.DeletionTimestamp.IsZero() {
@@ -158,7 +163,9 @@ func (c *controller) approve(ctx context.Context, plane *hostedv1.HostedControlP
 			continue
 		}
 		if left := pendingGracePeriod - c.now().Sub(v.Request.CreationTimestamp.Time); left > 0 {
-			next = max(next, min(left, pendingGracePeriod))
+			if left = min(left, pendingGracePeriod); next == 0 || left < next {
+				next = left
+			}
 			continue
 		}
 		c.events.Eventf(plane, nil, corev1.EventTypeWarning, "KubeletCertificateNotApproved", "Approve",
@@ -167,6 +174,7 @@ func (c *controller) approve(ctx context.Context, plane *hostedv1.HostedControlP
 	return ctrl.Result{RequeueAfter: next}, nil
 }
 
+// observe lists the requests of the workload cluster and the Machines of the Cluster.
 func (c *controller) observe(ctx context.Context, workload client.Client, cluster *clusterv1.Cluster) (snapshot, error) {
 	s := snapshot{Reserved: reserved(cluster)}
 	var requests certificatesv1.CertificateSigningRequestList

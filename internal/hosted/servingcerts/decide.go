@@ -19,7 +19,7 @@ const (
 	nodePrefix = "system:node:"
 )
 
-// snapshot is the input of decide.
+// snapshot is the input of [decide].
 type snapshot struct {
 	// Requests of the workload cluster, for all signers.
 	Requests []certificatesv1.CertificateSigningRequest
@@ -38,7 +38,9 @@ type decision struct {
 	Why string
 }
 
-// decide returns a decision for each pending request of a kubelet for a serving certificate, sorted by name.
+// decide returns a decision for each pending request of a kubelet for a serving certificate, sorted by name. The
+// controller calls it in each reconciliation. It is a security rule: a tenant who controls a node also controls its
+// requests, and must not get a certificate for another host or the API server.
 func decide(s snapshot) []decision {
 	var out []decision
 	for i := range s.Requests {
@@ -50,6 +52,7 @@ func decide(s snapshot) []decision {
 	return out
 }
 
+// evaluate returns the decision about one request.
 func (s snapshot) evaluate(r *certificatesv1.CertificateSigningRequest) decision {
 	v := decision{Request: r}
 	node, isNode := strings.CutPrefix(r.Spec.Username, nodePrefix)
@@ -96,11 +99,11 @@ func usagesAllowed(usages []certificatesv1.KeyUsage) bool {
 func (s snapshot) problem(encoded []byte, node string, machine *clusterv1.Machine) string {
 	block, rest := pem.Decode(encoded)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" || len(strings.TrimSpace(string(rest))) > 0 {
-		return fmt.Sprintf("what Node %s requests cannot be read", node)
+		return fmt.Sprintf("the request of Node %s cannot be read", node)
 	}
 	request, err := x509.ParseCertificateRequest(block.Bytes)
 	if err != nil || request.CheckSignature() != nil {
-		return fmt.Sprintf("what Node %s requests cannot be read", node)
+		return fmt.Sprintf("the request of Node %s cannot be read", node)
 	}
 	if request.Subject.CommonName != nodePrefix+node || !slices.Equal(request.Subject.Organization, []string{nodesGroup}) {
 		return fmt.Sprintf("Node %s requests a certificate for another identity than its own", node)

@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated"
 )
 
-// FaultInjector are the API servers of a backend.
+// FaultInjector sets the faults of the API servers of a backend. The server of simulated clusters implements it.
 type FaultInjector interface {
 	// Faults returns the faults of an API server.
 	Faults(name string) simulated.Faults
@@ -26,7 +26,8 @@ type FaultInjector interface {
 	SetFaults(name string, f simulated.Faults)
 }
 
-// WithFaults wraps a backend with the faults that annotations request.
+// WithFaults wraps a backend with the faults that annotations of a HostedControlPlane request. The controller then
+// selects the backend of each object with [backend.Set.Choose], and Start applies the faults.
 func WithFaults(inner backend.Backend, servers FaultInjector) backend.Backend {
 	out := inner
 	out.Faults = func(annotations map[string]string) backend.ControlPlanes {
@@ -36,7 +37,7 @@ func WithFaults(inner backend.Backend, servers FaultInjector) backend.Backend {
 	return out
 }
 
-// prefix of all fault annotations.
+// prefix is the prefix of all fault annotations.
 const prefix = "simulated.controlplane.slipway.dev/"
 
 // desired parses the annotations. An invalid annotation causes no fault and returns a problem.
@@ -64,7 +65,7 @@ func desired(annotations map[string]string) (f simulated.Faults, problem error) 
 		case name == hostedv1.APIErrorsAnnotation:
 			use = "an HTTP status from 400 to 599"
 		default:
-			problem = cmp.Or(problem, error(fault.New(fault.Invalid, reasonUnknown, "The annotation %s makes nothing go wrong: use %s, %s or %s", name,
+			problem = cmp.Or(problem, error(fault.New(fault.Invalid, reasonUnknown, "The annotation %s is not known: use %s, %s or %s", name,
 				hostedv1.APIDownAnnotation, hostedv1.APISlowAnnotation, hostedv1.APIErrorsAnnotation)))
 		}
 		if use != "" {
@@ -104,16 +105,16 @@ func (c faultyControlPlanes) Status(ctx context.Context, name string) (backend.C
 	current := c.servers.Faults(name)
 	switch {
 	case current.Down != 0 && !out.Ready:
-		out.Problem = "The API server does not answer: the annotation " + hostedv1.APIDownAnnotation + " makes it unreachable"
+		out.Problem = "The API server does not respond, because annotation " + hostedv1.APIDownAnnotation + " makes it unreachable"
 	case current.Status != 0:
 		out.Ready = false
-		out.Problem = fmt.Sprintf("The API server answers every request with status %d: the annotation %s makes it", current.Status, hostedv1.APIErrorsAnnotation)
+		out.Problem = fmt.Sprintf("The API server responds to every request with status %d, because annotation %s requests it", current.Status, hostedv1.APIErrorsAnnotation)
 	}
 	switch {
 	case current != c.desired:
 		out.Pending = change(c.desired)
 	case c.problem != nil:
-		out.InvalidRequest = "say which annotation cannot be understood"
+		out.InvalidRequest = "report the invalid annotation"
 	}
 	return out, nil
 }
@@ -136,7 +137,7 @@ func change(f simulated.Faults) string {
 	}
 	answers := ""
 	if f.Status != 0 {
-		answers = fmt.Sprintf(", and answer with status %d", f.Status)
+		answers = fmt.Sprintf(", and respond with status %d", f.Status)
 	}
-	return fmt.Sprintf("make the API server unreachable %s and slower by %s%s: the annotations say so", down, f.Slow, answers)
+	return fmt.Sprintf("make the API server unreachable %s and slower by %s%s: the annotations request it", down, f.Slow, answers)
 }

@@ -56,14 +56,14 @@ func TestPending(t *testing.T) {
 	}{
 		"nothing": {"", "", "", simulated.Faults{}, simulated.Faults{}, ""},
 		"to be slow": {"", hostedv1.APISlowAnnotation, "2s", simulated.Faults{}, simulated.Faults{Slow: 2 * time.Second},
-			"make the API server unreachable for 0s and slower by 2s: the annotations say so"},
+			"make the API server unreachable for 0s and slower by 2s: the annotations request it"},
 		"to be down": {"", hostedv1.APIDownAnnotation, "always", simulated.Faults{}, simulated.Faults{Down: -1},
-			"make the API server unreachable forever and slower by 0s: the annotations say so"},
+			"make the API server unreachable forever and slower by 0s: the annotations request it"},
 		"to fail": {"", hostedv1.APIErrorsAnnotation, "503", simulated.Faults{}, simulated.Faults{Status: 503},
-			"make the API server unreachable for 0s and slower by 0s, and answer with status 503: the annotations say so"},
+			"make the API server unreachable for 0s and slower by 0s, and respond with status 503: the annotations request it"},
 		"as asked": {"", hostedv1.APIDownAnnotation, "30s", simulated.Faults{Down: 30 * time.Second}, simulated.Faults{Down: 30 * time.Second}, ""},
 		"right again": {"the annotation is gone", "", "", simulated.Faults{Slow: time.Second}, simulated.Faults{},
-			"make the API server unreachable for 0s and slower by 0s: the annotations say so"},
+			"make the API server unreachable for 0s and slower by 0s: the annotations request it"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestUnknown(t *testing.T) {
 		"not an error": {hostedv1.APIErrorsAnnotation, "200", `The annotation simulated.controlplane.slipway.dev/api-errors has "200": use an HTTP status from 400 to 599`},
 		"not a time":   {hostedv1.APISlowAnnotation, "banana", `The annotation simulated.controlplane.slipway.dev/api-slow has "banana": use a time such as 500ms`},
 		"negative":     {hostedv1.APIDownAnnotation, "-2s", `The annotation simulated.controlplane.slipway.dev/api-down has "-2s": use a time such as 1m, or always`},
-		"misspelt": {"simulated.controlplane.slipway.dev/api-slwo", "1s", "The annotation simulated.controlplane.slipway.dev/api-slwo makes nothing go wrong: " +
+		"misspelt": {"simulated.controlplane.slipway.dev/api-slwo", "1s", "The annotation simulated.controlplane.slipway.dev/api-slwo is not known: " +
 			"use simulated.controlplane.slipway.dev/api-down, simulated.controlplane.slipway.dev/api-slow or simulated.controlplane.slipway.dev/api-errors"},
 		"another's": {"example.org/api-slow", "banana", ""},
 	} {
@@ -118,9 +118,9 @@ func TestProblem(t *testing.T) {
 		faults simulated.Faults
 		want   string
 	}{
-		"down": {backend.ControlPlane{Running: true}, down, "The API server does not answer: the annotation " + hostedv1.APIDownAnnotation + " makes it unreachable"},
+		"down": {backend.ControlPlane{Running: true}, down, "The API server does not respond, because annotation " + hostedv1.APIDownAnnotation + " makes it unreachable"},
 		"errors": {backend.ControlPlane{Running: true, Ready: true}, simulated.Faults{Status: 500},
-			"The API server answers every request with status 500: the annotation " + hostedv1.APIErrorsAnnotation + " makes it"},
+			"The API server responds to every request with status 500, because annotation " + hostedv1.APIErrorsAnnotation + " requests it"},
 		"over":          {backend.ControlPlane{Running: true, Ready: true}, down, ""},
 		"down for more": {backend.ControlPlane{Running: true}, simulated.Faults{}, ""},
 		"not started":   {backend.ControlPlane{}, down, ""},

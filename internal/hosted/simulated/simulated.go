@@ -14,7 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated"
 )
 
-// simulatedControlPlanes are the control planes of a server of simulated clusters.
+// simulatedControlPlanes are the control planes of a server of simulated clusters. It implements backend.ControlPlanes
+// and backend.Endpoints, whose methods the HostedControlPlane controller calls.
 type simulatedControlPlanes struct {
 	server *simulated.Server
 
@@ -23,7 +24,7 @@ type simulatedControlPlanes struct {
 	hashes map[string]string
 }
 
-// New returns the backend of the server.
+// New returns the backend of the server. The manager calls it at its start.
 func New(s *simulated.Server) backend.Backend {
 	c := &simulatedControlPlanes{server: s, hashes: map[string]string{}}
 	return WithFaults(backend.Backend{ControlPlanes: c, Endpoints: c}, s)
@@ -40,7 +41,7 @@ func Capabilities(allowed policy.Configuration) backend.Capabilities {
 		Kind: "simulated", AnyVersion: true, OwnEndpoints: &backend.EndpointRange{Host: simulated.Host, First: first, Last: last},
 		Started: &backend.ControlPlane{Exists: true, Running: true, Ready: true, EtcdReady: true},
 		Denied:  allowed.DeniedSimulated(), Maximum: allowed.Maxima.SimulatedControlPlanes, Setting: "maxima.simulatedControlPlanes",
-		RunningReason: "Simulated", RestartEffect: "it continues with what it wrote down",
+		RunningReason: "Simulated", RestartEffect: "it continues with its stored state",
 		EmptyStartEffect: "it starts empty, and simulated machines create their Nodes again",
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/jobs"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -35,7 +34,7 @@ const (
 	tidyAfter = time.Hour
 )
 
-// Config configures the controller.
+// Config configures the controller. The manager fills it in.
 type Config struct {
 	// Sources connects to the etcd of workload clusters.
 	Sources Sources
@@ -45,7 +44,7 @@ type Config struct {
 	Jobs *jobs.Runner
 }
 
-// Sources connects to the etcd of workload clusters.
+// Sources connects to the etcd of workload clusters. [EtcdConnector] implements it; tests have their own.
 type Sources interface {
 	// Problem returns the reason why no snapshot of the Cluster can be taken, or the empty string if one can.
 	Problem(ctx context.Context, cluster *clusterv1.Cluster) (string, error)
@@ -59,7 +58,8 @@ type Source interface {
 	Close() error
 }
 
-// controller reconciles EtcdSnapshotPolicies.
+// controller reconciles EtcdSnapshotPolicies. Its methods observe, readRequested and act are called by the driver of
+// package reconciler.
 type controller struct {
 	client  client.Client
 	writer  *kube.Writer
@@ -69,7 +69,7 @@ type controller struct {
 	now     func() time.Time
 }
 
-// Add adds the controller to the manager.
+// Add adds the controller to the manager, which calls it at its start if the hosted control plane provider is enabled.
 func Add(s reconciler.Setup, cfg Config) error {
 	c := &controller{client: s.Manager.GetClient(), sources: cfg.Sources, stores: cfg.Stores, jobs: cfg.Jobs, now: s.Clock()}
 	r := reconciler.NewReconciler(s, c.definition())
@@ -87,6 +87,7 @@ func (c *controller) definition() reconciler.Controller[*hostedv1.EtcdSnapshotPo
 	}
 }
 
+// act executes one action of the plan of [decide]. Taking a snapshot only starts a background job.
 func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case takeSnapshot:
@@ -102,7 +103,7 @@ func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Acti
 	case removeRequest:
 		return c.writer.Patch(ctx, s.Policy, func(o client.Object) { kube.Annotate(o, hostedv1.TakeSnapshotAnnotation, nil) })
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the etcd snapshot controller does not know how to %s", action)
+	return reconciler.UnknownAction("etcd snapshot", action)
 }
 
 // take takes a snapshot after removing the remains of interrupted ones.

@@ -24,8 +24,9 @@ const (
 	busyAgain = 10 * time.Second
 )
 
-// decide returns the plan for an EtcdSnapshotPolicy. The rows are evaluated from top to bottom, and each row waits
-// for the rows above it:
+// decide returns the plan for an EtcdSnapshotPolicy. The driver of package reconciler calls it in each reconciliation
+// after observe, and again after the store was read. It must not have side effects. The rows are evaluated from top to
+// bottom, and each row waits for the rows above it:
 //
 //	suspended                                      wait for the user
 //	invalid schedule or denied destination         wait for the user
@@ -188,6 +189,7 @@ func isListed(p *hostedv1.EtcdSnapshotPolicy, name string) bool {
 	})
 }
 
+// requestOf returns the requested snapshot, and whether its request can be removed.
 func requestOf(s snapshot) snapshotRequest {
 	r := snapshotRequest{name: s.Policy.Annotations[hostedv1.TakeSnapshotAnnotation]}
 	if r.name == "" {
@@ -270,4 +272,4 @@ func (a removeSnapshot) String() string {
 func (a removeRequest) String() string {
 	return fmt.Sprintf("remove the request for snapshot %s: %s", a.Name, strings.ToLower(a.Why[:1])+a.Why[1:])
 }
-func (readStore) String() string { return "read what snapshots the store has" }
+func (readStore) String() string { return "list the snapshots in the store" }

@@ -7,7 +7,7 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/reconciler"
-	"github.com/slipwayhq/slipway/internal/testkit/kstatus"
+	"github.com/slipwayhq/slipway/test/kstatus"
 )
 
 // Tools that wait for objects of any kind wait for an EtcdSnapshotPolicy: clients 5.

@@ -19,7 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots"
 )
 
-// snapshot is the input of a decision about an EtcdSnapshotPolicy.
+// snapshot is the input of a decision about an EtcdSnapshotPolicy. observe reads it in each reconciliation;
+// readRequested adds the content of the store if [decide] requests it.
 type snapshot struct {
 	Now    time.Time
 	Policy *hostedv1.EtcdSnapshotPolicy
@@ -63,6 +64,8 @@ type storeContent struct {
 	Snapshots map[string][]snapshots.Manifest
 }
 
+// observe reads the Clusters of the policy and the state of their jobs. The driver of package reconciler calls it at
+// the start of each reconciliation.
 func (c *controller) observe(ctx context.Context, policy *hostedv1.EtcdSnapshotPolicy) (snapshot, error) {
 	s := snapshot{Now: c.now(), Policy: policy, Denied: c.stores.Denied(policy)}
 	clusters, err := c.readClusters(ctx, policy)
@@ -121,6 +124,7 @@ func (c *controller) readClusters(ctx context.Context, policy *hostedv1.EtcdSnap
 	return out, nil
 }
 
+// orNothing returns a selector that selects nothing if there is none.
 func orNothing(s labels.Selector) labels.Selector {
 	if s == nil {
 		return labels.Nothing()
@@ -128,7 +132,8 @@ func orNothing(s labels.Selector) labels.Selector {
 	return s
 }
 
-// readRequested reads the store. A failed read is returned in Store.Problem and not as an error.
+// readRequested reads the store, which is the only read that [decide] requests. A failed read is returned in
+// Store.Problem and not as an error.
 func (c *controller) readRequested(ctx context.Context, s snapshot, _ reconciler.ReadRequest) (snapshot, error) {
 	s.Store = storeContent{Known: true, Snapshots: map[string][]snapshots.Manifest{}}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)

@@ -35,7 +35,9 @@ type Forwarder interface {
 	Forward(ctx context.Context, cluster client.ObjectKey, to portforward.Target) (net.Conn, error)
 }
 
-// EtcdConnector connects to the etcd of hosted control planes on this host and of control planes created by kubeadm.
+// EtcdConnector connects to the etcd of hosted control planes on this host and of control planes created by kubeadm. It
+// implements [Sources] for the manager: observe calls Problem for each Cluster, and the job that takes a snapshot calls
+// Open. It only reads from etcd.
 type EtcdConnector struct {
 	// Client reads Clusters, control planes, Machines and Secrets.
 	Client client.Client
@@ -49,6 +51,7 @@ type EtcdConnector struct {
 	Now    func() time.Time
 }
 
+// Problem implements Sources.
 func (r EtcdConnector) Problem(ctx context.Context, cluster *clusterv1.Cluster) (string, error) {
 	switch ref := cluster.Spec.ControlPlaneRef; {
 	case ref.Kind == "HostedControlPlane" && ref.APIGroup == hostedv1.GroupVersion.Group:
@@ -73,6 +76,7 @@ func (r EtcdConnector) Problem(ctx context.Context, cluster *clusterv1.Cluster) 
 	return "", nil
 }
 
+// Open implements Sources.
 func (r EtcdConnector) Open(ctx context.Context, key client.ObjectKey) (Source, error) {
 	cluster := &clusterv1.Cluster{}
 	if err := r.Client.Get(ctx, key, cluster); err != nil {
@@ -166,6 +170,7 @@ func (r EtcdConnector) openMachines(ctx context.Context, cluster client.ObjectKe
 // memberTimeout limits a status request to an etcd member.
 const memberTimeout = 15 * time.Second
 
+// checkResponds returns an error if the member does not respond in time.
 func checkResponds(ctx context.Context, c *kubeadmetcd.Connection) error {
 	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
 	defer cancel()

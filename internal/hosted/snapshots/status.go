@@ -19,12 +19,14 @@ import (
 // maxMessage limits the message of one Cluster, in bytes.
 const maxMessage = 1000
 
-// conditionInput is a snapshot with the list of Clusters for the status.
+// conditionInput is a snapshot with the list of Clusters for the status. The conditions are computed from it at the end
+// of each reconciliation.
 type conditionInput struct {
 	snapshot
 	clusters []hostedv1.ClusterSnapshots
 }
 
+// conditions of EtcdSnapshotPolicies. Types and reasons are part of the API.
 var conditions = condition.Table[conditionInput]{
 	{Type: hostedv1.ScheduleValidCondition, Compute: conditionInput.scheduleValid},
 	{Type: hostedv1.StoreAvailableCondition, Compute: conditionInput.storeAvailable},
@@ -90,7 +92,9 @@ func (conditionInput) ready(set condition.Set) condition.Result {
 		condition.Part{Type: hostedv1.ScheduleValidCondition}, condition.Part{Type: hostedv1.StoreAvailableCondition}, condition.Part{Type: hostedv1.SnapshotsUpToDateCondition})
 }
 
-// report returns the status of an EtcdSnapshotPolicy.
+// report computes the status and the events of an EtcdSnapshotPolicy after its plan was executed; the driver of package
+// reconciler writes them. The status lists the newest snapshots, because `slipway snapshots list` reads only the
+// status.
 func report(s snapshot, _ reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	s.Store.Snapshots = withoutRemoved(s.Store.Snapshots, out)
 	j := conditionInput{snapshot: s}
@@ -154,6 +158,7 @@ func rowOf(s snapshot, c target) hostedv1.ClusterSnapshots {
 	return row
 }
 
+// listed returns the status entry of a snapshot.
 func listed(m snapshots.Manifest) hostedv1.EtcdSnapshot {
 	one := hostedv1.EtcdSnapshot{Name: m.Name, Time: metav1.NewTime(m.Taken.Truncate(time.Second)), Revision: max(m.Revision, 0), Bytes: m.Bytes, Version: m.Kubernetes}
 	if m.Encrypted {
@@ -162,6 +167,7 @@ func listed(m snapshots.Manifest) hostedv1.EtcdSnapshot {
 	return one
 }
 
+// events returns the events for new snapshots, failures and rejected requests.
 func events(s snapshot, now []hostedv1.ClusterSnapshots, out reconciler.Outcome) []reconciler.Event {
 	var list []reconciler.Event
 	for _, row := range now {

@@ -1,11 +1,11 @@
-// Package statefulset is the backend that runs control planes as Pods of the management cluster. Each control
-// plane has a StatefulSet with one Pod, which runs "slipway control-plane run" from the image of the manager.
-// All objects are in the namespace of the manager, so that users who write HostedControlPlanes can neither
-// read keys nor change Pods, and the permissions of the manager are limited to a Role. Objects with the same
-// names but without the label and annotation of the control plane are not changed, and reported as conflicts.
-// The package does not restart Pods, which the kubelet and the StatefulSet controller do, and it does not read
-// Events. The file state.go computes the state of a control plane without side effects, and objects.go the
-// desired objects.
+// Package statefulset is the backend of the HostedControlPlane controller that runs control planes as Pods of the
+// management cluster, for a manager that runs in a Pod itself (`slipway manager --control-plane-pods`). Each control
+// plane has a StatefulSet with one Pod, which runs "slipway control-plane run" from the image of the manager. All
+// objects are in the namespace of the manager, so that users who write HostedControlPlanes can neither read keys nor
+// change Pods, and the permissions of the manager are limited to a Role. Objects with the same names but without the
+// label and annotation of the control plane are not changed, and reported as conflicts. The package does not restart
+// Pods, which the kubelet and the StatefulSet controller do, and it does not read Events. The file state.go computes
+// the state of a control plane without side effects, and objects.go the desired objects.
 //
 // The objects of control plane team-a/demo:
 //

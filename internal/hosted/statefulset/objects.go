@@ -18,6 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
 )
 
+// Names and annotations must not change, because the objects of existing control planes are found by them.
 const (
 	// label is on all objects of all control planes.
 	label = "controlplane.slipway.dev/hosted"
@@ -42,8 +43,9 @@ const (
 	dataFolder, deliveryFolder = "/data", "/delivery"
 )
 
-// objectName returns the name of all objects of a control plane. A StatefulSet name can have 52 characters,
-// and a Service name must begin with a letter.
+// objectName returns the name of all objects of a control plane. A StatefulSet name can have 52 characters, and a
+// Service name must begin with a letter. The result for a name must never change, because the data is in the claim with
+// this name.
 func objectName(name string) string {
 	const readable = 37
 	sum := sha256.Sum256([]byte(name))
@@ -65,13 +67,14 @@ func nameOf(o client.Object) string {
 	return name
 }
 
+// labels returns the labels of all objects of a control plane, which select its Pod.
 func labels(name string) map[string]string {
 	return map[string]string{
 		label: "true", "app.kubernetes.io/name": "slipway", "app.kubernetes.io/component": "control-plane", "app.kubernetes.io/instance": objectName(name),
 	}
 }
 
-// desiredPlane is the desired state of a control plane.
+// desiredPlane is the desired state of a control plane. Start applies the objects that its methods compute.
 type desiredPlane struct {
 	name, namespace string
 	config          processconfig.Config

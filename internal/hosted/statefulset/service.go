@@ -19,7 +19,8 @@ const (
 	HostFlag = "control-plane-service-host"
 )
 
-// Service configures external access to control planes.
+// Service configures external access to control planes, from flags of `slipway manager`. This file computes the Service
+// of a control plane, which is created before all other objects, because the certificates contain its endpoint.
 type Service struct {
 	// Type is LoadBalancer, NodePort or ClusterIP.
 	Type corev1.ServiceType

@@ -19,7 +19,8 @@ import (
 // Secrets.
 const logBytes = 8 << 10
 
-// planeObjects contains the objects of a control plane. Missing objects are nil.
+// planeObjects contains the objects of a control plane. Status computes its state from them in each reconciliation
+// ([planeObjects.controlPlane]), without side effects. Missing objects are nil.
 type planeObjects struct {
 	set     *appsv1.StatefulSet
 	pod     *corev1.Pod
@@ -100,6 +101,7 @@ func (s planeObjects) controlPlane() backend.ControlPlane {
 	return out
 }
 
+// cmpTerminated returns the most recent termination, or nil.
 func cmpTerminated(now, before *corev1.ContainerStateTerminated) *corev1.ContainerStateTerminated {
 	if now != nil {
 		return now
@@ -131,15 +133,16 @@ func (s planeObjects) problem() string {
 	case s.claim != nil && !s.hasClaim() && !running:
 		return fmt.Sprintf("PersistentVolumeClaim %s/%s with the data of the control plane is being deleted", s.namespace, s.name)
 	case s.pod == nil:
-		return fmt.Sprintf("Waiting for StatefulSet %s/%s to create its Pod; its events say what keeps it from that", s.namespace, s.name)
+		return fmt.Sprintf("Waiting for StatefulSet %s/%s to create its Pod; its events contain the reason", s.namespace, s.name)
 	case !s.pod.DeletionTimestamp.IsZero():
-		return fmt.Sprintf("Waiting for Pod %s/%s to end; where its Node %s is lost, delete the Node", s.namespace, s.pod.Name, s.pod.Spec.NodeName)
+		return fmt.Sprintf("Waiting for Pod %s/%s to end; if its Node %s is lost, delete the Node", s.namespace, s.pod.Name, s.pod.Spec.NodeName)
 	case !s.current() && running:
 		return fmt.Sprintf("Waiting for Pod %s/%s to be replaced by one of the new configuration", s.namespace, s.pod.Name)
 	}
 	return s.podProblem()
 }
 
+// podProblem returns the reason why the Pod does not run, as far as the Pod reports it.
 func (s planeObjects) podProblem() string {
 	pod := s.namespace + "/" + s.pod.Name
 	for _, c := range s.pod.Status.Conditions {
@@ -150,7 +153,7 @@ func (s planeObjects) podProblem() string {
 	switch w := s.container().State.Waiting; {
 	case w == nil, w.Reason == "ContainerCreating", w.Reason == "PodInitializing", w.Reason == "CrashLoopBackOff":
 	case strings.Contains(w.Reason, "Image"): // the message of the registry differs between attempts
-		return fmt.Sprintf("Image %s of Pod %s cannot be pulled, retrying: the events of the Pod say why", s.container().Image, pod)
+		return fmt.Sprintf("Image %s of Pod %s cannot be pulled, retrying: the events of the Pod contain the reason", s.container().Image, pod)
 	case w.Message != "":
 		return fmt.Sprintf("Pod %s waits: %s", pod, w.Message)
 	}
@@ -174,13 +177,14 @@ func (s planeObjects) pending(have backend.ControlPlane) string {
 	case s.set == nil:
 		return ""
 	case have.Ready && have.Version != "" && known.Version != have.Version:
-		return "remember that the data of the control plane is of Kubernetes " + have.Version + ": it is never started without"
+		return "record that Kubernetes " + have.Version + " wrote the data of the control plane"
 	case s.hasClaim() && s.image != "" && s.turn && imageOf(s.set) != s.image:
 		return "restart the control plane with image " + s.image + ", from " + imageOf(s.set)
 	}
 	return ""
 }
 
+// imageOf returns the image of the control plane in a StatefulSet.
 func imageOf(set *appsv1.StatefulSet) string {
 	for _, c := range set.Spec.Template.Spec.Containers {
 		if c.Name == container {

@@ -98,7 +98,7 @@ func TestControlPlane(t *testing.T) {
 		"claim is deleted while the Pod runs": {"it is not restarted", settled(func(s *planeObjects) { s.claim.DeletionTimestamp = &started }),
 			ready(func(p *backend.ControlPlane) { p.Data.Exists = false })},
 		"no Pod": {"a quota or a node that is lost", settled(func(s *planeObjects) { s.pod = nil }),
-			ready(ended("Waiting for StatefulSet home/" + name + " to create its Pod; its events say what keeps it from that"))},
+			ready(ended("Waiting for StatefulSet home/" + name + " to create its Pod; its events contain the reason"))},
 		"not scheduled": {"", settled(func(s *planeObjects) {
 			s.waits("", "")
 			s.pod.Status.ContainerStatuses, s.claim.Status.Phase = nil, corev1.ClaimPending
@@ -106,7 +106,7 @@ func TestControlPlane(t *testing.T) {
 		}), ready(ended("Pod home/" + name + "-0 is not scheduled: 0/1 nodes are available: unbound claims; PersistentVolumeClaim home/" + name +
 			" is not bound to a volume and has no storage class: the management cluster has no default one, or the operator chooses one with --control-plane-storage-class"))},
 		"image": {"what the registry answers changes", settled(func(s *planeObjects) { s.waits("ErrImagePull", "401") }),
-			ready(ended("Image slipway:v1 of Pod home/" + name + "-0 cannot be pulled, retrying: the events of the Pod say why"))},
+			ready(ended("Image slipway:v1 of Pod home/" + name + "-0 cannot be pulled, retrying: the events of the Pod contain the reason"))},
 		"configuration of the container": {"", settled(func(s *planeObjects) { s.waits("CreateContainerConfigError", "secret not found") }),
 			ready(ended("Pod home/" + name + "-0 waits: secret not found"))},
 		"starting": {"", settled(func(s *planeObjects) { s.waits("ContainerCreating", "") }), ready(ended(""))},
@@ -125,11 +125,11 @@ func TestControlPlane(t *testing.T) {
 			})},
 		"node lost": {"a StatefulSet starts no second Pod", settled(func(s *planeObjects) { s.pod.DeletionTimestamp = &started }),
 			ready(func(p *backend.ControlPlane) {
-				p.Ready, p.EtcdReady, p.Problem = false, false, "Waiting for Pod home/"+name+"-0 to end; where its Node n1 is lost, delete the Node"
+				p.Ready, p.EtcdReady, p.Problem = false, false, "Waiting for Pod home/"+name+"-0 to end; if its Node n1 is lost, delete the Node"
 			})},
 		"ready for the first time": {"it is never started without its data from now on", settled(func(s *planeObjects) { s.set.Annotations[recordAnnotation] = "{}" }),
 			ready(func(p *backend.ControlPlane) {
-				p.Data.Version, p.Pending = "", "remember that the data of the control plane is of Kubernetes v1.36.3: it is never started without"
+				p.Data.Version, p.Pending = "", "record that Kubernetes v1.36.3 wrote the data of the control plane"
 			})},
 		"another image": {"it is its turn", settled(func(s *planeObjects) { s.image, s.turn = "slipway:v2", true }),
 			ready(func(p *backend.ControlPlane) {

@@ -40,7 +40,7 @@ type Volume struct {
 	Class string
 }
 
-// Settings configures the Pods of control planes.
+// Settings configures the Pods of control planes. They come from flags and the environment of `slipway manager`.
 type Settings struct {
 	// Namespace of all objects, and the name of this program's Pod in it, whose image control planes use.
 	Namespace, Pod string
@@ -50,7 +50,8 @@ type Settings struct {
 	Version string
 }
 
-// controlPlanes are the control planes in a namespace.
+// controlPlanes are the control planes in a namespace. It implements backend.ControlPlanes and backend.Endpoints, whose
+// methods the HostedControlPlane controller calls.
 type controlPlanes struct {
 	settings Settings
 	// cached reads labelled objects from the cache. newest reads from the API server.
@@ -63,7 +64,8 @@ type controlPlanes struct {
 	ownSettings *managerPodSettings
 }
 
-// New returns the backend for a connection that [Connect] created. It does not read anything yet.
+// New returns the backend for a connection that [Connect] created. The manager calls it at its start. It does not read
+// anything yet.
 func New(ctx context.Context, c Connection, s Settings) (backend.Backend, error) {
 	planes := &controlPlanes{
 		settings: s, cached: c.GetClient(), newest: c.GetAPIReader(), writer: kube.NewWriter(c.GetClient(), fieldManager),

@@ -20,15 +20,16 @@ import (
 const (
 	// fieldManager is the field manager of the objects of control planes.
 	fieldManager = "hostedcontrolplane"
-	// managerContainer is the container of the manager's Pod whose image control planes use.
+	// managerContainer is the container of the manager's Pod whose image control planes use. The manifests of the
+	// release have the same name.
 	managerContainer = "manager"
 )
 
 // Connection provides clients and caches for the objects of control planes.
 type Connection = cluster.Cluster
 
-// Connect returns a connection with caches of the labelled objects in the namespace. The caller must start
-// it.
+// Connect returns a connection with caches of the labelled objects in the namespace. The manager calls it at its start,
+// before [New], and must start it.
 func Connect(access *rest.Config, log logr.Logger, namespace string) (Connection, error) {
 	labelled := cache.ByObject{Label: apilabels.SelectorFromSet(apilabels.Set{label: "true"})}
 	c, err := cluster.New(access, func(o *cluster.Options) {

@@ -25,8 +25,10 @@ type ClusterValues struct {
 	DNSDomain                string
 }
 
-// MarshalInit returns the configuration file of kubeadm init: a ClusterConfiguration and an InitConfiguration. The
-// output is deterministic. The error is an Invalid fault if the version is malformed.
+// MarshalInit returns the configuration file of kubeadm init, a ClusterConfiguration and an InitConfiguration, for the
+// bootstrap data of the first control plane Machine. The output must be deterministic, and valid for the kubeadm of the
+// version: the tests compare it with golden files and load it with kubeadm. The error is an Invalid fault if the
+// version is malformed.
 func MarshalInit(cluster bootstrapv1.ClusterConfiguration, init bootstrapv1.InitConfiguration, facts ClusterValues) ([]byte, error) {
 	api, err := apiVersionFor(facts.KubernetesVersion)
 	if err != nil {

@@ -10,8 +10,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// MarshalJoin returns the JoinConfiguration file for the kubeadm of the Kubernetes version. The output is
-// deterministic. The error is an Invalid fault if the version is malformed.
+// MarshalJoin returns the JoinConfiguration file for the kubeadm of the Kubernetes version, for the bootstrap data of a
+// Machine that joins as a worker or as a control plane node. The output must be deterministic, and valid for the
+// kubeadm of the version: the tests compare it with golden files and load it with kubeadm. The error is an Invalid
+// fault if the version is malformed.
 func MarshalJoin(join bootstrapv1.JoinConfiguration, kubernetesVersion string) ([]byte, error) {
 	api, err := apiVersionFor(kubernetesVersion)
 	if err != nil {

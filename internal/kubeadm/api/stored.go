@@ -21,7 +21,9 @@ const maxStored = 256 << 10
 
 type fields = map[string]any
 
-// StoredConfiguration is a ClusterConfiguration that kubeadm has stored in its cluster. Fields unknown to this program are
+// StoredConfiguration is the ClusterConfiguration that kubeadm has stored in ConfigMap kubeadm-config of the workload
+// cluster. kubeadm on a joining machine reads it, so the KubeadmControlPlane controller changes it before a Machine
+// with another version or configuration joins, and when it upgrades CoreDNS. Fields unknown to this program are
 // preserved.
 type StoredConfiguration struct{ original, current fields }
 
@@ -116,6 +118,7 @@ func (s StoredConfiguration) ApplyConfiguration(in bootstrapv1.ClusterConfigurat
 			local["dataDir"] = dataDir
 		}
 	}
+	// The values are the defaults that kubeadm stores; a field with its default is not removed.
 	for name, otherwise := range map[string]string{"certificateValidityPeriod": "8760h0m0s", "encryptionAlgorithm": "RSA-2048"} {
 		if want[name] != nil || s.current[name] != otherwise {
 			s.set(name, want[name])

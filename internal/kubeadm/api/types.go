@@ -6,6 +6,9 @@ import (
 )
 
 // joinConfiguration is the JoinConfiguration of both API versions. Fields that exist in only one of them are marked.
+// The structs in this file have the field names of kubeadm's API, which kubeadm parses on the machine and which
+// therefore must not change. [MarshalInit] and [MarshalJoin] fill them in; a new field of kubeadm needs a field here
+// and its conversion there.
 type joinConfiguration struct {
 	APIVersion       apiVersion        `json:"apiVersion"`
 	Kind             string            `json:"kind"`

@@ -7,10 +7,11 @@ import (
 
 const reasonInvalidVersion = "InvalidVersion"
 
-// apiVersion is the apiVersion of kubeadm's configuration.
+// apiVersion is the apiVersion of kubeadm's configuration, which kubeadm reads in the file on the machine and stores in
+// ConfigMap kubeadm-config.
 type apiVersion string
 
-// The supported API versions.
+// The supported API versions. kubeadm has v1beta4 since Kubernetes 1.31, and older releases do not read it.
 const (
 	v1Beta3 apiVersion = "kubeadm.k8s.io/v1beta3"
 	v1Beta4 apiVersion = "kubeadm.k8s.io/v1beta4"

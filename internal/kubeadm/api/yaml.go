@@ -13,7 +13,9 @@ import (
 
 const indent = 2
 
-// YAMLNode is a piece of YAML.
+// YAMLNode is a piece of YAML. Package bootstrap/render builds cloud-config documents from nodes, and kubeadm's
+// configuration and the kubeconfig of file discovery are encoded with [YAMLMarshal]. The style of a string is chosen by
+// [YAMLString] so that the parsers of cloud-init, kubeadm and Go read the same value; the tests compare them.
 type YAMLNode = yaml.Node
 
 // YAMLEntry is a key of a mapping with its value.
@@ -106,8 +108,8 @@ func isPlainSafe(s string) bool {
 	return plainRegexp.MatchString(s) && !reservedRegexp.MatchString(s)
 }
 
-// isLiteralSafe reports whether s is multi-line text that a literal block preserves: printable, without tabs or spaces that
-// affect the detection of indentation, without trailing whitespace, and with at most one line break at the end.
+// isLiteralSafe reports whether s is multi-line text that a literal block preserves: printable, without tabs or spaces
+// that affect the detection of indentation, without trailing whitespace, and with at most one line break at the end.
 func isLiteralSafe(s string) bool {
 	if !strings.Contains(s, "\n") || strings.HasSuffix(s, "\n\n") || s == "\n" {
 		return false
@@ -128,9 +130,9 @@ func isLiteralSafe(s string) bool {
 	return true
 }
 
-// needsSingleQuotes reports whether s should be single-quoted: one printable line with double quotes or backslashes. In double
-// quotes these need escapes, which a template language that is expanded before the YAML is parsed would interpret
-// differently.
+// needsSingleQuotes reports whether s should be single-quoted: one printable line with double quotes or backslashes. In
+// double quotes these need escapes, and cloud-init, which expands the jinja templates in a cloud-config document before
+// it parses the YAML, would interpret the escapes differently.
 func needsSingleQuotes(s string) bool {
 	if !strings.ContainsAny(s, "\"\\") {
 		return false

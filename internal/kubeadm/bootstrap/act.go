@@ -20,12 +20,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// The keys of a data Secret.
+// The keys of a data Secret. The bootstrap contract of Cluster API defines value; infrastructure providers read format
+// to distinguish cloud-config from Ignition.
 const (
 	valueKey  = "value"
 	formatKey = "format"
 )
 
+// act executes one action of the plan of [decide]. The driver of package reconciler calls it for each action in order,
+// and calls decide again in the next reconciliation, so an action must be safe to repeat after a crash.
 func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) error {
 	switch a := a.(type) {
 	case chooseToken:
@@ -126,6 +129,7 @@ func (c *controller) deleteToken(ctx context.Context, s snapshot, name string) e
 	return nil
 }
 
+// writeData creates or updates the data Secret with server-side apply.
 func (c *controller) writeData(ctx context.Context, s snapshot) error {
 	data, err := s.data()
 	if err != nil {
@@ -142,6 +146,7 @@ func (c *controller) writeData(ctx context.Context, s snapshot) error {
 	return c.writer.Apply(ctx, live, want)
 }
 
+// ownData restores the owner reference of an existing data Secret, without changing its data.
 func (c *controller) ownData(ctx context.Context, s snapshot) error {
 	return c.writer.Patch(ctx, s.Written, func(o client.Object) {
 		others := slices.DeleteFunc(slices.Clone(o.GetOwnerReferences()), func(ref metav1.OwnerReference) bool { return isOwnReference(ref, s) })

@@ -6,7 +6,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 )
 
-// takeLock makes the Machine the one that initializes the control plane.
+// takeLock makes the Machine the one that initializes the control plane. The types in this file are the actions and
+// reads that [decide] plans for a KubeadmConfig: act executes an action, and read a read (readX, listX). String is the
+// text in the log and in the output of `slipway explain`.
 type takeLock struct{ Cluster, Machine string }
 
 func (a takeLock) String() string {

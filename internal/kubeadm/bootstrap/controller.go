@@ -22,7 +22,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// Name of the controller.
+// Name of the controller. Its field manager is slipway-kubeadmconfig, by which [isTokenSetByUser] recognizes tokens of
+// this controller, so it must not change.
 const Name = "kubeadmconfig"
 
 // workloadClusters provides access to the workload clusters.
@@ -31,7 +32,8 @@ type workloadClusters interface {
 	Health(cluster client.ObjectKey) workload.Health
 }
 
-// controller reconciles KubeadmConfigs.
+// controller reconciles KubeadmConfigs. Its methods observe, read and act are called by the driver of package
+// reconciler.
 type controller struct {
 	client client.Client
 	// cache contains the labelled Secrets of clusters.
@@ -59,7 +61,8 @@ type Settings struct {
 	Policy policy.Configuration
 }
 
-// Add adds the controller to the manager.
+// Add adds the controller to the manager. The manager calls it at its start if the kubeadm bootstrap provider is
+// enabled.
 func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) error {
 	if settings.TokenTTL == 0 {
 		settings.TokenTTL = defaultTTL
@@ -144,6 +147,7 @@ func ownerMatters() predicate.Predicate {
 	}
 }
 
+// configsOf returns requests for all KubeadmConfigs of a Cluster whose connection to the workload cluster has changed.
 func (c *controller) configsOf(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	list := &bootstrapv1.KubeadmConfigList{}
 	err := c.client.List(ctx, list, watches.InCluster(Name, cluster)...)

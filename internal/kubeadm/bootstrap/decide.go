@@ -26,6 +26,8 @@ const (
 	waitUpdate         = "WaitingForInPlaceUpdate"
 )
 
+// unwatched is the interval for checking objects that are not watched, such as the Secrets that a KubeadmConfig
+// references.
 const unwatched = 15 * time.Second
 
 // whileLocked is the interval for checking a lock held by another Machine.
@@ -42,6 +44,9 @@ const afterOwning = time.Second
 // wait, if the plan waits.
 const stagePending = 1
 
+// decide returns the plan for a KubeadmConfig. The driver of package reconciler calls it in each reconciliation after
+// observe, and again after each read that the plan requests. It must not have side effects. The steps up to the data
+// Secret and their order are in the package documentation.
 func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	switch _, updating := s.Config.Annotations[clusterv1.UpdateInProgressAnnotation]; {
@@ -125,7 +130,7 @@ func (s snapshot) takesKeys() bool {
 	return s.Owner.ControlPlane && s.Cluster.Spec.ControlPlaneRef.Kind == "HostedControlPlane" && !s.Policy.Management.EditSecrets
 }
 
-// decideData plans the steps from complete material to the data Secret: choose a token, create its Secret, write the
+// decideData plans the steps from complete inputs to the data Secret: choose a token, create its Secret, write the
 // data.
 func decideData(s snapshot, p *reconciler.Plan) {
 	if !canRender(s, p) || !tokenChosen(s, p) || !connected(s, p) {
@@ -136,8 +141,7 @@ func decideData(s snapshot, p *reconciler.Plan) {
 	}
 }
 
-// canRender reports whether the bootstrap data can be rendered from the material. If not, it adds a wait with the
-// reason.
+// canRender reports whether the bootstrap data can be rendered from the inputs. If not, it adds a wait with the reason.
 func canRender(s snapshot, p *reconciler.Plan) bool {
 	if !areCertificatesReady(s, p) {
 		return false
@@ -172,6 +176,7 @@ func tokenChosen(s snapshot, p *reconciler.Plan) bool {
 	return true
 }
 
+// connected reports whether the workload cluster can be reached, or no token is needed. If not, it adds a wait.
 func connected(s snapshot, p *reconciler.Plan) bool {
 	if s.token() == "" || s.Connected {
 		return true
@@ -249,8 +254,8 @@ func dataHasToken(s snapshot) bool {
 	return s.RenderInput.Data != nil && s.token() != "" && bytes.Contains(s.RenderInput.Data.Data[valueKey], []byte(s.token()))
 }
 
-// decideDeletion deletes the tokens of an owner that is being deleted. Tokens of an unreachable workload cluster expire by
-// their TTL, and a deleted Cluster needs no cleanup.
+// decideDeletion deletes the tokens of an owner that is being deleted. Tokens of an unreachable workload cluster expire
+// by their TTL, and a deleted Cluster needs no cleanup.
 func decideDeletion(s snapshot, p *reconciler.Plan) {
 	if s.Cluster == nil || !s.Cluster.DeletionTimestamp.IsZero() || !s.Connected || s.token() == "" {
 		return

@@ -11,8 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// decideLock reports whether this Machine may initialize the control plane. After taking the lock, initialization
-// waits for the next reconciliation, which verifies that the Machine holds it.
+// decideLock reports whether this Machine may initialize the control plane. [decide] calls it for control plane
+// Machines of a Cluster that is not initialized; this file has the parts of the decision that only such Machines need.
+// After taking the lock, initialization waits for the next reconciliation, which verifies that the Machine holds it.
 func decideLock(s snapshot, p *reconciler.Plan) bool {
 	switch {
 	case s.Lock == nil:

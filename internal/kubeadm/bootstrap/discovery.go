@@ -10,7 +10,8 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 )
 
-// discoveryValues are the values that complete the discovery configuration.
+// discoveryValues are the values that complete spec.joinConfiguration.discovery when the bootstrap data of a joining
+// Machine is rendered. They are written to the data and, except for the token, never to the spec.
 type discoveryValues struct {
 	// Token as id.secret.
 	Token string
@@ -33,8 +34,8 @@ func tokenOf(in bootstrapv1.Discovery) string {
 	return in.BootstrapToken.Token
 }
 
-// completeDiscovery returns in with missing values filled in. File discovery is returned unchanged. If there is no hash to
-// pin the CA, verification of the CA is disabled.
+// completeDiscovery returns in with missing values filled in. File discovery is returned unchanged. If there is no hash
+// to pin the CA, verification of the CA is disabled.
 func completeDiscovery(in bootstrapv1.Discovery, facts discoveryValues) bootstrapv1.Discovery {
 	if in.File.IsDefined() {
 		return in
@@ -56,8 +57,8 @@ func completeDiscovery(in bootstrapv1.Discovery, facts discoveryValues) bootstra
 	return in
 }
 
-// caCertHashes returns the pins of the certificates in a PEM bundle in kubeadm's format: sha256 of the public key. A
-// bundle without certificates is an error.
+// caCertHashes returns the pins of the certificates in a PEM bundle in kubeadm's format (sha256 of the public key),
+// which kubeadm join compares with the CA of the API server. A bundle without certificates is an error.
 func caCertHashes(bundle []byte) ([]string, error) {
 	var out []string
 	for rest := bundle; ; {

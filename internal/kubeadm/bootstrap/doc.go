@@ -1,10 +1,10 @@
-// Package bootstrap implements the KubeadmConfig controller. For every KubeadmConfig that is owned by a Machine or
-// MachinePool, it writes a Secret with the bootstrap data that turns a machine into a node. Package render computes the
-// data: files, users, disks, and the commands around `kubeadm init` or `kubeadm join`. The controller ensures that only
-// one Machine initializes a control plane, creates the certificates of clusters without a control plane object, and
-// manages the bootstrap token with which a machine joins. Every step writes its result to an API before the next one
-// starts. In particular, the token is first written to the spec of the KubeadmConfig, so that a crash at any point
-// neither loses a token nor leaves one behind. Start reading at [decide].
+// Package bootstrap implements the KubeadmConfig controller, the bootstrap provider of Cluster API for kubeadm. For
+// every KubeadmConfig that is owned by a Machine or MachinePool, it writes a Secret with the bootstrap data that turns
+// a machine into a node. Package render computes the data: files, users, disks, and the commands around `kubeadm init`
+// or `kubeadm join`. The controller ensures that only one Machine initializes a control plane, creates the certificates
+// of clusters without a control plane object, and manages the bootstrap token with which a machine joins. Every step
+// writes its result to an API before the next one starts. In particular, the token is first written to the spec of the
+// KubeadmConfig, so that a crash at any point neither loses a token nor leaves one behind. Start reading at [decide].
 //
 // The first missing part of the bootstrap data determines the step:
 //

@@ -9,7 +9,8 @@ import (
 	bootstraprender "github.com/slipwayhq/slipway/internal/kubeadm/bootstrap/render"
 )
 
-// format renders a payload for the first-boot tool of an operating system.
+// format renders a payload for the first-boot tool of an operating system. The implementations are in package render. A
+// new format also needs a value of spec.format in the API of Cluster API.
 type format interface {
 	// Name is the value of spec.format for this format.
 	Name() bootstrapv1.Format
@@ -24,6 +25,7 @@ func formats() []format {
 	return []format{bootstraprender.CloudConfigFormat{}, bootstraprender.IgnitionFormat{}}
 }
 
+// formatOf returns the format that spec.format selects, or an Invalid fault.
 func formatOf(s snapshot) (format, error) {
 	spec, all := s.Config.Spec, formats()
 	if spec.Format == "" {
@@ -42,13 +44,14 @@ func formatOf(s snapshot) (format, error) {
 		"spec.format %q is not available in this version; use %q", spec.Format, all[0].Name())
 }
 
+// bootstrapData is the content of the data Secret.
 type bootstrapData struct {
 	Value  []byte
 	Format bootstrapv1.Format
 }
 
-// render returns the bootstrap data for the role of the machine. It needs Material and, to join without file
-// discovery, a token.
+// render returns the bootstrap data for the role of the machine. It needs RenderInput and, to join without file
+// discovery, a token. [decide] calls it to find errors before a token is chosen, and act to write the data.
 func render(s snapshot) (bootstrapData, error) {
 	format, err := formatOf(s)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// dataKey of the ConfigMap.
+// dataKey is the key of the ConfigMap <cluster>-lock. The name, the key and the JSON are the same as in the reference
+// implementation, so that a Cluster can change its manager while it is being initialized.
 const dataKey = "lock-information"
 
 // information is the JSON value of the key.
@@ -23,7 +24,8 @@ type information struct {
 	MachineName string `json:"machineName"`
 }
 
-// initLockState is the state of a Cluster's lock. The zero value is a free lock.
+// initLockState is the state of a Cluster's lock, by which only one Machine initializes the control plane. It is read
+// for control plane Machines until the Cluster is initialized and the lock is released. The zero value is a free lock.
 type initLockState struct {
 	// ConfigMap as read, or nil if it does not exist.
 	ConfigMap *corev1.ConfigMap

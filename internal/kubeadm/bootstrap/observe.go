@@ -16,7 +16,6 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	bootstraprender "github.com/slipwayhq/slipway/internal/kubeadm/bootstrap/render"
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
@@ -33,7 +32,9 @@ const (
 	caKey = corev1.TLSCertKey
 )
 
-// observe reads the state that every reconciliation needs.
+// observe reads the state that every reconciliation needs. The driver of package reconciler calls it at the start of a
+// reconciliation, before [decide]; reads that are too costly for every reconciliation are requested by decide and made
+// by read.
 func (c *controller) observe(ctx context.Context, config *bootstrapv1.KubeadmConfig) (snapshot, error) {
 	s := snapshot{Now: c.now(), TTL: c.ttl, Config: config, Ignition: c.ignition, Policy: c.policy, TokenSetByUser: isTokenSetByUser(config)}
 	owner, err := c.ownerOf(ctx, config)
@@ -143,7 +144,8 @@ func poolOwner(pool *clusterv1.MachinePool) *configOwner {
 	}
 }
 
-// read reads state on demand that is too costly for every reconciliation: Secrets and the workload cluster.
+// read makes one read that [decide] requested, because it is too costly for every reconciliation (Secrets and the
+// workload cluster), and returns the snapshot with its result.
 func (c *controller) read(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
 	switch q.(type) {
 	case readRenderInput:
@@ -167,9 +169,11 @@ func (c *controller) read(ctx context.Context, s snapshot, q reconciler.ReadRequ
 		s.Leftovers = &list
 		return s, err
 	}
-	return s, fault.New(fault.Bug, "UnknownQuestion", "unknown read request %T", q)
+	return s, reconciler.UnknownRead("kubeadmconfig", q)
 }
 
+// material reads the inputs of the bootstrap data. The content of a Secret that the operator's policy denies is not
+// copied.
 func (c *controller) material(ctx context.Context, s snapshot) (*renderInput, error) {
 	m := &renderInput{Secrets: bootstraprender.Secrets{}, Denied: map[string]string{}}
 	purposes := []secrets.Purpose{secrets.CA}
@@ -248,6 +252,7 @@ func (c *controller) tokenSecret(ctx context.Context, s snapshot) (*corev1.Secre
 	return secret, workload, err
 }
 
+// tokenState returns the state of the chosen token, from the cache of recent writes or from the workload cluster.
 func (c *controller) tokenState(ctx context.Context, s snapshot) (*tokenState, error) {
 	if state, ok := c.tokens.get(s.tokenKey(), s.Now); ok {
 		return &state, nil

@@ -14,7 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// snapshot is the input of [decide]. It is read-only.
+// snapshot is the input of [decide] for one KubeadmConfig. It is read-only. observe reads it in each reconciliation,
+// and read adds the fields that are nil until read if decide requests them.
 type snapshot struct {
 	Now time.Time
 	// TTL of bootstrap tokens.

@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// conditionInput is the input of the conditions: the snapshot, the plan and its outcome.
+// conditionInput is the input of the conditions: the snapshot, the plan of [decide] and its outcome.
 type conditionInput struct {
 	snapshot
 	plan reconciler.Plan
@@ -27,6 +27,9 @@ func conditions() condition.Table[conditionInput] {
 	}
 }
 
+// report computes the status and the events of a KubeadmConfig after its plan was executed; the driver of package
+// reconciler writes them. dataSecretName and initialization.dataSecretCreated are the bootstrap contract of Cluster
+// API, for which the Machine controller waits.
 func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	v := conditionInput{snapshot: s, plan: p, out: out}
 	status := bootstrapv1.KubeadmConfigStatus{

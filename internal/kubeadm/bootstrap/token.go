@@ -12,6 +12,8 @@ import (
 	bootstraputil "k8s.io/cluster-bootstrap/token/util"
 )
 
+// The lifetime and the group are the defaults of the reference implementation and of kubeadm. ownerLabel must not
+// change, because the tokens of a deleted owner are found by it.
 const (
 	// defaultTTL is the lifetime of a token unless it is extended.
 	defaultTTL = 15 * time.Minute
@@ -21,7 +23,8 @@ const (
 	ownerLabel = "bootstrap.slipway.dev/kubeadmconfig"
 )
 
-// TokenOwner is the KubeadmConfig that a token is created for.
+// TokenOwner is the KubeadmConfig that a token is created for, or the management node (package managementnode), which
+// joins with a token as well.
 type TokenOwner struct{ Namespace, Name string }
 
 // Label returns a label value that identifies the owner. It does not depend on the UID, so it remains valid when the
@@ -31,6 +34,7 @@ func (o TokenOwner) Label() string {
 	return hex.EncodeToString(sum[:16])
 }
 
+// tokenState is the state of a token in the workload cluster. [decide] computes the next action on the token from it.
 type tokenState struct {
 	// Found is true if the Secret of the token exists.
 	Found bool
@@ -102,7 +106,8 @@ func (l TokenLifetime) Expiration() string { return l.From.Add(l.TTL).UTC().Form
 // state returns the state of a new token with this lifetime.
 func (l TokenLifetime) state() tokenState { return tokenState{Found: true, Expires: l.From.Add(l.TTL)} }
 
-// TokenSecret returns the Secret of a token, which must be [tokenValid].
+// TokenSecret returns the Secret of a token, which must be [tokenValid]. The KubeadmConfig controller creates it in the
+// workload cluster, and package managementnode in the management cluster. Kubernetes defines its name, type and keys.
 func TokenSecret(token string, owner TokenOwner, life TokenLifetime) *corev1.Secret {
 	id, secret, _ := strings.Cut(token, ".")
 	return &corev1.Secret{

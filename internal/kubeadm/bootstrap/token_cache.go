@@ -12,7 +12,8 @@ import (
 // well below a third of a token's lifetime, after which the token is read again.
 const tokenCacheTTL = time.Minute
 
-// tokens caches the tokens that this process wrote recently. The zero value is empty.
+// tokens caches the tokens that this process wrote recently, so that the controller does not read them again in the
+// next reconciliations. The zero value is empty.
 type tokens struct {
 	mu    sync.Mutex
 	known map[tokenKey]cachedToken

@@ -20,6 +20,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
+// act executes one action of the plan of [decide]. The driver of package reconciler calls it for each action in order,
+// until one fails. An action that is not listed is an action on Machines that all owners of Machines share (package
+// machines).
 func (c *controller) act(ctx context.Context, s snapshot, do reconciler.Action) error {
 	switch a := do.(type) {
 	case labelWithCluster:
@@ -54,8 +57,8 @@ func (c *controller) act(ctx context.Context, s snapshot, do reconciler.Action) 
 	return c.machineWriter().Act(ctx, s.machinesState(), do)
 }
 
-// machineWriter returns the writer of Machines. Former lists the field managers of previous versions: before the reference
-// implementation used server-side apply, its field manager was "manager".
+// machineWriter returns the writer of Machines. Former lists the field managers of previous versions: before the
+// reference implementation used server-side apply, its field manager was "manager".
 func (c *controller) machineWriter() machines.MachineWriter {
 	return machines.MachineWriter{
 		Live: c.live, Writer: c.writer, Manager: manager, MetadataManager: metadataManager, Former: []string{"manager", manager}, Pending: &c.pending,
@@ -103,6 +106,7 @@ func (c *controller) setConditions(ctx context.Context, s snapshot, a setConditi
 	return c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": a.Conditions})
 }
 
+// annotate sets an annotation, or removes it if the value is nil.
 func (c *controller) annotate(ctx context.Context, o client.Object, key string, value *string) error {
 	return c.writer.Patch(ctx, o, func(o client.Object) { kube.Annotate(o, key, value) })
 }
@@ -128,6 +132,7 @@ func (c *controller) actOnEtcd(ctx context.Context, s snapshot, do reconciler.Ac
 	return nil
 }
 
+// readRequest returns the parts of the workload cluster that are read for the Machines of the snapshot.
 func (s snapshot) readRequest() workload.ReadRequest {
 	cluster := client.ObjectKeyFromObject(s.Cluster)
 	q := workload.ReadRequest{Cluster: cluster, Managed: s.managesEtcd(), Others: recovery.LostNodes(s.ControlPlane.Annotations), Certificates: expiryServers(cluster, s.Members, s.Now)}
@@ -144,7 +149,8 @@ func (s snapshot) readRequest() workload.ReadRequest {
 	return q
 }
 
-// read reads the workload cluster and caches the result.
+// read makes one read that [decide] requested, because it is too costly for every reconciliation, and returns the
+// snapshot with its result. The state of the workload cluster is cached.
 func (c *controller) read(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
 	switch q := q.(type) {
 	case readKubeadm:

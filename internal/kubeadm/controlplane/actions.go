@@ -11,7 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 )
 
-// The actions of the controller, in addition to the actions of package machines. All of them are idempotent.
+// The actions of the controller, in addition to the actions of package machines: [decide] plans them, and act executes
+// them. All of them are idempotent. String is the text in the log and in the output of `slipway explain`; the tests
+// compare it (testdata/stories.txt).
 type (
 	// labelWithCluster labels the control plane with its Cluster.
 	labelWithCluster struct{ Cluster string }
@@ -76,7 +78,8 @@ type (
 	finishRecovery struct{ ID, Machine string }
 )
 
-// Actions of one of these types run in parallel.
+// The driver runs consecutive actions of one of these types in parallel.
+
 func (createSecret) Independent()  {}
 func (setConditions) Independent() {}
 func (recordExpiry) Independent()  {}

@@ -15,8 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// adopt first checks against the API server that the control plane still exists. The patch is conditional on the
-// Machine's resourceVersion.
+// adopt makes the control plane the controller of a Machine, if [decideAdoption] planned it. It first checks against
+// the API server that the control plane still exists. The patch is conditional on the Machine's resourceVersion.
 func (c *controller) adopt(ctx context.Context, s snapshot, a adopt) error {
 	live := &controlplanev1.KubeadmControlPlane{}
 	if err := c.live.Get(ctx, client.ObjectKeyFromObject(s.ControlPlane), live); err != nil {

@@ -9,7 +9,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// isMarked reports whether a user marked the Machine to be deleted first.
+// isMarked reports whether a user marked the Machine to be deleted first. This file selects the Machine that [scale]
+// deletes ([nextToDelete]) and the failure domain of the one that it creates ([domainForNew]).
 func (m memberMachine) isMarked() bool {
 	_, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]
 	return marked
@@ -86,6 +87,7 @@ func domainForNew(candidates []memberMachine, cluster *clusterv1.Cluster) string
 	return names[0]
 }
 
+// domains returns the failure domains that the infrastructure provider reports as suitable for control planes.
 func domains(cluster *clusterv1.Cluster) []string {
 	var out []string
 	for _, d := range cluster.Status.FailureDomains {

@@ -11,8 +11,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// lacksExpiry reports whether a Machine has a Node and a KubeadmConfig without the expiration of its certificates. An
-// expiration in the past also counts as missing, because the certificates may have been renewed on the node.
+// lacksExpiry reports whether a Machine has a Node and a KubeadmConfig without the expiration of its certificates
+// (annotation machine.cluster.x-k8s.io/certificates-expiry). The Machine controller copies the annotation to
+// status.certificatesExpiryDate, and [rolloutReasons] compares it with spec.rollout.before. An expiration in the past
+// also counts as missing, because the certificates may have been renewed on the node.
 func (m memberMachine) lacksExpiry(now time.Time) bool {
 	if m.Config == nil || !m.Status.NodeRef.IsDefined() || !m.DeletionTimestamp.IsZero() {
 		return false
@@ -24,7 +26,8 @@ func (m memberMachine) lacksExpiry(now time.Time) bool {
 	return known && !now.Before(at)
 }
 
-// expiryServers returns the API servers of the Machines that lack the expiration.
+// expiryServers returns the API servers of the Machines that lack the expiration, for the next read of the workload
+// cluster.
 func expiryServers(cluster client.ObjectKey, all []memberMachine, now time.Time) []workload.ExpiryServer {
 	var out []workload.ExpiryServer
 	for _, m := range all {
@@ -73,8 +76,8 @@ func ignoredConditions(m memberMachine, read map[string]time.Time, now time.Time
 	return []string{controlplanev1.KubeadmControlPlaneMachineAPIServerPodHealthyCondition}
 }
 
-// certificatesExpiredAt returns the time at which certificates of a Machine expired, or zero. The observed expirations by Node
-// take precedence over the recorded one.
+// certificatesExpiredAt returns the time at which certificates of a Machine expired, or zero. The observed expirations
+// by Node take precedence over the recorded one.
 func certificatesExpiredAt(m memberMachine, read map[string]time.Time, now time.Time) time.Time {
 	at, known := read[m.Status.NodeRef.Name]
 	if !known {

@@ -9,10 +9,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// decideChange plans at most one change of Machines or etcd members. Only the first of these steps that has an action
-// or a wait is executed:
+// decideChange plans at most one change of Machines or etcd members. [decideMachines] calls it in each reconciliation,
+// after the changes that can be made in place. Only the first of these steps that has an action or a wait is executed,
+// and the order must stay, because a later step relies on the earlier ones having nothing to do:
 //
-//	a recovery of the quorum was requested            see recovery_stage.go
+//	a recovery of the quorum was requested            see recovery_decide.go
 //	a deleted Machine waits for its hook              transfer leadership, remove the member, remove the hook
 //	an etcd member was left behind                    remove it
 //	a health check requests a replacement             record it, delete the Machine

@@ -18,7 +18,9 @@ import (
 	base "github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// conditions of KubeadmControlPlanes. The reconciler adds Paused.
+// conditions of KubeadmControlPlanes, which report evaluates at the end of each reconciliation. Types, reasons and
+// polarity are the API of Cluster API, except for AddonsUpToDate and Recovered, which are specific to Slipway. The
+// reconciler adds Paused.
 var conditions = condition.Table[conditionInput]{
 	{Type: controlplanev1.KubeadmControlPlaneInitializedCondition, Compute: conditionInput.initialized},
 	{Type: controlplanev1.KubeadmControlPlaneCertificatesAvailableCondition, Compute: conditionInput.certificatesAvailable},
@@ -32,6 +34,7 @@ var conditions = condition.Table[conditionInput]{
 	{Type: controlplanev1.KubeadmControlPlaneScalingDownCondition, Polarity: condition.Negative, Compute: conditionInput.scalingDown},
 	{Type: controlplanev1.KubeadmControlPlaneRemediatingCondition, Polarity: condition.Negative, Compute: func(j conditionInput) condition.Result { return j.machines.RemediatingOrUnhealthy() }},
 	{Type: addons.ConditionType, Compute: conditionInput.addons},
+	{Type: hostedv1.AddonsAvailableCondition, Compute: conditionInput.addonsAvailable},
 	{Type: hostedv1.RecoveredCondition, Compute: func(j conditionInput) condition.Result { return j.recoveredCondition() }},
 	{Type: controlplanev1.KubeadmControlPlaneDeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deletion},
 }
@@ -156,11 +159,13 @@ var machineConditions = append(condition.Table[machineConditionInput]{
 	{Type: clusterv1.MachineOwnerRemediatedCondition, Compute: func(f machineConditionInput) condition.Result { return f.remediated }},
 }, componentConditions()...)
 
+// machineConditionInput is the input of the conditions of one Machine.
 type machineConditionInput struct {
 	workload.MachineState
 	upToDate, remediated condition.Result
 }
 
+// componentConditions returns the conditions of package workload for the input of this package.
 func componentConditions() condition.Table[machineConditionInput] {
 	var out condition.Table[machineConditionInput]
 	for _, row := range workload.MachineConditions() {

@@ -27,7 +27,8 @@ import (
 	slipwayworkload "github.com/slipwayhq/slipway/internal/workload"
 )
 
-// Name of the controller.
+// Name of the controller, in logs, metrics and its field manager slipway-kubeadmcontrolplane. Machines and their clones
+// have other field managers, see machines.go.
 const Name = "kubeadmcontrolplane"
 
 // Settings of the controller.
@@ -49,7 +50,8 @@ type workloads interface {
 	Health(cluster client.ObjectKey) slipwayworkload.Health
 }
 
-// controller reconciles KubeadmControlPlanes.
+// controller reconciles KubeadmControlPlanes. Its methods observe, read and act are called by the driver of package
+// reconciler.
 type controller struct {
 	client client.Client
 	// live bypasses the cache. secrets contains the Secrets with a cluster label.
@@ -84,7 +86,8 @@ type clusterConnections interface {
 	controlplaneworkload.EtcdForwarder
 }
 
-// Add adds the controller to the manager. If extensions is nil, no Machine is updated in place.
+// Add adds the controller to the manager, which calls it at its start if the kubeadm control plane provider is enabled.
+// If extensions is nil, no Machine is updated in place.
 func Add(s reconciler.Setup, clusters clusterConnections, extensions hook.Client, settings Settings) error {
 	c := &controller{
 		client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), secrets: s.Manager.GetCache(), workloads: clusters, settings: settings,
@@ -141,8 +144,8 @@ func templateRefs(o client.Object) []clusterv1.ContractVersionedObjectReference 
 	return []clusterv1.ContractVersionedObjectReference{o.(*controlplanev1.KubeadmControlPlane).Spec.MachineTemplate.Spec.InfrastructureRef}
 }
 
-// requestsForMachine returns a request for the control plane that controls a Machine. For a control plane Machine without a
-// controller, and for a deleted worker, it returns the control plane of their Cluster.
+// requestsForMachine returns a request for the control plane that controls a Machine. For a control plane Machine
+// without a controller, and for a deleted worker, it returns the control plane of their Cluster.
 func (c *controller) requestsForMachine(ctx context.Context, o client.Object) []reconcile.Request {
 	m := o.(*clusterv1.Machine)
 	owner := metav1.GetControllerOf(m)

@@ -44,8 +44,9 @@ const (
 	waitForFirst     = "WaitingForFirstMachine"
 )
 
-// decide returns the plan for a KubeadmControlPlane. The rows are evaluated from top to bottom. Rows below a line are
-// only reached once the rows above it neither wait nor act:
+// decide returns the plan for a KubeadmControlPlane. The driver of package reconciler calls it in each reconciliation
+// after observe, and again after each read that the plan requests. It must not have side effects. The rows are
+// evaluated from top to bottom. Rows below a line are only reached once the rows above it neither wait nor act:
 //
 //	no owner, or Cluster missing                      wait
 //	some of its Machines lack the watch label         wait for the user

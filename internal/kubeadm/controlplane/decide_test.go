@@ -221,7 +221,7 @@ func TestReport(t *testing.T) { // KC-15, KC-16, KC-32
 	want := []string{
 		"Initialized True Initialized", "CertificatesAvailable True Available", "EtcdClusterHealthy True Healthy", "ControlPlaneComponentsHealthy True Healthy",
 		"Available True Available", "MachinesReady Unknown ReadyUnknown", "MachinesUpToDate False NotUpToDate", "RollingOut True RollingOut",
-		"ScalingUp False NotScalingUp", "ScalingDown False NotScalingDown", "Remediating False NotRemediating", "AddonsUpToDate True UpToDate", "Deleting False NotDeleting",
+		"ScalingUp False NotScalingUp", "ScalingDown False NotScalingDown", "Remediating False NotRemediating", "AddonsUpToDate True UpToDate", "AddonsAvailable Unknown NotYetKnown", "Deleting False NotDeleting",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

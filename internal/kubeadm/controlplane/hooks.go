@@ -14,6 +14,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
+// hasHook reports whether a Machine has the pre-terminate hook of its control plane, an annotation that every Machine
+// gets at its creation. The Machine controller waits until the hook is removed before it deletes the infrastructure, so
+// that the etcd member can be removed first. [decideChange] calls [releaseDeleted] and [removeOrphanedMembers]; the
+// rules are in the package documentation.
 func hasHook(m *clusterv1.Machine) bool {
 	_, has := m.Annotations[controlplanev1.PreTerminateHookCleanupAnnotation]
 	return has
@@ -32,6 +36,7 @@ func isHookLast(m *clusterv1.Machine) bool {
 	return err != nil || v.Major > 1 || v.Minor >= 31
 }
 
+// otherHooks returns the pre-terminate hooks of other owners.
 func otherHooks(m *clusterv1.Machine) []string {
 	var out []string
 	for key := range m.Annotations {
@@ -45,8 +50,8 @@ func otherHooks(m *clusterv1.Machine) []string {
 
 const waitForEtcd = "WaitingForEtcd"
 
-// releaseDeleted processes one deleted Machine that waits for the hook, and reports whether there is one. A Machine whose
-// member cannot be removed does not block other Machines, because one of them may have to be replaced first.
+// releaseDeleted processes one deleted Machine that waits for the hook, and reports whether there is one. A Machine
+// whose member cannot be removed does not block other Machines, because one of them may have to be replaced first.
 func releaseDeleted(s snapshot, p *reconciler.Plan) bool {
 	for _, m := range s.hookedMachines() {
 		if why := s.memberObstacle(m); why != "" {
@@ -60,8 +65,8 @@ func releaseDeleted(s snapshot, p *reconciler.Plan) bool {
 	return false
 }
 
-// memberObstacle returns the reason why the member of a Machine cannot be removed now. It is empty if it can be removed, or if
-// another step comes first.
+// memberObstacle returns the reason why the member of a Machine cannot be removed now. It is empty if it can be
+// removed, or if another step comes first.
 func (s snapshot) memberObstacle(m machines.OwnedMachine) string {
 	if !isHookReached(m.Machine) || !s.hasEtcd() || s.etcdProblem() != "" || !s.isAnyLeft() {
 		return ""

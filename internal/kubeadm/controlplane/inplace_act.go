@@ -20,7 +20,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines/inplace"
 )
 
-// objects returns the Machine and its current objects.
+// objects returns the Machine and its current objects. This file has the writes and calls of an in-place update:
+// [controller.checkUpdate] determines whether an extension can make it, and [controller.beginUpdate] starts it, both
+// for the steps that inplace_decide.go plans. The Machine controller then calls the extension until the update ends.
 func (s snapshot) objects(name string) (inplace.Machine, error) {
 	m := s.named(name)
 	infra := s.Clones.InfrastructureOf(m.Machine).Unstructured
@@ -57,9 +59,9 @@ func (s snapshot) applied(current inplace.Machine) (infra, config *unstructured.
 	return infra, config, nil
 }
 
-// checkUpdate returns whether the extension can update a Machine and its objects to the desired state. The desired state is
-// the result of a server-side apply dry run, because other field managers own some of the fields. If the API server
-// rejects the dry run, an in-place update is not possible.
+// checkUpdate returns whether the extension can update a Machine and its objects to the desired state. The desired
+// state is the result of a server-side apply dry run, because other field managers own some of the fields. If the API
+// server rejects the dry run, an in-place update is not possible.
 func (c *controller) checkUpdate(ctx context.Context, s snapshot, name string) (inplace.UpdateCheck, error) {
 	current, err := s.objects(name)
 	if err != nil {
@@ -115,9 +117,9 @@ func aligned(have bootstrapv1.KubeadmConfigSpec, desired *unstructured.Unstructu
 	return untyped(config)
 }
 
-// beginUpdate starts the update of a Machine. It writes the annotation, then the infrastructure machine, the KubeadmConfig
-// and the Machine's spec, and finally the pending hook. Each step is idempotent, and [continueUpdate] continues an
-// interrupted start.
+// beginUpdate starts the update of a Machine. It writes the annotation, then the infrastructure machine, the
+// KubeadmConfig and the Machine's spec, and finally the pending hook. Each step is idempotent, and [continueUpdate]
+// continues an interrupted start.
 func (c *controller) beginUpdate(ctx context.Context, s snapshot, name string) error {
 	current, err := s.objects(name)
 	if err != nil {

@@ -25,22 +25,24 @@ const (
 	retryUnknown = 30 * time.Second
 )
 
-// inPlaceUpdate starts the in-place update of a Machine, or continues to start it.
+// inPlaceUpdate starts the in-place update of a Machine, or continues to start it. [scale] plans it for an outdated
+// Machine that it would otherwise delete, if the feature gate InPlaceUpdates is enabled; [decideChange] continues it.
+// The steps are in the package documentation.
 type inPlaceUpdate struct{ Machine, Why string }
 
 func (a inPlaceUpdate) String() string {
 	return fmt.Sprintf("update Machine %s in place: %s", a.Machine, a.Why)
 }
 
-// checkInPlaceUpdate is the question whether the extension can update a Machine to the desired state.
+// checkInPlaceUpdate reads whether the extension can update a Machine to the desired state.
 type checkInPlaceUpdate struct{ Machine string }
 
 func (a checkInPlaceUpdate) String() string {
 	return fmt.Sprintf("whether Machine %s can be updated in place", a.Machine)
 }
 
-// continueUpdate waits for a Machine that is being updated, or continues to start its update. It returns false if there is
-// no such Machine.
+// continueUpdate waits for a Machine that is being updated, or continues to start its update. It returns false if there
+// is no such Machine.
 func continueUpdate(s snapshot, p *reconciler.Plan) bool {
 	if !s.Settings.InPlaceUpdates {
 		return false
@@ -91,8 +93,8 @@ func (s snapshot) beginUpdate(m memberMachine, p *reconciler.Plan) bool {
 	return true
 }
 
-// notInPlaceReason returns the reason why a Machine is not updated in place, for an action, or the empty string if no extension
-// was involved.
+// notInPlaceReason returns the reason why a Machine is not updated in place, for an action, or the empty string if no
+// extension was involved.
 func (s snapshot) notInPlaceReason(name string) string {
 	switch check := s.InPlace[name]; {
 	case check.Uncovered == "":

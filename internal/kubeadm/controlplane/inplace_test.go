@@ -24,11 +24,11 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/hook"
-	"github.com/slipwayhq/slipway/internal/hook/hooktest"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/machines/inplace"
 	"github.com/slipwayhq/slipway/internal/testkit"
 	sdkinplace "github.com/slipwayhq/slipway/sdk/extension/inplace"
+	"github.com/slipwayhq/slipway/test/hooktest"
 )
 
 // canUpdate serves CanUpdateMachine as an extension does that was written with the SDK.

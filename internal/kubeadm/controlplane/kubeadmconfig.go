@@ -20,7 +20,10 @@ import (
 const localMode = "ControlPlaneKubeletLocalMode"
 
 // desiredConfig returns the configuration of a new Machine, which initializes the cluster or joins it. A joining
-// Machine also gets the ClusterConfiguration, which determines whether etcd is external.
+// Machine also gets the ClusterConfiguration, which determines whether etcd is external. This file creates
+// KubeadmConfigs ([newConfig]) and compares them with the control plane ([configDifferences]): a change of the
+// comparison can replace the Machines of every existing control plane, so [normalized] must hide all fields that need
+// no replacement.
 func desiredConfig(plane *controlplanev1.KubeadmControlPlane, joins bool) bootstrapv1.KubeadmConfigSpec {
 	spec := plane.Spec.KubeadmConfigSpec.DeepCopy()
 	if joins {
@@ -42,6 +45,7 @@ func newConfig(plane *controlplanev1.KubeadmControlPlane, meta metav1.ObjectMeta
 	return config, nil
 }
 
+// untyped converts a KubeadmConfig for server-side apply.
 func untyped(config *bootstrapv1.KubeadmConfig) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(config)
 	if err != nil {

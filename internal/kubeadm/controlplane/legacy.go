@@ -10,7 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// v1beta1 maps conditions to the conditions of v1beta1.
+// v1beta1 maps conditions to the conditions of v1beta1, which report writes to status.deprecated.v1beta1 until Cluster
+// API removes it. Types, reasons and severities are the API of v1beta1 and must stay.
 var v1beta1 = []condition.V1Beta1Row{
 	{Type: controlplanev1.AvailableV1Beta1Condition, From: controlplanev1.KubeadmControlPlaneInitializedCondition, Sticky: true,
 		Reason: func(string) string { return controlplanev1.WaitingForKubeadmInitV1Beta1Reason }},

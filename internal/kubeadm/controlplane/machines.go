@@ -20,13 +20,15 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// The field managers of Machines and their clones, which are the same as in the reference implementation.
+// The field managers of Machines and their clones. They must not change: they are the same as in the reference
+// implementation, so that both own the same fields of existing objects.
 const (
 	manager         = "capi-kubeadmcontrolplane"
 	metadataManager = "capi-kubeadmcontrolplane-metadata"
 )
 
-// machinesState returns the current and desired Machines of the control plane.
+// machinesState returns the current and desired Machines of the control plane, for package machines, which all owners
+// of Machines share. Its actions propagate changes that need no replacement.
 func (s snapshot) machinesState() machines.OwnerState {
 	return machines.OwnerState{Now: s.Now, Definition: s.definition(), Members: s.Machines, Clones: s.Clones, Verified: s.Verified, Manager: manager}
 }
@@ -58,6 +60,7 @@ func (s snapshot) definition() machines.Definition {
 // default, because otherwise it would always differ from the Machine.
 const defaultNodeDeletionTimeout = 10
 
+// labels returns the labels of Machines and their clones: the labels of the template and the selector.
 func (s snapshot) labels() map[string]string {
 	out := maps.Clone(s.ControlPlane.Spec.MachineTemplate.ObjectMeta.Labels)
 	if out == nil {
@@ -67,6 +70,8 @@ func (s snapshot) labels() map[string]string {
 	return out
 }
 
+// selector returns the labels by which the objects of the control plane are found. They are part of the API of Cluster
+// API.
 func (s snapshot) selector() map[string]string {
 	return map[string]string{
 		clusterv1.ClusterNameLabel: s.Cluster.Name, clusterv1.MachineControlPlaneLabel: "",
@@ -118,11 +123,13 @@ func (s snapshot) managesEtcd() bool {
 	return !s.ControlPlane.Spec.KubeadmConfigSpec.ClusterConfiguration.Etcd.External.IsDefined()
 }
 
+// isInitialized reports whether kubeadm init has completed, which is never reverted.
 func (s snapshot) isInitialized() bool {
 	before := s.ControlPlane.Status.Initialization.ControlPlaneInitialized
 	return before != nil && *before || s.Workload.Initialized
 }
 
+// defaultNaming is the default of spec.machineNaming.template, as in Cluster API.
 const defaultNaming = "{{ .kubeadmControlPlane.name }}-{{ .random }}"
 
 // newNames returns unused names for a new Machine, one for each random part that is not taken.

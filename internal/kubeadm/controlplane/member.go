@@ -17,6 +17,8 @@ import (
 )
 
 // memberMachine is a Machine of the control plane with everything that decisions about it depend on.
+// [snapshot.withMembers] computes it once after the objects are observed and again after the workload cluster is read,
+// and all decisions of the package use it instead of the Machine.
 type memberMachine struct {
 	machines.OwnedMachine
 	// Config is the KubeadmConfig. If it is nil, it is unknown and not compared.
@@ -116,6 +118,7 @@ func (s snapshot) named(name string) memberMachine {
 	return memberMachine{}
 }
 
+// candidates returns the Machines that are not being deleted.
 func (s snapshot) candidates() []memberMachine {
 	return slices.DeleteFunc(slices.Clone(s.Members), func(m memberMachine) bool { return m.Deleted })
 }
@@ -131,6 +134,7 @@ func (s snapshot) outdated() []string {
 	return out
 }
 
+// observedMachines returns the Machines with their conditions after this reconciliation, for the status.
 func (s snapshot) observedMachines() machines.List {
 	var out machines.List
 	for _, m := range s.Members {

@@ -27,7 +27,9 @@ import (
 	slipwayworkload "github.com/slipwayhq/slipway/internal/workload"
 )
 
-// snapshot is the input of a decision about a KubeadmControlPlane.
+// snapshot is the input of a decision about a KubeadmControlPlane. observe reads it in each reconciliation, and read
+// adds the state of the workload cluster. [decide] and report must not change it, because it shares objects with the
+// cache.
 type snapshot struct {
 	Now          time.Time
 	Settings     Settings
@@ -58,7 +60,7 @@ type snapshot struct {
 	// Workload is the latest state of the workload cluster. Fresh is true if it was read in this reconciliation.
 	Workload controlplaneworkload.State
 	Fresh    bool
-	// Etcd maps Machines to the etcd members that were read ([snapshot.Compared]).
+	// Etcd maps Machines to the etcd members that were read ([snapshot.compared]).
 	Etcd controlplaneworkload.MemberMatching
 	// KubeadmObjects contains the objects created by kubeadm in the workload cluster. The zero value means that they
 	// were never read, or changed since.
@@ -102,6 +104,9 @@ const (
 // spareNames is the number of additional random parts, in case names are taken.
 const spareNames = 8
 
+// observe reads the objects of the management cluster. The driver of package reconciler calls it at the start of each
+// reconciliation. The state of the workload cluster comes from the cache of the last read; decide requests another read
+// if it is due.
 func (c *controller) observe(ctx context.Context, plane *controlplanev1.KubeadmControlPlane) (snapshot, error) {
 	s := snapshot{Now: c.now(), Settings: c.settings, ControlPlane: plane, Verified: c.verified.Has(plane), Workload: c.states.Get(plane.UID), KubeadmObjects: c.kubeadmObjects.Get(plane.UID),
 		Configs: map[string]*bootstrapv1.KubeadmConfig{}}

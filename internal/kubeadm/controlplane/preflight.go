@@ -12,7 +12,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// preflight is the input of the preflight checks before a Machine is created or deleted.
+// preflight is the input of the preflight checks. [scale] runs them in each reconciliation in which it would create or
+// delete a Machine, and waits while one of them fails. Remediation and recovery have their own conditions and skip
+// them.
 type preflight struct {
 	snapshot
 	// up is true if a Machine is to be created.
@@ -81,7 +83,8 @@ func (c preflight) deleting() string {
 	return fmt.Sprintf("Waiting for %s to be deleted%s", machines.NamesText(names), leaving.Held())
 }
 
-// notInitialized returns the reason why the cluster is not initialized although there are Machines, or the empty string.
+// notInitialized returns the reason why the cluster is not initialized although there are Machines, or the empty
+// string.
 func (s snapshot) notInitialized() string {
 	if len(s.Machines) == 0 || s.isInitialized() {
 		return ""

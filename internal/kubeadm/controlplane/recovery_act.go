@@ -11,7 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// actOnRecovery executes the actions of a recovery. All of them are idempotent.
+// actOnRecovery executes the actions of a recovery from the loss of the etcd quorum, which recovery_decide.go plans.
+// act calls it. All of them are idempotent.
 func (c *controller) actOnRecovery(ctx context.Context, s snapshot, do reconciler.Action) error {
 	switch a := do.(type) {
 	case acceptRecovery:

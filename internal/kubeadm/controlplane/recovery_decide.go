@@ -26,7 +26,9 @@ const (
 	whyDiscarded = "the recovery discards its etcd member"
 )
 
-// recoverQuorum plans the next step of a recovery, and reports whether all other steps of the control plane are blocked.
+// recoverQuorum plans the next step of a recovery from the loss of the etcd quorum, and reports whether all other steps
+// of the control plane are blocked. It is the first step of [decideChange]. The stage was determined before
+// ([snapshot.recoveryStage]); this file has the actions of each stage.
 func recoverQuorum(s snapshot, p *reconciler.Plan) bool {
 	stage := s.Recovery.Stage
 	needsUser := stage.Order == stageRefused || stage.Order == stageFailed
@@ -55,6 +57,7 @@ func recoverQuorum(s snapshot, p *reconciler.Plan) bool {
 	return stage.Order > stageRefused && stage.Order < stageDone
 }
 
+// recoveryActions returns the actions of the current stage.
 func (s snapshot) recoveryActions() []reconciler.Action {
 	var out []reconciler.Action
 	switch s.Recovery.Stage.Order {

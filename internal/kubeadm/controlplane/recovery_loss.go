@@ -15,6 +15,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
+// quorumLoss describes whether etcd has lost its quorum. It is computed once per reconciliation, even if no recovery is
+// requested: the conditions EtcdClusterHealthy, Available and EtcdMemberHealthy report it, and a request to rebuild
+// etcd is refused without it, unless it has force.
 type quorumLoss struct {
 	// IsLost is true if the quorum is lost. Otherwise the other fields are empty.
 	IsLost bool

@@ -19,7 +19,7 @@ const (
 	reasonRecovered = "Recovered"
 )
 
-// The stages of a recovery.
+// The stages of a recovery, in order. Code compares them with < and >.
 const (
 	stageNone = iota
 	stageSurveying
@@ -34,6 +34,9 @@ const (
 	stageDone
 )
 
+// recoveryState is the state of a recovery from the loss of the etcd quorum, which the annotation
+// controlplane.slipway.dev/recover requests. [snapshot.withMembers] computes it once per reconciliation;
+// recovery_decide.go plans the actions of its stage, and the condition Recovered reports it.
 type recoveryState struct {
 	// Request is the valid request, or nil. Invalid is the error of an invalid one.
 	Request *recovery.RecoveryRequest

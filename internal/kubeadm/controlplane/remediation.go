@@ -16,11 +16,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines"
 )
 
-// needsRemediation reports whether a health check requests the replacement of the Machine.
+// needsRemediation reports whether a health check requests the replacement of the Machine. This file decides which
+// Machine is replaced ([snapshot.planRemediation]); [remediate] deletes it, and a later reconciliation creates the
+// replacement as for any missing Machine.
 func (m memberMachine) needsRemediation() bool {
 	return !m.Deleted && machines.NeedsRemediation(m.OwnedMachine.Machine)
 }
 
+// remediationDecision is the decision about unhealthy Machines, computed once per reconciliation.
 type remediationDecision struct {
 	// Delete is the name of the Machine to replace, or empty. Why is the reason.
 	Delete, Why string
@@ -66,8 +69,9 @@ func remediationRefused(format string, args ...any) condition.Result {
 	return condition.False(controlplanev1.KubeadmControlPlaneMachineCannotBeRemediatedReason, fmt.Sprintf(format, args...))
 }
 
-// machinesToReplace returns the Machines to replace, in the order of replacement. A Machine that never joins is included only if
-// another Machine has to be replaced, which would wait for it. Otherwise it is left to its health check.
+// machinesToReplace returns the Machines to replace, in the order of replacement. A Machine that never joins is
+// included only if another Machine has to be replaced, which would wait for it. Otherwise it is left to its health
+// check.
 func (s snapshot) machinesToReplace() []memberMachine {
 	var out []memberMachine
 	others := slices.ContainsFunc(s.Members, memberMachine.needsRemediation)
@@ -82,6 +86,7 @@ func (s snapshot) machinesToReplace() []memberMachine {
 	return out
 }
 
+// rank returns the rank for remediation. Machines with the lowest rank are replaced first.
 func (m memberMachine) rank() int {
 	_, marked := m.Annotations[clusterv1.RemediateMachineAnnotation]
 	switch {
@@ -123,7 +128,8 @@ func (s snapshot) remediationVerdict(chosen memberMachine) (condition.Result, ti
 	return remediationDeleting(), 0
 }
 
-// blockingMachine returns a Machine that must be created or deleted before another one is replaced, or the empty string.
+// blockingMachine returns a Machine that must be created or deleted before another one is replaced, or the empty
+// string.
 func (s snapshot) blockingMachine(chosen memberMachine) string {
 	for _, m := range s.Members {
 		switch {
@@ -155,8 +161,8 @@ func (s snapshot) retryLimit(chosen memberMachine) (condition.Result, time.Durat
 	return condition.Absent(), 0
 }
 
-// recentRemediation returns the record of the Machine that m replaces. It returns false if m replaces none, or has been healthy
-// for long enough not to count as a retry.
+// recentRemediation returns the record of the Machine that m replaces. It returns false if m replaces none, or has been
+// healthy for long enough not to count as a retry.
 func (s snapshot) recentRemediation(m memberMachine) (remediationRecord, bool) {
 	last, ok := remediationFor(m.OwnedMachine.Machine)
 	healthy := seconds(s.ControlPlane.Spec.Remediation.MinHealthyPeriodSeconds, controlplanev1.DefaultMinHealthyPeriodSeconds)

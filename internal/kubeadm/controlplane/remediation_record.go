@@ -12,7 +12,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines"
 )
 
-// remediationRecord describes a remediation. It is stored in annotations.
+// remediationRecord describes a remediation. It is stored as JSON in an annotation of the KubeadmControlPlane until the
+// replacement exists, and in an annotation of the replacement afterwards, so that retries are counted across restarts.
+// The JSON is the format of the reference implementation and must stay.
 type remediationRecord struct {
 	// Machine that was replaced. After retries, it is the first one.
 	Machine string `json:"machine"`

@@ -12,6 +12,8 @@ import (
 	base "github.com/slipwayhq/slipway/internal/rollout"
 )
 
+// rolloutCause is a cause for which a Machine is replaced, see the table in the package documentation. A Machine with a
+// cause is outdated: [scale] updates it in place or replaces it.
 type rolloutCause string
 
 const (
@@ -22,6 +24,7 @@ const (
 	rolloutCertificateExpiry rolloutCause = "CertificateExpiry"
 )
 
+// rolloutReason is a cause with a message for the conditions RollingOut and UpToDate.
 type rolloutReason struct {
 	Cause   rolloutCause
 	Message string
@@ -30,8 +33,8 @@ type rolloutReason struct {
 // kubeadmValidity is kubeadm's default validity of certificates, in days.
 const kubeadmValidity = 365
 
-// expiryRolloutObstacle returns the reason why a Machine with expiring certificates is not replaced: the certificates of a new
-// Machine would expire just as soon. It is empty if a replacement helps.
+// expiryRolloutObstacle returns the reason why a Machine with expiring certificates is not replaced: the certificates
+// of a new Machine would expire just as soon. It is empty if a replacement helps.
 func expiryRolloutObstacle(plane *controlplanev1.KubeadmControlPlane, authority, now time.Time) string {
 	days := plane.Spec.Rollout.Before.CertificatesExpiryDays
 	validity := cmp.Or(max(plane.Spec.KubeadmConfigSpec.ClusterConfiguration.CertificateValidityPeriodDays, 0), kubeadmValidity)
@@ -82,6 +85,7 @@ func earliestExpiry(m memberMachine) (time.Time, bool) {
 	return m.recordedExpiry()
 }
 
+// expires reports whether a certificate of the Machine expires before the given time.
 func expires(m memberMachine, before time.Time) bool {
 	expiry, known := earliestExpiry(m)
 	return known && expiry.Before(before)

@@ -10,10 +10,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
+// desired returns the desired number of Machines. This file plans the creation and deletion of Machines for scaling and
+// rollouts.
 func desired(s snapshot) int { return int(ptr.Deref(s.ControlPlane.Spec.Replicas, 1)) }
 
-// scale creates or deletes one Machine. While Machines are outdated, the number of Machines may exceed the desired
-// number by the surge of the strategy.
+// scale creates or deletes one Machine, and reports whether the number of Machines or their state has to change. It is
+// a step of [decideChange]. While Machines are outdated, the number of Machines may exceed the desired number by the
+// surge of the strategy. The preflight checks come first, so that at most one Machine changes at a time.
 func scale(s snapshot, p *reconciler.Plan) bool {
 	have, want := len(s.Machines)+len(s.Created), desired(s)
 	outdated := s.outdated()
@@ -38,6 +41,7 @@ func scale(s snapshot, p *reconciler.Plan) bool {
 	return true
 }
 
+// initialize creates the first Machine, which initializes the cluster, unless the cluster was initialized before.
 func initialize(s snapshot, p *reconciler.Plan) {
 	switch {
 	case s.isInitialized() && s.managesEtcd():
@@ -49,6 +53,7 @@ func initialize(s snapshot, p *reconciler.Plan) {
 	}
 }
 
+// scaleUp creates a Machine that joins the cluster.
 func scaleUp(s snapshot, why string, p *reconciler.Plan) {
 	if isBlocked(preflight{snapshot: s, up: true}, p) || !prepare(s, p) {
 		return
@@ -72,6 +77,7 @@ func create(s snapshot, a createMachine, p *reconciler.Plan) {
 	p.Do(a)
 }
 
+// scaleDown deletes one Machine, or updates it in place if it is outdated and an extension can.
 func scaleDown(s snapshot, outdated []string, p *reconciler.Plan) {
 	chosen, ok := nextToDelete(s.candidates(), s.Cluster)
 	if !ok {

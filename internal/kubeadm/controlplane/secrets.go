@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// decideSecrets plans the required Secrets. Missing ones are only created before the first Machine,
-// because later the cluster depends on the original ones.
+// decideSecrets plans the certificate Secrets of the cluster. [decide] calls it in each reconciliation. Missing ones
+// are only created before the first Machine, because later the cluster depends on the original ones.
 func (s snapshot) decideSecrets(p *reconciler.Plan) {
 	owner := s.secretsOwner()
 	for _, purpose := range s.Certificates.Create {
@@ -50,7 +50,7 @@ func (s snapshot) decideKubeconfig(p *reconciler.Plan) {
 	p.RecheckIn(s.Kubeconfig.HalfLife().Sub(s.Now))
 }
 
-// actOnSecrets executes the actions on Secrets.
+// actOnSecrets executes the actions on Secrets. act calls it.
 func (c *controller) actOnSecrets(ctx context.Context, s snapshot, do reconciler.Action) error {
 	key, owner := client.ObjectKeyFromObject(s.Cluster), s.secretsOwner()
 	keys := secrets.KeyOptionsOf(s.ControlPlane.Spec.KubeadmConfigSpec.ClusterConfiguration)

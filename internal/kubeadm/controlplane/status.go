@@ -12,6 +12,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
+// report computes the status and the events of a KubeadmControlPlane after its plan was executed; the driver of package
+// reconciler writes them. The fields are the contract of control plane providers in Cluster API: the Cluster and
+// topology controllers read them.
 func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	j := conditionInput{snapshot: s, machines: s.observedMachines(), plan: p, out: out}
 	n := j.machines.Count()
@@ -55,6 +58,7 @@ func (j conditionInput) isChanging() bool {
 	})
 }
 
+// events returns the events for the executed actions, the failed action and the waits.
 func events(j conditionInput) []reconciler.Event {
 	var list []reconciler.Event
 	for _, do := range j.out.Done {

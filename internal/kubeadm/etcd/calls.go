@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// call sends one call to the member on a Node, with CallTimeout.
+// call sends one call to the member on a Node, with CallTimeout. All methods of [Cluster] that call etcd use it.
 func (c *cluster) call(ctx context.Context, node string, do func(context.Context, *clientv3.Client) error) error {
 	client, err := c.client(node)
 	if err != nil {
@@ -149,8 +149,8 @@ func members(list []*pb.Member, alarms []*pb.AlarmMember) []Member {
 	return out
 }
 
-// asFault classifies the error of a call. Calls that fail without a leader or do not reach etcd can be retried; calls
-// that etcd rejects cannot.
+// asFault classifies the error of a call by the kinds that [Cluster] documents. Calls that fail without a leader or do
+// not reach etcd can be retried (Unreachable); calls that etcd rejects cannot (Invalid).
 func asFault(node string, err error) error {
 	if fault.As(err) != nil {
 		return err

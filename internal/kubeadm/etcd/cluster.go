@@ -33,8 +33,10 @@ type Status struct {
 	Members []Member
 }
 
-// Cluster is an etcd cluster. Its methods are safe for concurrent use. Errors are faults: Unreachable if no member
-// responds in time or the cluster has no leader, Invalid if etcd rejects the call.
+// Cluster is an etcd cluster. The KubeadmControlPlane controller uses it: each read of a workload cluster reads Members
+// and the Status of each member, and a deleted Machine's member is removed with MoveLeader and RemoveMember. The
+// methods are safe for concurrent use. Errors are faults: Unreachable if no member responds in time or the cluster has
+// no leader, Invalid if etcd rejects the call.
 type Cluster interface {
 	// Members returns all members of the cluster, sorted by ID, with their alarms. It requires quorum.
 	Members(ctx context.Context) ([]Member, error)

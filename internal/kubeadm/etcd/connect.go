@@ -23,7 +23,7 @@ const (
 	maxResponseBytes = 1 << 20
 	// clientPort is the port on which members listen for clients.
 	clientPort = "2379"
-	// clientUser is the name in client certificates.
+	// clientUser is the name in client certificates. kubeadm's etcd checks only the CA that signed the certificate.
 	clientUser = "slipway-etcd-client"
 )
 
@@ -40,8 +40,8 @@ type Config struct {
 	// CallTimeout limits a call to one member, and DialTimeout limits connecting to it, which is part of the call.
 	// Defaults: 15 s and 10 s.
 	CallTimeout, DialTimeout time.Duration
-	// IdleTimeout is the time after which an unused connection is closed. It defaults to 150 s, so that reads once a minute
-	// reuse the connection.
+	// IdleTimeout is the time after which an unused connection is closed. It defaults to 150 s, so that reads once a
+	// minute reuse the connection.
 	IdleTimeout time.Duration
 }
 
@@ -75,7 +75,8 @@ type cluster struct {
 	closed  bool
 }
 
-// Connect returns a Cluster. Connections are opened by the first call.
+// Connect returns a Cluster. Connections are opened by the first call. The KubeadmControlPlane controller has one
+// Cluster per workload cluster, cached by package controlplane/workload.
 func Connect(cfg Config) (Cluster, error) {
 	if len(cfg.Nodes) == 0 {
 		return nil, fault.New(fault.Unreachable, "NoEtcdMember", "no Node with an etcd member is known")

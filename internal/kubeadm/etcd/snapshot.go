@@ -20,14 +20,14 @@ import (
 // reasonNoSnapshots is the reason of the fault for an etcd without snapshots. A simulated etcd has no database.
 const reasonNoSnapshots = "EtcdTakesNoSnapshots"
 
-// Connection is a connection to one member.
+// Connection is a connection to one member, from which the EtcdSnapshotPolicy controller takes a snapshot.
 type Connection struct {
 	client *clientv3.Client
 	node   string
 	close  func() error
 }
 
-// ConnectTo connects to the member on one Node.
+// ConnectTo connects to the member on one Node of a KubeadmControlPlane.
 func ConnectTo(cfg Config, node string) (*Connection, error) {
 	cfg.Nodes = []string{node}
 	all, err := Connect(cfg)
@@ -41,8 +41,8 @@ func ConnectTo(cfg Config, node string) (*Connection, error) {
 	return &Connection{client: one, node: node, close: all.Close}, nil
 }
 
-// ConnectToSocket connects to a member that listens on a unix socket of this host. The connection is refused if
-// another user than the given one listens on the socket.
+// ConnectToSocket connects to the member of a hosted control plane, which listens on a unix socket of this host. The
+// connection is refused if another user than the given one listens on the socket.
 func ConnectToSocket(path string, user int) (*Connection, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{"http://localhost"}, Logger: zap.NewNop(), MaxCallRecvMsgSize: maxResponseBytes, MaxUnaryRetries: 1,
@@ -92,7 +92,8 @@ func (c *Connection) State(ctx context.Context) (revision int64, version string,
 	return got.Header.GetRevision(), got.Version, nil
 }
 
-// Snapshot returns the member's database as a stream that ends with its checksum.
+// Snapshot returns the member's database as a stream that ends with its checksum, in the format of etcdctl snapshot
+// save.
 func (c *Connection) Snapshot(ctx context.Context) (io.ReadCloser, error) {
 	r, err := c.client.Snapshot(ctx)
 	if err != nil {

@@ -15,9 +15,10 @@ import (
 const IDLayout = "20060102T150405Z"
 
 // ManualRebuild is the beginning of the message of condition Recovered while the user has to rebuild etcd.
+// `slipway recover controlplane --manual` recognizes this state by it, and prints the commands.
 const ManualRebuild = "Waiting for a manual rebuild of etcd"
 
-// maxText limits the size of the annotations, in bytes.
+// maxText limits the size of an annotation, in bytes, because users can write them.
 const maxText = 8192
 
 var (
@@ -47,8 +48,10 @@ func (s Snapshot) Time() time.Time {
 	return at
 }
 
-// RecoveryRequest is the request to recover a control plane that has lost its etcd quorum. It also records the progress
-// of the recovery.
+// RecoveryRequest is the request to recover a control plane that has lost its etcd quorum. It is the JSON value of an
+// annotation of a KubeadmControlPlane: `slipway recover controlplane` writes it, and the KubeadmControlPlane controller
+// reads it in each reconciliation and records the progress in it. The JSON names in this file are a protocol between
+// Slipway, infrastructure providers and users, and must stay.
 type RecoveryRequest struct {
 	// ID identifies the request. It is the time of the request, as 20261125T131500Z.
 	ID string `json:"id"`

@@ -8,7 +8,9 @@ import (
 	"strings"
 )
 
-// surveyProgram prints the metrics of the etcd member on a node.
+// surveyProgram prints the metrics of the etcd member on a node. The local provider runs the scripts in this file in a
+// control plane machine when it carries out an [EtcdOrder]; for a manual rebuild,
+// `slipway recover controlplane --manual` prints the commands for the user.
 //
 //go:embed survey.sh
 var surveyProgram string
@@ -33,13 +35,15 @@ var stageProgram string
 //go:embed restore.sh
 var restoreProgram string
 
-// Prefixes of the folders that store the progress on the node, and of the lock files of running scripts. The ID of
-// the order is appended.
+// Prefixes of the folders that store the progress on the node, and of the lock files of running scripts. The ID of the
+// order is appended. The paths must not change, because a script that is run again finds its progress there.
 const (
 	rebuildFolder, rebuildMark = "/var/lib/slipway/etcd-rebuild-", "/run/slipway/etcd-rebuild-"
 	restoreFolder, restoreMark = "/var/lib/slipway/etcd-restore-", "/run/slipway/etcd-restore-"
 )
 
+// scriptVariables returns the shell variables at the beginning of each script. They are safe to insert, because
+// [ParseOrder] accepts only an ID of digits, T and Z.
 func scriptVariables(o EtcdOrder) string {
 	folder, mark := rebuildFolder, rebuildMark
 	if o.Step != Rebuild {

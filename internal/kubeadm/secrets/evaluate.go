@@ -11,7 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 )
 
-// Evaluation describes the required Secrets that are missing or unusable.
+// Evaluation describes the required Secrets that are missing or unusable. The KubeadmControlPlane controller and the
+// KubeadmConfig controller compute it in a reconciliation, create the Secrets in Create, and report the Problems in the
+// condition CertificatesAvailable.
 type Evaluation struct {
 	// Create lists the missing Secrets that can be generated.
 	Create []Purpose

@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
+// kubeconfigKey is the key of a kubeconfig Secret, from the contract of Cluster API.
 const kubeconfigKey = "value"
 
 // adminUser and AdminGroup are the user and group of the kubeconfig's client certificate, as in the admin.conf of
@@ -27,7 +28,9 @@ const (
 // ReasonInvalid is the reason of faults with kind Invalid for CAs that cannot be used.
 const ReasonInvalid = "AuthorityInvalid"
 
-// Kubeconfig is the content of a kubeconfig Secret.
+// Kubeconfig is the content of the Secret <cluster>-kubeconfig. The controllers of KubeadmControlPlanes and
+// HostedControlPlanes parse it in each reconciliation, and write it again ([Issue]) if there is a
+// [Kubeconfig.ReissueReason].
 type Kubeconfig struct {
 	// Readable is false if there is no kubeconfig or it cannot be used.
 	Readable bool

@@ -7,16 +7,18 @@ import (
 	"fmt"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/controlplane/pki"
+	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Purpose identifies a Secret of the cluster, which is named <cluster>-<purpose>.
+// Purpose identifies a Secret of the cluster, which is named <cluster>-<purpose>. The names are the contract of Cluster
+// API, and must not change because other controllers and users read the Secrets under these names; only Encryption is
+// specific to Slipway.
 type Purpose string
 
 // The purposes of Secrets. EtcdClient is the client certificate of the API server for an external etcd. Encryption
@@ -82,12 +84,13 @@ func Required(config bootstrapv1.ClusterConfiguration) []Requirement {
 // Secrets maps purposes to the existing Secrets of a cluster. Missing Secrets have no entry.
 type Secrets map[Purpose]*corev1.Secret
 
-// Read reads the Secrets of a cluster concurrently, each from the first reader that has it. A cache that only holds
-// labelled Secrets does not contain Secrets provided by users, so pass the API reader second. Do not modify the
-// returned Secrets, because a cache shares them.
+// Read reads the Secrets of a cluster concurrently, each from the first reader that has it. The controllers of control
+// planes and KubeadmConfigs call it with the cache first and a reader of the API server second, because a cache that
+// only holds labelled Secrets does not contain Secrets provided by users. Do not modify the returned Secrets, because a
+// cache shares them.
 func Read(ctx context.Context, cluster client.ObjectKey, purposes []Purpose, readers ...client.Reader) (Secrets, error) {
 	secrets := make([]*corev1.Secret, len(purposes))
-	reads, ctx := errgroup.WithContext(ctx)
+	reads, ctx := fault.NewGroup(ctx)
 	for i, p := range purposes {
 		reads.Go(func() (err error) {
 			secrets[i], err = readSecret(ctx, client.ObjectKey{Namespace: cluster.Namespace, Name: p.SecretName(cluster.Name)}, readers)

@@ -11,8 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// Networks manages the network of each LocalCluster. Errors are faults: Unreachable if the engine does not respond,
-// Invalid if the user has to change something.
+// Networks manages the network of each LocalCluster. The LocalCluster controller calls it, and package managementnode
+// for the management node; packages container and simulated implement it. Errors are faults: Unreachable if the engine
+// does not respond, Invalid if the user has to change something.
 type Networks interface {
 	// NetworkCapabilities returns the properties of networks that are known before anything is read or created.
 	NetworkCapabilities(p policy.Configuration) NetworkCapabilities
@@ -27,7 +28,9 @@ type Networks interface {
 	UsedRanges(ctx context.Context) ([]UsedRange, error)
 }
 
-// Machines runs nodes. Every method looks up the machine first and leaves a machine of another object unchanged.
+// Machines runs nodes. The LocalMachine controller calls it, and package managementnode for the management node;
+// packages container and simulated implement it. Every method looks up the machine first and leaves a machine of
+// another object unchanged.
 type Machines interface {
 	// Capabilities returns the properties of a machine that are known before anything is read or created.
 	Capabilities(r MachineRequest) Capabilities
@@ -50,6 +53,11 @@ type Scripts interface {
 	Bootstrap(ctx context.Context, ref Ref, script Script) error
 	// Progress returns the progress of the bootstrap. The machine must be running.
 	Progress(ctx context.Context, ref Ref) (Progress, error)
+}
+
+// Kubelets reads the state of kubelets in running machines.
+type Kubelets interface {
+	Kubelet(ctx context.Context, ref Ref) (KubeletState, error)
 }
 
 // Watcher reports changes on the host.
@@ -137,7 +145,8 @@ type MachineSpec struct {
 	ProviderID, Zone, Version string
 	// ControlPlane is set if the node runs a control plane.
 	ControlPlane bool
-	// ProvisionedBefore is set if the machine was provisioned before, in this management cluster or in the one it was moved from.
+	// ProvisionedBefore is set if the machine was provisioned before, in this management cluster or in the one it was
+	// moved from.
 	ProvisionedBefore bool
 	// Policy is the operator's configuration.
 	Policy policy.Configuration
@@ -176,7 +185,7 @@ type Mount struct {
 	ReadOnly              bool
 }
 
-// MachineState of a machine.
+// MachineState is the observed state of a machine.
 type MachineState string
 
 // Exists reports whether the machine exists. A machine in an unknown state, the remains of a deleted machine and a
@@ -253,7 +262,8 @@ const (
 )
 
 // Files that the bootstrap script writes in the machine: StageFile contains the stage that the script waits for or the
-// command that it runs, FailedFile the failed commands, one per line.
+// command that it runs, FailedFile the failed commands, one per line. Package cloudinit renders the script, and package
+// container reads the files.
 const (
 	StageFile  = "/run/slipway/bootstrap.stage"
 	FailedFile = "/run/slipway/bootstrap.failed"

@@ -7,7 +7,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// Balancers forwards connections to the endpoint of a cluster to the machines that run its control plane.
+// Balancers forwards connections to the endpoint of a cluster to the machines that run its control plane. The
+// LocalCluster controller calls it; packages container and simulated implement it.
 type Balancers interface {
 	// ReserveEndpoint returns an endpoint for a cluster without a network, always the same one. The policy limits the
 	// number of endpoints.

@@ -15,7 +15,8 @@ import (
 // EnqueueMapper maps an event to the objects to enqueue.
 type EnqueueMapper func(context.Context, Event) []reconcile.Request
 
-// Broadcaster watches one backend for several controllers: it sends each event to the work queues of all of them.
+// Broadcaster watches the backends for the controllers of LocalClusters and LocalMachines: it sends each event to the
+// work queues of both. The provider (package local) adds one to the manager.
 type Broadcaster struct {
 	watcher Watcher
 

@@ -24,7 +24,8 @@ type MachineRequest struct {
 }
 
 // Capabilities are the properties of a requested machine that follow from its backend, its spec and the operator's
-// configuration, regardless of the machines that exist. Decisions distinguish backends only by them.
+// configuration, regardless of the machines that exist. The LocalMachine controller reads them in each reconciliation.
+// Decisions distinguish backends only by them.
 type Capabilities struct {
 	// Volatile machines exist in the memory of a workload cluster's control plane. While it is unreachable they cannot
 	// be observed, and machines that are lost with it are created again. Because they are numerous, no events are
@@ -38,7 +39,8 @@ type Capabilities struct {
 	Networked bool
 	// Image of the machine, and the Kubernetes version that the image is known to contain. Both may be empty.
 	Image, ImageVersion string
-	// MissingSetting describes a setting that the spec lacks, Denied a setting that the operator does not allow. Empty: none.
+	// MissingSetting describes a setting that the spec lacks, Denied a setting that the operator does not allow. Empty:
+	// none.
 	MissingSetting, Denied string
 	// Mounts as requested by the spec.
 	Mounts []Mount
@@ -73,8 +75,8 @@ type Quota struct {
 	Refusal *fault.Fault
 }
 
-// QuotaFor returns the Quota for a machine in addition to the machines in list. resolve returns the target of a mount
-// path.
+// QuotaFor returns the Quota for a machine in addition to the machines in list, for implementations of [Machines].
+// resolve returns the target of a mount path.
 func QuotaFor(spec MachineSpec, list []Machine, resolve func(hostPath string) (string, error)) (room Quota, err error) {
 	room.Own, room.All = CountMachines(list, spec.Owner.Object.Namespace)
 	for _, m := range spec.Mounts {

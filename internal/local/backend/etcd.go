@@ -12,7 +12,8 @@ import (
 )
 
 // EtcdRecovery reaches the etcd members of control planes through their machines, for recovery after the loss of
-// quorum, when they cannot be reached through an API server. Errors are faults.
+// quorum, when they cannot be reached through an API server. The LocalMachine controller calls it to carry out an order
+// of the control plane controller (package recovery). Errors are faults.
 type EtcdRecovery interface {
 	// Survey returns the state that the etcd member on a machine reports.
 	Survey(ctx context.Context, ref Ref) (recovery.MemberState, error)
@@ -29,7 +30,7 @@ type EtcdRecovery interface {
 	Staged(ctx context.Context, ref Ref, order recovery.EtcdOrder) (bool, error)
 }
 
-// EtcdShell runs programs in machines.
+// EtcdShell runs programs in machines, for [EtcdMembers].
 type EtcdShell interface {
 	// Run runs a shell program with the given input and returns its output. A machine that does not run is a Conflict.
 	Run(ctx context.Context, ref Ref, program string, input []byte) (string, error)

@@ -19,8 +19,8 @@ const reasonNotStaged = "SnapshotNotStaged"
 // self is the executable of this process, even if its file was replaced since the start.
 const self = "/proc/self/exe"
 
-// Stage implements EtcdRecovery. It copies this program onto the machine to restore the snapshot, because the machine
-// has no tool for that.
+// Stage implements EtcdRecovery. The LocalMachine controller calls it in a background job when etcd is restored from a
+// snapshot. It copies this program onto the machine to restore the snapshot, because the machine has no tool for that.
 func (m EtcdMembers) Stage(ctx context.Context, ref Ref, order recovery.EtcdOrder, content func(io.Writer) error) error {
 	folder := recovery.StageFolder(order)
 	if err := m.send(ctx, ref, folder+"/"+recovery.SnapshotFile, content); err != nil {

@@ -17,10 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// archiveExtension of complete archives; an archive that is being written has another name.
+// archiveExtension is the extension of complete archives; an archive that is being written has another name.
 const archiveExtension = ".tar"
 
-// ImageArchives stores the archives of all clusters of a management cluster.
+// ImageArchives stores the archives of container images that `slipway image load` loads into the nodes of a cluster,
+// for its future nodes. The archives of all clusters are below one directory of the data directory.
 type ImageArchives struct{ Dir string }
 
 // folder returns the directory of a cluster, and false if the name is invalid. Names come from labels, which other
@@ -61,8 +62,8 @@ func (a ImageArchives) Store(cluster types.NamespacedName, name string, archive 
 	return file, nil
 }
 
-// ForCluster returns the archive files of a cluster from the oldest to the newest, because the last of two images with the same
-// name takes effect.
+// ForCluster returns the archive files of a cluster from the oldest to the newest, because the last of two images with
+// the same name takes effect.
 func (a ImageArchives) ForCluster(cluster types.NamespacedName) ([]string, error) {
 	folder, ok := a.folder(cluster)
 	if !ok {

@@ -10,7 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Labels of every resource that a backend creates on the host.
+// Labels of every resource that a backend creates on the host. They must not change, because the resources of existing
+// clusters are found by them.
 const (
 	// LabelInstance is the management cluster that created the resource.
 	LabelInstance = "dev.slipway.instance"
@@ -38,7 +39,8 @@ const providerPrefix = "slipway:///"
 func NetworkName(instance string, o types.NamespacedName) string { return engineName(instance, o) }
 
 // MachineName returns the name of a LocalMachine's machine. It is deterministic and does not depend on the UID, because
-// a move or a restore gives the object a new UID but not a new machine.
+// a move or a restore gives the object a new UID but not a new machine. The result for an object must never change: the
+// provider ID of existing Nodes contains it.
 func MachineName(instance string, o types.NamespacedName) string { return engineName(instance, o) }
 
 func engineName(instance string, o types.NamespacedName) string {
@@ -54,9 +56,9 @@ func Hostname(name string) string {
 // ProviderID returns the provider ID of the machine's Node.
 func ProviderID(machineName string) string { return providerPrefix + machineName }
 
-// parseProviderID returns the machine name in the provider ID of a LocalMachine, and false if this LocalMachine cannot have
-// that name, here or in another management cluster. Authors of a LocalMachine choose its provider ID, so only a valid
-// name of this object may be used in a request to the engine.
+// parseProviderID returns the machine name in the provider ID of a LocalMachine, and false if this LocalMachine cannot
+// have that name, here or in another management cluster. Authors of a LocalMachine choose its provider ID, so only a
+// valid name of this object may be used in a request to the engine.
 func parseProviderID(providerID string, o types.NamespacedName) (string, bool) {
 	name, ok := strings.CutPrefix(providerID, providerPrefix)
 	return name, ok && isNameOf(name, o)
@@ -127,7 +129,8 @@ func (o Owner) Labels(instance string) map[string]string {
 const ImageRepository = "slipway.dev"
 
 // DefaultImage returns the name of the node image that `slipway image build` builds for a Kubernetes version, which has
-// a leading v. Control plane nodes have their own image because they need more programs.
+// a leading v. Package nodeimage computes the same names. Control plane nodes have their own image because they need
+// more programs.
 func DefaultImage(version string, controlPlane bool) string {
 	if controlPlane {
 		return ImageRepository + "/node-control-plane:" + version

@@ -19,8 +19,9 @@ type ImageLoader interface {
 	LoadImages(ctx context.Context, ref Ref, archive io.Reader) (string, error)
 }
 
-// WrapPreloading returns the backend with machines that get the archives of their cluster. The archives are deleted
-// with the cluster's network.
+// WrapPreloading returns the backend with machines that get the image archives of their cluster before their bootstrap
+// script runs. The provider (package local) wraps the container backend with it. The archives are deleted with the
+// cluster's network.
 func WrapPreloading(inner Backend, archives ImageArchives, loader ImageLoader) Backend {
 	out := inner
 	out.Scripts = preloadingScripts{inner.Scripts, archives, loader}

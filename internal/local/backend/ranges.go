@@ -11,8 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// ChooseRange returns a range for the network of the spec, or the reason why none is available. It returns the
-// requested range, else a free range. refused lists ranges that the engine rejected although nothing seems to use them.
+// ChooseRange returns a range for the network of the spec, or the reason why none is available. The container backend
+// calls it when it creates a network. It returns the requested range, else a free range. refused lists ranges that the
+// engine rejected although nothing seems to use them.
 func ChooseRange(spec NetworkSpec, taken []UsedRange, refused []netip.Prefix) (chosen netip.Prefix, why string) {
 	if chosen = spec.Subnet; chosen.IsValid() {
 		if why := RangeConflict(chosen, taken); why != "" {

@@ -15,7 +15,9 @@ type Backend struct {
 	Machines Machines
 	// Scripts is nil if machines are not scripted.
 	Scripts Scripts
-	Watcher Watcher
+	// Kubelets is nil if machines have no kubelets whose state could be read.
+	Kubelets Kubelets
+	Watcher  Watcher
 	// Balancers is nil if the backend has no load balancers for control planes on machines.
 	Balancers Balancers
 	// EtcdRecovery is nil if etcd members cannot be reached through their machines.
@@ -32,7 +34,8 @@ type Backend struct {
 	Faults func(annotations map[string]string) Backend
 }
 
-// Set contains the backends of this process by the member of spec.backend that selects them.
+// Set contains the backends of this process by the member of spec.backend that selects them. The provider (package
+// local) creates it; its controllers choose a backend from it for each object.
 type Set map[string]Backend
 
 // Choose returns the backend that an object with these annotations selects. Every selection goes through it. The error

@@ -2,8 +2,8 @@ package cloudinit
 
 import "slices"
 
-// assemble converts sections to steps in the order of cloud-init's modules: bootcmd, write_files, users, ntp,
-// deferred files, runcmd.
+// assemble converts sections to steps for [Parse], in the order of cloud-init's modules, which bootstrap providers rely
+// on: bootcmd, write_files, users, ntp, deferred files, runcmd.
 func assemble(sections []section, meta Metadata) (Document, error) {
 	var doc Document
 	byName := map[string][]Step{}

@@ -8,8 +8,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// readCommands joins the commands of bootcmd or runcmd into one script, so that variables and the working directory
-// carry over from one command to the next. A string is a shell line; a list is a command with literal arguments.
+// readCommands joins the commands of the section bootcmd or runcmd into one script, so that variables and the working
+// directory carry over from one command to the next. A string is a shell line; a list is a command with literal
+// arguments, as in cloud-init.
 func readCommands(s section, prologue string) ([]Step, error) {
 	items, err := listOf(s.name, s.value)
 	if err != nil {

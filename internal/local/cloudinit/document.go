@@ -51,8 +51,8 @@ type Script struct {
 	Prologue string
 }
 
-// Parse parses the document. The placeholders of a jinja document are replaced with values from meta. All errors are
-// Invalid faults with reason [reasonInvalid].
+// Parse parses the document, which is the user data of a Machine's bootstrap Secret. The placeholders of a jinja
+// document are replaced with values from meta. All errors are Invalid faults with reason [reasonInvalid].
 func Parse(data []byte, meta Metadata) (Document, error) {
 	text, err := plainText(data)
 	if err != nil {

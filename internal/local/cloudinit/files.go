@@ -43,6 +43,8 @@ type fileItem struct {
 	Source      yaml.Node `yaml:"source"`
 }
 
+// readFiles returns the steps of the section write_files and the names of its unsupported items. Fields, defaults and
+// encodings follow cloud-init.
 func readFiles(s section) ([]Step, []string, error) {
 	items, err := listOf(s.name, s.value)
 	if err != nil {

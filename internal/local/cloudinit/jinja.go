@@ -11,7 +11,7 @@ import (
 // files of a node for it finds the mistake.
 const missingPrefix = "CI_MISSING_JINJA_VAR/"
 
-// Metadata is the instance data for placeholders.
+// Metadata is the instance data for placeholders in bootstrap data, under cloud-init's names.
 type Metadata struct {
 	// InstanceID identifies the machine for its whole life: ds.meta_data.instance_id.
 	InstanceID string
@@ -47,9 +47,10 @@ func (m Metadata) lookup(path []string) (string, bool) {
 
 func underscored(s string) string { return strings.ReplaceAll(s, "-", "_") }
 
-// expandJinja implements the jinja subset that instance data needs: {{ dotted.path }}, {{ path["key"] }}, {{ "text"
-// }}, comments, raw blocks, and dashes that trim whitespace. Any other syntax is an error that names it, because a
-// partially expanded template would write wrong files.
+// expandJinja expands the placeholders of bootstrap data that is a template. It implements the jinja subset that
+// instance data needs: {{ dotted.path }}, {{ path["key"] }}, {{ "text" }}, comments, raw blocks, and dashes that trim
+// whitespace. Any other syntax is an error that names it, because a partially expanded template would write wrong
+// files.
 func expandJinja(text string, meta Metadata) (string, error) {
 	var out strings.Builder
 	trimNext := false

@@ -10,7 +10,7 @@ import (
 // timesyncdConfig is a drop-in file for additional servers of systemd-timesyncd.
 const timesyncdConfig = "/etc/systemd/timesyncd.conf.d/cloud-init.conf"
 
-// ntpSection is the ntp section.
+// ntpSection is the section ntp; its other fields are ignored.
 type ntpSection struct {
 	Enabled *bool    `yaml:"enabled"`
 	Servers []string `yaml:"servers"`

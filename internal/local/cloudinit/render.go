@@ -44,7 +44,9 @@ type NodeSettings struct {
 	Offline bool
 }
 
-// RenderScript returns the script. All errors are faults of kind Invalid.
+// RenderScript returns the script that runs the bootstrap data in a machine. The LocalMachine controller calls it for
+// each machine that is scripted, and package managementnode for the management node. All errors are faults of kind
+// Invalid.
 func RenderScript(data BootstrapData, node NodeSettings, timeout time.Duration) (backend.Script, error) {
 	doc, err := parseBootstrapData(data, node)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // sudoersFile is cloud-init's file for the sudo rules of the users it creates.
 const sudoersFile = "/etc/sudoers.d/90-cloud-init-users"
 
-// userItem is an item of users.
+// userItem is an item of the section users, with cloud-init's fields.
 type userItem struct {
 	Name         string     `yaml:"name"`
 	Gecos        string     `yaml:"gecos"`
@@ -53,6 +53,7 @@ func (w *stringList) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
+// readUsers returns the steps of the section users and the names of its unsupported items.
 func readUsers(s section) ([]Step, []string, error) {
 	items, err := listOf(s.name, s.value)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
@@ -80,6 +79,8 @@ type deleteBalancer struct{ Why string }
 
 func (a deleteBalancer) String() string { return "stop the load balancer: " + a.Why }
 
+// act runs one action on the host or on the LocalCluster. Package reconciler calls it for each action that [Decide]
+// planned, in order.
 func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
 	b, err := c.backendOf(s)
 	if err != nil {
@@ -106,5 +107,5 @@ func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) e
 			controllerutil.AddFinalizer(o, infrav1.LocalClusterFinalizer)
 		})
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the local cluster controller does not know how to %s", a)
+	return reconciler.UnknownAction("local cluster", a)
 }

@@ -31,8 +31,8 @@ const (
 	membersMaxInWords = 5
 )
 
-// decideBalancer runs a load balancer for the machines of the control plane if the endpoint is the host's address in
-// the cluster's network. The first row that applies decides:
+// decideBalancer is the part of [Decide] that runs a load balancer for the machines of the control plane if the
+// endpoint is the host's address in the cluster's network. The first row that applies decides:
 //
 //	no load balancers available, or the control plane is hosted    do nothing
 //	the endpoint is elsewhere                                      delete the load balancer: the user has one

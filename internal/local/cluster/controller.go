@@ -25,7 +25,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
-// Name of the controller.
+// Name is the name of the controller. Its field manager is "slipway-local-cluster", which owns fields of existing
+// objects, so it must not change.
 const Name = "local-cluster"
 
 // Config contains the dependencies and options of the controller.
@@ -52,7 +53,7 @@ type controller struct {
 	now      func() time.Time
 }
 
-// Add adds the controller to the manager.
+// Add adds the LocalCluster controller with its watches to the manager. Package local calls it.
 func Add(s reconciler.Setup, cfg Config) error {
 	c := &controller{Config: cfg, client: s.Manager.GetClient(), now: s.Clock()}
 	if err := watches.IndexByCluster(s.Manager.GetFieldIndexer(), Name, &infrav1.LocalMachine{}); err != nil {
@@ -214,8 +215,8 @@ func (c *controller) gated(inner reconcile.Reconciler) infrastructure.ManagedRec
 	}
 }
 
-// recordCluster records the Cluster of a simulated LocalCluster. A manager that starts during a move of the Cluster sees the
-// LocalCluster only while it is paused, and has to delete the control plane's state when the object is gone.
+// recordCluster records the Cluster of a simulated LocalCluster. A manager that starts during a move of the Cluster
+// sees the LocalCluster only while it is paused, and has to delete the control plane's state when the object is gone.
 func (c *controller) recordCluster(o client.Object) {
 	local, ok := o.(*infrav1.LocalCluster)
 	if ok && local.Spec.Backend.Simulated != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// Reasons of waits and conditions.
+// Reasons of waits and conditions. Their values must not change.
 const (
 	reasonCluster  = "WaitingForCluster"
 	reasonMachines = "WaitingForMachines"
@@ -46,13 +46,15 @@ const apiServerPort = 6443
 // lostEventRecheck is the delay before the next check after a change on the host, in case its event is lost.
 const lostEventRecheck = 5 * time.Second
 
-// immediateRecheck is the delay before the next reconciliation after a change that takes effect at once and causes no event.
+// immediateRecheck is the delay before the next reconciliation after a change that takes effect at once and causes no
+// event.
 const immediateRecheck = time.Millisecond
 
 // quotaRecheck is the delay before the next check if the host has no free range or the limit is reached.
 const quotaRecheck = 30 * time.Second
 
-// Decide computes the plan for the snapshot.
+// Decide computes the plan for a LocalCluster. Package reconciler calls it in each reconciliation, again after the
+// reads that it requests. It is pure: it neither reads nor writes. The first case that applies decides.
 func Decide(s Snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	stage := stagePrerequisites
@@ -110,8 +112,8 @@ func (s Snapshot) neverHadHost() bool {
 		!s.Object.Spec.ControlPlaneEndpoint.IsValid() && !ptr.Deref(s.Object.Status.Initialization.Provisioned, false)
 }
 
-// decideWithoutNetwork handles clusters without a network. The endpoint is provided by the control plane, which must have one
-// in its spec or choose one itself.
+// decideWithoutNetwork handles clusters without a network. The endpoint is provided by the control plane, which must
+// have one in its spec or choose one itself.
 func decideWithoutNetwork(s Snapshot, p *reconciler.Plan) {
 	if s.HostedControlPlane != nil && needsAddress(s.HostedControlPlane) && !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() && !s.Object.Spec.ControlPlaneEndpoint.IsValid() {
 		p.WaitFor(reasonEndpoint, "The cluster has no network: set spec.backend.simulated or spec.controlPlaneEndpoint of %s %s", hostedKind, s.HostedControlPlane.Name).
@@ -209,8 +211,8 @@ func (s Snapshot) internet() bool {
 	return c != nil && c.Network.Internet
 }
 
-// internetMismatch returns a message if the network still exists from an earlier object of this name, and has a route out of the
-// host that this object does not request, or the reverse.
+// internetMismatch returns a message if the network still exists from an earlier object of this name, and has a route
+// out of the host that this object does not request, or the reverse.
 func (s Snapshot) internetMismatch() string {
 	const remedy = "delete this cluster and its network (docker network rm %[1]s), and create it again"
 	switch {
@@ -268,8 +270,9 @@ func decideEndpoint(s Snapshot, p *reconciler.Plan) {
 	}
 }
 
-// outsideRangesMessage describes the Cluster's ranges that are not in its network, empty if all are. Docker's internal networks drop
-// the packets of such ranges between nodes, and Flannel as shipped with Slipway does not encapsulate them.
+// outsideRangesMessage describes the Cluster's ranges that are not in its network, empty if all are. Docker's internal
+// networks drop the packets of such ranges between nodes, and Flannel as shipped with Slipway does not encapsulate
+// them.
 func (s Snapshot) outsideRangesMessage() string {
 	if s.Cluster == nil || s.Network == nil {
 		return ""

@@ -15,8 +15,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/backend"
 )
 
-// readBalancer reads the load balancer and its desired members: the addresses of the control plane Machines'
-// containers, read from the host and not from statuses. Hosted control planes have no load balancer.
+// readBalancer is the part of observe for the load balancer. It reads the load balancer and its desired members: the
+// addresses of the control plane Machines' containers, read from the host and not from statuses, which other users can
+// write. Hosted control planes have no load balancer.
 func (c *controller) readBalancer(ctx context.Context, b backend.Backend, s *Snapshot, locals []infrav1.LocalMachine) error {
 	if s.HasBalancers = b.Balancers != nil; !s.HasBalancers || s.Cluster != nil && isHosted(s.Cluster.Spec.ControlPlaneRef) {
 		return nil

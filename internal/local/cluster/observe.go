@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
-// Snapshot is the input of Decide.
+// Snapshot is the input of [Decide] and [Report]: the LocalCluster, its Cluster, and the state of the host.
 type Snapshot struct {
 	Object *infrav1.LocalCluster
 	// Cluster that owns the object. Nil if it is not in the cache yet.
@@ -41,8 +41,8 @@ type Snapshot struct {
 	Fault *fault.Fault
 	// Machines are the names of the LocalMachines that still need the network, sorted.
 	Machines []string
-	// Members are the control plane machines that have an address, sorted by name. Pending is set if there are others
-	// which will get one.
+	// Members are the control plane machines that have an address, sorted by name. AddressesPending is set if there are
+	// others which will get one.
 	Members          []backend.BalancerMember
 	AddressesPending bool
 	// Balancer is the observed load balancer. Nil if there is none.
@@ -56,6 +56,8 @@ type Snapshot struct {
 	Now           time.Time
 }
 
+// observe reads the snapshot at the start of each reconciliation; package reconciler calls it. It neither writes nor
+// changes the host. A fault of the backend is part of the snapshot.
 func (c *controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snapshot, error) {
 	s := Snapshot{Object: o, Now: c.now(), Name: backend.NetworkName(c.Instance, client.ObjectKeyFromObject(o)), Policy: c.Policy, ReservedPorts: c.ReservedPorts}
 	key := client.ObjectKey{Namespace: o.Namespace, Name: ownerName(o)}

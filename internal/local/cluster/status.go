@@ -22,7 +22,8 @@ type conditionInput struct {
 	outcome reconciler.Outcome
 }
 
-// conditions of a LocalCluster.
+// conditions are the conditions of a LocalCluster that the controller writes, in the order of their evaluation.
+// Deleting and Ready are Cluster API's; the others are Slipway's.
 var conditions = condition.Table[conditionInput]{
 	{Type: infrav1.NetworkReadyCondition, Compute: conditionInput.networkReady},
 	{Type: infrav1.LoadBalancerReadyCondition, Compute: conditionInput.balancerReady},
@@ -64,7 +65,7 @@ func (j conditionInput) deleting() condition.Result {
 	return condition.TrueBecause(clusterv1.DeletingReason, text)
 }
 
-// Report computes the status and the events.
+// Report computes the status and the events. Package reconciler calls it after the actions. It is pure.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	at := reconciler.EvaluateOptionsFor(s.Object, s.Now)
 	status := infrav1.LocalClusterStatus{
@@ -86,8 +87,8 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	return reconciler.Report{Status: status, Events: events(s, status, out)}
 }
 
-// changesInfrastructure reports whether the plan changes the infrastructure of the cluster. The load balancer does not count: it
-// follows the machines, which are created only after the infrastructure is provisioned.
+// changesInfrastructure reports whether the plan changes the infrastructure of the cluster. The load balancer does not
+// count: it follows the machines, which are created only after the infrastructure is provisioned.
 func changesInfrastructure(p reconciler.Plan) bool {
 	return slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool {
 		switch a.(type) {

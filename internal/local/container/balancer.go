@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// Balancers runs the load balancers of clusters whose nodes are containers. They are processes of this host that listen
-// on its address in the cluster's network.
+// Balancers runs the load balancers of clusters whose nodes are containers, for the LocalCluster controller. They are
+// processes of this host that listen on its address in the cluster's network.
 type Balancers struct{ Supervisor *loadbalancer.Supervisor }
 
 var _ backend.Balancers = Balancers{}
@@ -70,7 +70,8 @@ func (b Balancers) DeleteBalancer(ctx context.Context, ref backend.Ref) error {
 	return b.Supervisor.Remove(ctx, nameOf(ref.Object))
 }
 
-// nameOf returns the name of a LocalCluster's load balancer. It is unambiguous, because namespaces contain no dots.
+// nameOf returns the name of a LocalCluster's load balancer, which is also the name of its directory. It is
+// unambiguous, because namespaces contain no dots. It must not change, because running load balancers are found by it.
 func nameOf(o types.NamespacedName) string { return o.Namespace + "." + o.Name }
 
 // ClusterOfBalancer returns the LocalCluster whose load balancer has the name.

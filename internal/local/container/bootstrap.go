@@ -24,9 +24,10 @@ const (
 // logBytes limits the part of a program's output that is shown.
 const logBytes = 4096
 
-// Bootstrap implements backend.Scripts. The script runs as a process of the container and needs neither this program
-// nor a connection to it. It cannot run twice: only the process that creates the directory startedMark continues.
-// runningMark is created first, so a script with startedMark and without runningMark was interrupted.
+// Bootstrap implements backend.Scripts. The LocalMachine controller calls it when the machine runs and its bootstrap
+// data exists. The script runs as a process of the container and needs neither this program nor a connection to it. It
+// cannot run twice: only the process that creates the directory startedMark continues. runningMark is created first, so
+// a script with startedMark and without runningMark was interrupted.
 func (e *Engine) Bootstrap(ctx context.Context, ref backend.Ref, script backend.Script) error {
 	place := fmt.Sprintf(`set -e; umask 077; [ ! -e %[1]s ] || { cat >/dev/null; exit 0; }; mkdir -p /run/slipway; cat >%[2]s.new.$$; mv %[2]s.new.$$ %[2]s`,
 		startedMark, scriptFile)
@@ -48,6 +49,7 @@ func (e *Engine) running(ctx context.Context, ref backend.Ref) (ownContainer, er
 	return c, err
 }
 
+// runProgram returns the program that runs the script in the container and writes its result to resultFile.
 func runProgram(s backend.Script) string {
 	return fmt.Sprintf(`mkdir -p %[1]s /var/log %[7]s
 [ -e %[2]s ] && [ ! -e %[3]s ] && mkdir -p %[4]s && mkdir %[3]s || exit 0
@@ -63,6 +65,7 @@ mv %[6]s.new %[6]s`,
 
 func folderOf(path string) string { return path[:strings.LastIndex(path, "/")+1] }
 
+// Progress implements backend.Scripts. It reads the files of the bootstrap in the container ([statusFiles]).
 func (e *Engine) Progress(ctx context.Context, ref backend.Ref) (backend.Progress, error) {
 	c, err := e.running(ctx, ref)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// statusFiles are the files of a bootstrap in a container: Started exists once it has started, Running while it runs,
-// Result contains its result, Log its output.
+// statusFiles are the files of a bootstrap in a container, which [Engine.Progress] reads: Started exists once it has
+// started, Running while it runs, Result contains its result, Log its output.
 type statusFiles struct {
 	Started, Running, Result, Log string
 	// Pods is the directory with container logs. Empty: the kubelet's default.

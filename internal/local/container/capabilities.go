@@ -14,11 +14,13 @@ import (
 // defaultTimeout is the default of the API, for objects that were stored without it.
 const defaultTimeout = 300 * time.Second
 
-// Backend returns the engine as a backend, with the load balancers if this host can run them.
+// Backend returns the engine as a backend, with the load balancers if this host can run them. The provider (package
+// local) calls it.
 func (e *Engine) Backend(b backend.Balancers) backend.Backend {
-	return backend.Backend{Networks: e, Machines: e, Scripts: e, Watcher: e, Sweeper: e, Balancers: b, EtcdRecovery: backend.EtcdMembers{EtcdShell: e}}
+	return backend.Backend{Networks: e, Machines: e, Scripts: e, Kubelets: e, Watcher: e, Sweeper: e, Balancers: b, EtcdRecovery: backend.EtcdMembers{EtcdShell: e}}
 }
 
+// Capabilities implements backend.Machines for the LocalMachine controller, with the limits of this host.
 func (e *Engine) Capabilities(r backend.MachineRequest) backend.Capabilities {
 	return withinHost(MachineCapabilities(r), r.Object.Spec.Backend.Container, e.host.Processors())
 }
@@ -40,7 +42,8 @@ func (e *Engine) NetworkCapabilities(policy.Configuration) backend.NetworkCapabi
 	return backend.NetworkCapabilities{}
 }
 
-// MachineCapabilities returns the properties of a node's container that are known before it exists.
+// MachineCapabilities returns the properties of a node's container that follow from its spec and the operator's
+// configuration. It is a function of its own because the tests of the controllers use it without Docker.
 func MachineCapabilities(r backend.MachineRequest) backend.Capabilities {
 	var asked infrav1.ContainerMachine
 	if c := r.Object.Spec.Backend.Container; c != nil {

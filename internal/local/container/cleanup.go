@@ -11,9 +11,10 @@ import (
 )
 
 // RemoveInstance removes every container (with its volume) and every network that the records of an instance assign to
-// it, and nothing else. It calls a function with the number of removed resources and the total, from one goroutine at a
-// time. It returns no error if there is nothing to remove, and waits up to ten seconds for resources that are in use.
-// The error is a fault of kind Unreachable if Docker does not respond, else all errors joined.
+// it, and nothing else, for `slipway down --delete`. It calls tell with the number of removed resources and the total,
+// from one goroutine at a time. It returns no error if there is nothing to remove, and waits up to ten seconds for
+// resources that are in use. The error is a fault of kind Unreachable if Docker does not respond, else all errors
+// joined.
 func RemoveInstance(ctx context.Context, book *hosttransfer.Store, tell func(gone, of int)) error {
 	e, err := New(Config{Instance: book.Instance(), Ownership: book})
 	if err != nil {
@@ -45,46 +46,57 @@ func isBusy(err error) bool {
 	return f != nil && (f.Kind == fault.Conflict || f.Reason == reasonNetworkInUse)
 }
 
-// Sweep implements backend.Sweeper: it removes containers (with their volumes) and networks of this instance.
+// Sweep implements backend.Sweeper: it removes containers (with their volumes) and networks of this instance that are
+// not in use. The provider calls it once when the manager starts.
 func (e *Engine) Sweep(ctx context.Context, keep backend.InUse) error {
 	return e.sweep(ctx, keep, func(int, int) {})
 }
 
 func (e *Engine) sweep(ctx context.Context, keep backend.InUse, tell func(gone, of int)) error {
-	ctx, cancel := withCallTimeout(ctx)
-	defer cancel()
-	own, err := e.listOwnResources(ctx, anyInstanceFilter())
+	own, err := e.listAll(ctx)
 	if err != nil {
 		return err
 	}
 	var containers, volumes, networks []func() error
 	for _, c := range own.containers {
 		if m := machineOf(summaryName(c), c.ID, c.Labels); !keep.Machine(m.Owner) {
-			containers = append(containers, e.ifStillOwned(itemOf(c), func() error { return e.removeContainer(ctx, ownContainer{id: m.ID, name: m.Name}) }))
+			containers = append(containers, e.ifStillOwned(ctx, itemOf(c), func(ctx context.Context) error { return e.removeContainer(ctx, ownContainer{id: m.ID, name: m.Name}) }))
 		}
 	}
 	for _, v := range own.volumes { // a container may have lost its volume, and a volume its container
 		if !keep.Machine(machineOf(v.Name, "", v.Labels).Owner) {
-			volumes = append(volumes, e.ifStillOwned(volumeItem(v), func() error { return e.removeVolume(ctx, ownVolume{name: v.Name}) }))
+			volumes = append(volumes, e.ifStillOwned(ctx, volumeItem(v), func(ctx context.Context) error { return e.removeVolume(ctx, ownVolume{name: v.Name}) }))
 		}
 	}
 	for _, n := range own.networks {
 		if !keep.Network(machineOf(n.Name, n.ID, n.Labels).Owner) {
-			networks = append(networks, e.ifStillOwned(networkItem(n), func() error { return e.removeNetwork(ctx, ownNetwork{id: n.ID, name: n.Name}) }))
+			networks = append(networks, e.ifStillOwned(ctx, networkItem(n), func(ctx context.Context) error { return e.removeNetwork(ctx, ownNetwork{id: n.ID, name: n.Name}) }))
 		}
 	}
 	err = backend.Remove([][]func() error{containers, volumes, networks}, tell) // resources in use cannot be removed
+	ctx, cancel := withCallTimeout(ctx)
+	defer cancel()
 	return errors.Join(err, e.prune(ctx))
 }
 
-// ifStillOwned calls do only if the item still belongs to this instance. An item that was transferred since it was listed
-// has no objects here any more and must not be removed.
-func (e *Engine) ifStillOwned(i hosttransfer.Item, do func() error) func() error {
+// listAll lists the host resources of this instance.
+func (e *Engine) listAll(ctx context.Context) (hostResources, error) {
+	ctx, cancel := withCallTimeout(ctx)
+	defer cancel()
+	return e.listOwnResources(ctx, anyInstanceFilter())
+}
+
+// ifStillOwned calls do only if the item still belongs to this instance. An item that was transferred since it was
+// listed has no objects here any more and must not be removed.
+// Each call has its own timeout, because an instance may have hundreds of items.
+func (e *Engine) ifStillOwned(ctx context.Context, i hosttransfer.Item, do func(context.Context) error) func() error {
 	return func() error {
+		ctx, cancel := withCallTimeout(ctx)
+		defer cancel()
 		has, err := readRecords(e.ownership.Ownership).owns(i)
 		if err != nil || !has {
 			return err
 		}
-		return do()
+		return do(ctx)
 	}
 }

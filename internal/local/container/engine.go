@@ -18,8 +18,9 @@ import (
 // callTimeout bounds one call to Docker. Creating a container from a large image takes a few seconds on a slow disk.
 const callTimeout = 2 * time.Minute
 
-// Engine is the container backend on a Docker Engine. It is safe for concurrent use. It connects on first use, so that
-// a missing Docker is an error of the machines that need it and not of the program.
+// Engine is the container backend on a Docker Engine. The provider (package local) has one; `slipway up --node`,
+// `slipway move` and commands for nodes create others for the same instance. It is safe for concurrent use. It connects
+// on first use, so that a missing Docker is an error of the machines that need it and not of the program.
 type Engine struct {
 	api       *client.Client
 	instance  string

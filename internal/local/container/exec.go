@@ -3,6 +3,7 @@ package container
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -22,7 +23,8 @@ const maxOutput = 64 << 10
 const commandNotExecutable, commandNotFound = 126, 127
 
 // exec runs a shell program in a running container with the given input and returns its output. A non-zero exit code is
-// an error.
+// an error. All programs that this package runs in nodes go through this file, because it records the programs whose
+// end is not an event for the controllers ([ownExecs]).
 func (e *Engine) exec(ctx context.Context, c ownContainer, program string, input []byte) (string, error) {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
@@ -55,6 +57,7 @@ func (e *Engine) execDetached(ctx context.Context, c ownContainer, program strin
 	return e.fault("starting a command in container "+c.name, err)
 }
 
+// Run implements backend.EtcdShell and backend.ImageLoader.
 func (e *Engine) Run(ctx context.Context, ref backend.Ref, program string, input []byte) (string, error) {
 	c, err := e.running(ctx, ref)
 	if err != nil {
@@ -63,6 +66,7 @@ func (e *Engine) Run(ctx context.Context, ref backend.Ref, program string, input
 	return e.exec(ctx, c, program, input)
 }
 
+// Pipe implements backend.EtcdShell.
 func (e *Engine) Pipe(ctx context.Context, ref backend.Ref, program string, input io.Reader) (code int, out string, err error) {
 	c, err := e.running(ctx, ref)
 	if err != nil {
@@ -76,6 +80,7 @@ func (e *Engine) Pipe(ctx context.Context, ref backend.Ref, program string, inpu
 	return code, string(said.buf), err
 }
 
+// Start implements backend.EtcdShell.
 func (e *Engine) Start(ctx context.Context, ref backend.Ref, program string) error {
 	c, err := e.running(ctx, ref)
 	if err != nil {
@@ -93,7 +98,7 @@ func (e *Engine) importImages(ctx context.Context, c ownContainer, archive io.Re
 		return "", err
 	case code != 0:
 		return "", fault.New(fault.Invalid, reasonError, "containerd of %s does not accept the archive: %s", c.name, redact.Tail(string(said.buf), logBytes)).
-			From(fmt.Errorf("exit code %d, %w", code, sent))
+			From(errors.Join(fmt.Errorf("exit code %d", code), sent))
 	}
 	return string(said.buf), nil
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of the faults that this package returns.
+// Reasons of the faults that this package returns. Conditions of LocalClusters and LocalMachines contain them, so their
+// values must not change.
 const (
 	// reasonUnreachable: Docker does not respond.
 	reasonUnreachable = "DockerUnreachable"
@@ -42,7 +43,8 @@ const (
 	reasonMountRefused = "MountRefused"
 )
 
-// fault converts an error of Docker to a fault of the matching kind. doing describes the failed operation, for the log.
+// fault converts an error of Docker to a fault of the matching kind. The calls to Docker in this package pass their
+// errors to it. doing describes the failed operation, for the log.
 func (e *Engine) fault(doing string, err error) error {
 	if err == nil {
 		return nil

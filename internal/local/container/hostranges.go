@@ -19,16 +19,17 @@ import (
 )
 
 const (
-	// neighbourPrefixBits is the prefix length of the range that is reserved around a host behind the default route. The real
-	// size of its network is unknown here, but private networks of a site are seldom larger.
+	// neighbourPrefixBits is the prefix length of the range that is reserved around a host behind the default route.
+	// The real size of its network is unknown here, but private networks of a site are seldom larger.
 	neighbourPrefixBits = 16
 	// resolveTimeout limits the total time for resolving names. A name that does not resolve reserves nothing.
 	resolveTimeout = 3 * time.Second
 )
 
 // Ranges returns the IPv4 ranges that no network on this host may use: the destinations of its routes, the networks of
-// its interfaces, and the hosts behind its default route that its own files or the named list mention. Such a host is
-// reserved together with its neighbours.
+// its interfaces, and the hosts behind its default route that its own files or the named list mention.
+// [Engine.UsedRanges] calls it before a network is created, and `slipway create cluster` to choose a range. Such a host
+// is reserved together with its neighbours.
 func (h KernelHost) Ranges(ctx context.Context, named []policy.ReachableHost) ([]backend.UsedRange, error) {
 	out, err := h.routes()
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/backend"
 )
 
-// hostView is one reading of all containers on the host and of the records of transfers. The quota of a new machine,
-// its address and the owner of its network follow from the same reading.
+// hostView is one reading of all containers on the host and of the records of transfers. [Engine.CheckQuota] reads it
+// for a new machine, and [Engine.Create] uses it again: the quota, the address and the owner of the network follow from
+// the same reading.
 type hostView struct {
 	containers []container.Summary
 	ownership  hosttransfer.Ownership
@@ -35,8 +36,8 @@ func (e *Engine) readHost(ctx context.Context) (hostView, error) {
 	return view, err
 }
 
-// currentView returns the listing of an earlier quota check with current records, or reads the host again if this process
-// has created a container since then. The caller holds e.allocation.
+// currentView returns the listing of an earlier quota check with current records, or reads the host again if this
+// process has created a container since then. The caller holds e.allocation.
 func (e *Engine) currentView(ctx context.Context, earlier any) (hostView, error) {
 	if view, ok := earlier.(hostView); ok && view.creations == e.creations.Load() {
 		var err error

@@ -21,7 +21,8 @@ import (
 // by its labels, or by the record of a transfer (package hosttransfer), that it belongs to this instance. It returns a
 // value of one of the types below, and every call that changes something takes such a value and uses the ID in it. Only
 // this file creates these values, so a name that a user writes into a spec or a status never reaches a resource that
-// does not belong to the object. Labels and IDs of containers and networks never change.
+// does not belong to the object. Labels and IDs of containers and networks never change. A test checks which files call
+// Docker.
 
 // ownContainer is a container that belongs to the object it was looked up for, or to this instance.
 type ownContainer struct{ id, name string }

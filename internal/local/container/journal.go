@@ -44,7 +44,7 @@ func (j Journal) command() []string {
 	return command
 }
 
-// Journal writes the selected part of a running machine's journal to out.
+// Journal writes the selected part of a running machine's journal to out, for `slipway logs node`.
 func (e *Engine) Journal(ctx context.Context, ref backend.Ref, j Journal, out io.Writer) error {
 	c, err := e.running(ctx, ref)
 	if err != nil {

@@ -12,13 +12,14 @@ import (
 	"strings"
 )
 
-// KernelHost reads and writes the kernel settings of the Docker host: capabilities, limits, routes and addresses.
-// Docker is assumed to run on this host, because nodes reach the control planes by the bridge's address.
+// KernelHost reads and writes the kernel settings of the Docker host: capabilities, limits, routes and addresses. The
+// [Engine] uses it when it creates networks and containers. Docker is assumed to run on this host, because nodes reach
+// the control planes by the bridge's address.
 type KernelHost struct {
 	// Proc is where procfs is mounted.
 	Proc string
-	// Resolvers are files in the format of resolv.conf. The first file that lists a name server beyond loopback is
-	// used.
+	// Resolvers are files in the format of resolv.conf. Nodes use the first file that lists a name server beyond
+	// loopback.
 	Resolvers []string
 	// Hosts is a file in the format of /etc/hosts; Times are configuration files of time services, which list time
 	// servers.
@@ -89,6 +90,28 @@ func (h KernelHost) Processors() int {
 	return n
 }
 
+// MemoryMiB returns the memory of the host that programs can use without swapping, and all of its memory. 0: unknown.
+func (h KernelHost) MemoryMiB() (available, total int64) {
+	text, err := os.ReadFile(filepath.Join(h.Proc, "meminfo"))
+	if err != nil {
+		return 0, 0
+	}
+	for _, fields := range lines(string(text)) {
+		if len(fields) < 2 {
+			continue
+		}
+		n, err := strconv.ParseInt(fields[1], 10, 64)
+		switch {
+		case err != nil:
+		case fields[0] == "MemTotal:":
+			total = n >> 10
+		case fields[0] == "MemAvailable:":
+			available = n >> 10
+		}
+	}
+	return available, total
+}
+
 // capabilities lists the names of the capabilities in the order of their bits.
 func capabilities() []string {
 	return strings.Fields(`CHOWN DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID KILL SETGID SETUID SETPCAP LINUX_IMMUTABLE
@@ -111,7 +134,8 @@ func (h KernelHost) MissingCapabilities() ([]string, error) {
 	return missingCapabilities(string(status), limit)
 }
 
-// missingCapabilities returns the names of the first limit capabilities that are not in the bounding set of a process status.
+// missingCapabilities returns the names of the first limit capabilities that are not in the bounding set of a process
+// status.
 func missingCapabilities(status string, limit int) ([]string, error) {
 	for _, line := range strings.Split(status, "\n") {
 		hex, ok := strings.CutPrefix(line, "CapBnd:")
@@ -140,7 +164,7 @@ type limit struct {
 }
 
 // limits returns the settings that are too low for more than a few nodes: each node's systemd, containerd and kubelet
-// watch many files.
+// watch many files. The values are chosen by Slipway.
 func limits() []limit {
 	return []limit{
 		{"sys/fs/inotify/max_user_instances", 8192},

@@ -112,3 +112,18 @@ func TestNameServers(t *testing.T) {
 		t.Errorf("an internal network reaches none: got %v, %v", got, err)
 	}
 }
+
+func TestMemory(t *testing.T) {
+	proc := t.TempDir()
+	h := KernelHost{Proc: proc}
+	if available, total := h.MemoryMiB(); available != 0 || total != 0 {
+		t.Errorf("without a file: %d of %d MiB", available, total)
+	}
+	text := "MemTotal:       24732432 kB\nMemFree:  abc kB\nMemAvailable:    2097152 kB\n\nHugePages_Total:       0\n"
+	if err := os.WriteFile(filepath.Join(proc, "meminfo"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if available, total := h.MemoryMiB(); available != 2048 || total != 24152 {
+		t.Errorf("got %d of %d MiB", available, total)
+	}
+}

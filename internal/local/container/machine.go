@@ -20,8 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Create implements backend.Machines. An existing container is started if it does not run. Its configuration was fixed
-// when it was created.
+// Create implements backend.Machines. The LocalMachine controller calls it to create or to start the container of a
+// machine. An existing container is started if it does not run. Its configuration was fixed when it was created.
 func (e *Engine) Create(ctx context.Context, spec backend.MachineSpec) ([]string, error) {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
@@ -66,8 +66,8 @@ func (e *Engine) createAndStart(ctx context.Context, spec backend.MachineSpec) e
 	return nil
 }
 
-// tryProfile creates and starts a container. A container that does not start, or whose mounts lead elsewhere than allowed,
-// is removed so that the next attempt can use other options.
+// tryProfile creates and starts a container. A container that does not start, or whose mounts lead elsewhere than
+// allowed, is removed so that the next attempt can use other options.
 func (e *Engine) tryProfile(ctx context.Context, spec backend.MachineSpec, p profile) error {
 	c, err := e.createContainer(ctx, spec, p)
 	if err != nil {
@@ -134,8 +134,8 @@ func (e *Engine) createContainer(ctx context.Context, spec backend.MachineSpec, 
 	return ownContainer{id: made.ID, name: spec.Name}, e.fault("creating container "+spec.Name, err)
 }
 
-// checkMachineQuota returns an error if one more machine exceeds the limit. The caller holds e.allocation, so no machine
-// can be created in between.
+// checkMachineQuota returns an error if one more machine exceeds the limit. The caller holds e.allocation, so no
+// machine can be created in between.
 func checkMachineQuota(view hostView, spec backend.MachineSpec) error {
 	own, all := backend.CountMachines(view.machines(), spec.Owner.Object.Namespace)
 	if message := spec.Maximum.Exceeded("maxima.nodes", spec.Owner.Object.Namespace, own, all); message != "" {
@@ -168,7 +168,7 @@ func freeAddress(view hostView, n ownNetwork, r network.Summary) (subnet.Layout,
 	address, ok := layout.NodeAddress(used)
 	if !ok {
 		return layout, netip.Addr{}, fault.New(fault.Invalid, reasonNoAddress,
-			"all %d addresses for nodes in %s are in use: delete machines, or use a second cluster", len(used), layout.Nodes)
+			"all addresses for nodes in %s are in use: delete machines, or use a second cluster", layout.Nodes)
 	}
 	return layout, address, nil
 }
@@ -247,6 +247,7 @@ func (e *Engine) deleteVolume(ctx context.Context, ref backend.Ref, records read
 	return e.removeVolume(ctx, v)
 }
 
+// Inspect implements backend.Machines.
 func (e *Engine) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine, error) {
 	c, r, err := e.container(ctx, ref, e.ownership.Ownership)
 	switch {

@@ -10,9 +10,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/backend"
 )
 
-// ResolveMount returns the host path of a mount without symbolic links. The error is a fault of kind Invalid if the
-// path does not exist or may not be mounted even if the operator allows it: paths refused on any host, reserved
-// directories, and Docker's own directory and socket.
+// ResolveMount returns the host path of a mount without symbolic links. [Engine.CheckQuota] calls it for each mount of
+// a new machine; the controller then compares the result with the operator's policy. The error is a fault of kind
+// Invalid if the path does not exist or may not be mounted even if the operator allows it: paths refused on any host,
+// reserved directories, and Docker's own directory and socket.
 func (e *Engine) ResolveMount(ctx context.Context, hostPath string) (string, error) {
 	guard, err := e.guard(ctx)
 	if err != nil {

@@ -20,6 +20,9 @@ import (
 // avoids ranges that appear neither in its networks nor in the routing table.
 const attempts = 8
 
+// EnsureNetwork implements backend.Networks: it returns the existing network of the LocalCluster, or creates one with a
+// range that nothing on the host uses. The LocalCluster controller calls it, and package managementnode for the
+// management node.
 func (e *Engine) EnsureNetwork(ctx context.Context, spec backend.NetworkSpec) (backend.Network, error) {
 	e.allocation.Lock()
 	defer e.allocation.Unlock()
@@ -105,6 +108,8 @@ func (e *Engine) createNetwork(ctx context.Context, spec backend.NetworkSpec, p 
 	return n, err
 }
 
+// FindNetwork implements backend.Networks. It finds the network by its labels, and ignores networks that do not belong
+// to this instance.
 func (e *Engine) FindNetwork(ctx context.Context, ref backend.Ref) (backend.Network, bool, error) {
 	_, r, ok, err := e.network(ctx, ref, e.ownership.Ownership)
 	if err != nil || !ok {
@@ -134,8 +139,8 @@ func (e *Engine) DeleteNetwork(ctx context.Context, ref backend.Ref) error {
 	return e.removeNetwork(ctx, n)
 }
 
-// UsedRanges implements backend.Networks. It returns the ranges of Docker's networks and the ranges that the host and
-// its operator need to reach outside of them.
+// UsedRanges implements backend.Networks. It returns the ranges of Docker's networks, and the ranges outside of them
+// that this host and its operator have to reach ([KernelHost.Ranges]).
 func (e *Engine) UsedRanges(ctx context.Context) ([]backend.UsedRange, error) {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()

@@ -22,7 +22,7 @@ type profile struct {
 	Without []string
 }
 
-// containerInput contains all input for the options of a container.
+// containerInput contains all input for the options of a node's container, which [Engine.Create] collects.
 type containerInput struct {
 	Spec   backend.MachineSpec
 	Labels map[string]string
@@ -54,8 +54,8 @@ func (r containerInput) options() client.ContainerCreateOptions {
 	}
 }
 
-// environment contains the routes and name servers for the entrypoint of the image. It must not contain secrets,
-// because everybody with access to Docker can read it.
+// environment contains the routes and name servers for the entrypoint of the node image, which defines the names of the
+// variables. It must not contain secrets, because everybody with access to Docker can read it.
 func (r containerInput) environment() []string {
 	env := []string{"container=docker"}
 	if len(r.Routes) > 0 {

@@ -12,6 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/backend"
 )
 
+// containerItem identifies a container for the records of package hosttransfer. Existing records contain the values of
+// the functions below, so they must not change.
 func containerItem(id, name string, labels map[string]string) hosttransfer.Item {
 	return hosttransfer.Item{Kind: hosttransfer.Container, ID: id, Name: name, Creator: labels[backend.LabelInstance], Object: labels[backend.LabelObject]}
 }
@@ -29,7 +31,8 @@ func volumeItem(v volume.Volume) hosttransfer.Item {
 	return hosttransfer.Item{Kind: hosttransfer.Volume, ID: v.Name + "@" + v.CreatedAt, Name: v.Name, Creator: v.Labels[backend.LabelInstance], Object: v.Labels[backend.LabelObject]}
 }
 
-// ListOwned returns the host resources of the Cluster with this namespace and name that belong to this instance.
+// ListOwned returns the host resources of the Cluster with this namespace and name that belong to this instance, for
+// `slipway move`.
 func (e *Engine) ListOwned(ctx context.Context, cluster string) ([]hosttransfer.Item, error) {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
@@ -40,7 +43,7 @@ func (e *Engine) ListOwned(ctx context.Context, cluster string) ([]hosttransfer.
 	return own.items(), nil
 }
 
-// prune deletes the records of resources that no longer exist.
+// prune deletes the records of resources that no longer exist, after a sweep.
 func (e *Engine) prune(ctx context.Context) error {
 	there, err := e.listResources(ctx, anyInstanceFilter())
 	if err != nil {

@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// execRecordTTL is the time after which a command is removed from the record without an end event. Events are lost when the
-// connection to Docker is.
+// execRecordTTL is the time after which a command is removed from the record without an end event. Events are lost when
+// the connection to Docker is.
 const execRecordTTL = 10 * time.Minute
 
 // ownExecs records which commands in containers this program has started itself, by their Docker exec IDs, so that
-// Docker's events about their end can be ignored. A command is removed from the record at its end event, or after a
-// timeout. The zero value is ready to use.
+// [Engine.Watch] can ignore Docker's events about their end. A command is removed from the record at its end event, or
+// after a timeout. The zero value is ready to use.
 type ownExecs struct{ timers sync.Map }
 
 // Begin records a command that this program is about to run.

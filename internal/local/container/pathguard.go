@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// pathGuard refuses paths that must not be mounted. It does not check the permissions of users: the operator's policy
-// is applied to the resolved path.
+// pathGuard refuses paths of this host that no node may mount. [Engine.ResolveMount] checks each mount of a new machine
+// with it. It does not check the permissions of users: the operator's policy is applied to the resolved path.
 type pathGuard struct {
 	// Reserved lists additional refused files and directories. They need not exist.
 	Reserved []string
 }
 
-// refusedPaths lists the paths that are refused on any host: kernel file systems and directories with sockets of programs.
+// refusedPaths lists the paths that are refused on any host: kernel file systems and directories with sockets of
+// programs.
 func refusedPaths() []string { return []string{"/proc", "/sys", "/dev", "/run", "/var/run"} }
 
 // Resolve returns the path without symbolic links. The error is a message for the user if the path cannot be mounted:

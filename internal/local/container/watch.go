@@ -18,7 +18,8 @@ const (
 	lastPause  = 4 * time.Second
 )
 
-// Watch implements backend.Watcher over Docker's event stream.
+// Watch implements backend.Watcher over Docker's event stream. The Broadcaster of the provider calls it once, and it
+// runs until the manager stops.
 func (e *Engine) Watch(ctx context.Context, handle func(backend.Event)) error {
 	pause := firstPause
 	for ctx.Err() == nil {

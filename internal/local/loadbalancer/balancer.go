@@ -27,7 +27,7 @@ const (
 // maxConnections limits the open connections of one load balancer; further connections are refused.
 const maxConnections = 8192
 
-// balancer distributes connections to members.
+// balancer distributes connections to members. The load balancer process ([RunInFolder]) has one.
 type balancer struct {
 	now func() time.Time
 

@@ -13,7 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Config is the configuration of a load balancer.
+// Config is the configuration of a load balancer, in its file members.json. The [Supervisor] writes it, and the process
+// of the load balancer reads it. A process of an earlier build may read the file, so its fields must not change.
 type Config struct {
 	// Listen is the address for clients. It does not change.
 	Listen netip.AddrPort `json:"listen"`
@@ -25,11 +26,12 @@ type Config struct {
 type Member struct {
 	Name    string         `json:"name"`
 	Address netip.AddrPort `json:"address"`
-	// Leaving members get no new connections while there is another member.
+	// Leaving members get no new connections while another member is healthy.
 	Leaving bool `json:"leaving,omitempty"`
 }
 
-// State is the state that a load balancer process reports.
+// State is the state that a load balancer process reports, in its file state.json. A later build reads the file of a
+// running process, so its JSON names must not change.
 type State struct {
 	// Healthy lists the names of the members whose API server is ready, sorted.
 	Healthy []string `json:"answering,omitempty"`

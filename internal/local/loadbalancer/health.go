@@ -14,11 +14,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// Health checks of members.
+// Intervals and limits of the health checks of members, chosen by Slipway.
 const (
 	checkEvery   = time.Second
 	checkTimeout = 2 * time.Second
-	// maxMissedChecks is the number of consecutive checks without a response after which a member's connections are closed.
+	// maxMissedChecks is the number of consecutive checks without a response after which a member's connections are
+	// closed.
 	maxMissedChecks = 3
 )
 
@@ -37,7 +38,8 @@ type health struct {
 // isLost reports whether the member does not respond any more.
 func (h health) isLost() bool { return h.missedChecks >= maxMissedChecks }
 
-// check checks all members until the context ends.
+// check checks the health of all members until the context ends. The load balancer process runs it beside the
+// forwarding of connections.
 func (b *balancer) check(ctx context.Context) {
 	client := &http.Client{
 		Timeout: checkTimeout,

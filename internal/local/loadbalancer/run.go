@@ -18,8 +18,9 @@ import (
 // readEvery is the interval at which a process reads its configuration.
 const readEvery = 200 * time.Millisecond
 
-// RunInFolder calls [runReportingFailure] in a directory that may be renamed while it runs, by making it the working directory of this
-// process.
+// RunInFolder is the main function of a load balancer process, which the [Supervisor] starts as the hidden command
+// `slipway load-balancer run`. It calls [runReportingFailure] in a directory that may be renamed while it runs, by
+// making it the working directory of this process.
 func RunInFolder(ctx context.Context, f Folder, now func() time.Time) error {
 	if err := os.Chdir(string(f)); err != nil {
 		return err
@@ -27,8 +28,8 @@ func RunInFolder(ctx context.Context, f Folder, now func() time.Time) error {
 	return runReportingFailure(ctx, workingDirectory, now)
 }
 
-// runReportingFailure is the main function of the process: it serves the configuration in the directory until the context ends. If
-// another process already serves the directory, Run returns without an error.
+// runReportingFailure serves the configuration in the directory until the context ends, and writes the reason to the
+// state file if it fails. If another process already serves the directory, it returns without an error.
 func runReportingFailure(ctx context.Context, f Folder, now func() time.Time) error {
 	err := serveFolder(ctx, f, now)
 	if err != nil {
@@ -43,7 +44,7 @@ func serveFolder(ctx context.Context, f Folder, now func() time.Time) error {
 		return err
 	}
 	if held {
-		slog.Info("another process serves this directory", "pid", other.PID)
+		slog.Info("another process already serves this directory", "pid", other.PID)
 		return nil
 	}
 	defer func() { _ = lock.Release() }()
@@ -84,7 +85,7 @@ func (b *balancer) follow(ctx context.Context, f Folder, before Config) error {
 		now, err := f.Load()
 		switch {
 		case err != nil: // the file is written atomically, so the error is temporary, or the file was edited by hand
-			slog.Warn("read the members; the previous ones remain", "error", err)
+			slog.Warn("reading the members failed, using the previous ones", "error", err)
 			continue
 		case now.Listen != before.Listen:
 			return fmt.Errorf("the address is to be %s instead of %s", now.Listen, before.Listen)
@@ -95,7 +96,7 @@ func (b *balancer) follow(ctx context.Context, f Folder, before Config) error {
 		}
 		if state := b.State(); !reflect.DeepEqual(state, said) {
 			if err := datadir.WriteJSON(f.state(), state); err != nil {
-				slog.Warn("write the health of the members", "error", err)
+				slog.Warn("writing the health of the members failed", "error", err)
 				continue
 			}
 			said = state

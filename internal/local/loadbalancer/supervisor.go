@@ -26,7 +26,8 @@ const (
 	firstPause, lastPause = time.Second, time.Minute
 )
 
-// Supervisor supervises the load balancer processes of a directory. They outlive it.
+// Supervisor supervises the load balancer processes of a data directory, for the container backend. They outlive it: a
+// later Supervisor finds a running process by its lock.
 type Supervisor struct {
 	// Root contains one directory for each load balancer, by name.
 	Root string
@@ -182,8 +183,8 @@ func (k *Supervisor) folder(name string) (Folder, error) {
 	return Folder(filepath.Join(k.Root, name)), nil
 }
 
-// StopAll stops every load balancer below root, including those that an earlier program started. Their directories are
-// retained.
+// StopAll stops every load balancer below root, including those that an earlier program started, for `slipway down` and
+// the end of `slipway up`. Their directories are retained.
 func StopAll(ctx context.Context, root string) error {
 	list, err := os.ReadDir(root)
 	if errors.Is(err, os.ErrNotExist) {

@@ -78,6 +78,8 @@ type deleteMachine struct{ Name, Why string }
 
 func (a deleteMachine) String() string { return fmt.Sprintf("delete machine %s: %s", a.Name, a.Why) }
 
+// act runs one action on the host or on the LocalMachine. Package reconciler calls it for each action that [Decide]
+// planned, in order.
 func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
 	b, err := c.backendOf(s)
 	if err != nil {
@@ -104,7 +106,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) e
 	case deleteMachine:
 		return b.Machines.Delete(ctx, s.ref())
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the local machine controller does not know how to %s", a)
+	return reconciler.UnknownAction("local machine", a)
 }
 
 // desiredMachine returns the desired machine.

@@ -26,7 +26,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots"
 )
 
-// Name of the controller.
+// Name is the name of the controller. Its field manager is "slipway-local-machine", which owns fields of existing
+// objects, so it must not change.
 const Name = "local-machine"
 
 const sentinel = cloudinit.Sentinel
@@ -59,7 +60,7 @@ type controller struct {
 	now     func() time.Time
 }
 
-// Add adds the controller to the manager.
+// Add adds the LocalMachine controller with its watches to the manager. Package local calls it.
 func Add(s reconciler.Setup, cfg Config) error {
 	c := &controller{
 		Config: cfg, client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(), now: s.Clock(),
@@ -72,7 +73,7 @@ func Add(s reconciler.Setup, cfg Config) error {
 	c.writer, c.events = r.Writer, r.Events
 	spec := builder.WithPredicates(predicate.GenerationChangedPredicate{}) // changes of their status are irrelevant
 	b := s.Builder(Name, &infrav1.LocalMachine{}).
-		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), spec).
+		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, nodeReadyChanged()))).
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(c.ofPool), spec).
 		Watches(&clusterv1.Cluster{}, watches.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(watches.ClusterChanged())).
 		WatchesRawSource(cfg.Hub.Source(c.ofEvent))

@@ -19,7 +19,7 @@ import (
 // kind of the objects that the controller reconciles.
 const kind = "LocalMachine"
 
-// Reasons of waits and conditions.
+// Reasons of waits and conditions. Their values must not change.
 const (
 	reasonOwner          = "WaitingForOwner"
 	reasonInfrastructure = "WaitingForClusterInfrastructureReady"
@@ -49,7 +49,8 @@ const (
 	stageBootstrap
 )
 
-// lostEventRecheck is the delay before a machine is inspected again after a change in the backend, in case its event is lost.
+// lostEventRecheck is the delay before a machine is inspected again after a change in the backend, in case its event is
+// lost.
 const lostEventRecheck = 10 * time.Second
 
 // quotaRecheck is the delay before the next check if the limit of machines is reached.
@@ -58,7 +59,8 @@ const quotaRecheck = 30 * time.Second
 // immediateRecheck is the delay before a machine is inspected again after an immediate change, which causes no event.
 const immediateRecheck = time.Millisecond
 
-// Decide computes the plan for the snapshot. The first row that applies decides:
+// Decide computes the plan for a LocalMachine. Package reconciler calls it in each reconciliation, again after the
+// reads that it requests. It is pure: it neither reads nor writes. The first row that applies decides:
 //
 //	the provider ID cannot be this object's     wait
 //	the backend does not respond                wait, unless deletion needs no backend (volatile, or no provider ID)
@@ -142,6 +144,7 @@ func decideProvisioned(s Snapshot, p *reconciler.Plan) {
 	switch {
 	case s.HostMachine.State == backend.Running:
 		decideChanges(s, p)
+		decideKubelet(s, p)
 		decideEtcd(s, p)
 	case !s.Capabilities.Volatile:
 		decideEtcd(s, p)
@@ -292,8 +295,8 @@ func waitForVersion(s Snapshot, p *reconciler.Plan) {
 	p.RecheckIn(quotaRecheck)
 }
 
-// isStale reports whether the machine of this name belongs to an earlier object that no longer exists. After a move or a
-// restore the object's UID differs, too, but then the object has a provider ID.
+// isStale reports whether the machine of this name belongs to an earlier object that no longer exists. After a move or
+// a restore the object's UID differs, too, but then the object has a provider ID.
 func (s Snapshot) isStale() bool {
 	return s.HostMachine.State.Exists() && s.Object.Spec.ProviderID == "" && s.HostMachine.Owner.UID != s.Object.UID
 }

@@ -58,8 +58,9 @@ type reportEtcd struct{ Report string }
 
 func (a reportEtcd) String() string { return "report the result of the etcd order: " + a.Report }
 
-// decideEtcd carries out, once, the order of the control plane for the etcd member on the machine. An order can affect
-// only the member of this machine, even if another user writes it.
+// decideEtcd is the part of [Decide] that carries out, once, the order of the control plane for the etcd member on the
+// machine. Package recovery defines the orders and reports, which are annotations. An order can affect only the member
+// of this machine, even if another user writes it.
 func decideEtcd(s Snapshot, p *reconciler.Plan) {
 	order := recovery.ParseOrder(s.Object.Annotations)
 	if order == nil || !s.controlPlane() || recovery.ParseReport(s.Object.Annotations).IsFor(*order) {

@@ -6,7 +6,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/reconciler"
-	"github.com/slipwayhq/slipway/internal/testkit/kstatus"
+	"github.com/slipwayhq/slipway/test/kstatus"
 )
 
 // Tools that wait for objects of any kind wait for a LocalMachine: clients 5.

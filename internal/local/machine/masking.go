@@ -12,8 +12,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// maskSecrets masks the secrets of the machine's bootstrap data in the output of the bootstrap and the kubelet,
-// because more users can read a condition than the Secret. If the secrets cannot be determined, no output is shown.
+// maskSecrets masks the secrets of the machine's bootstrap data in the output of the bootstrap and the kubelet, right
+// after the output was read, because more users can read a condition than the Secret. If the secrets cannot be
+// determined, no output is shown.
 func (c *controller) maskSecrets(ctx context.Context, s Snapshot, p backend.Progress) (backend.Progress, error) {
 	if p.Phase == backend.Unusable || p.Log == "" && p.Kubelet == "" && p.APIServer == "" { // the message for Unusable comes from the backend
 		return p, nil

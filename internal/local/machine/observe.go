@@ -23,7 +23,8 @@ import (
 // serve this purpose, because it is transferred to the Machine.
 const poolAnnotation = backend.PoolAnnotation
 
-// Snapshot is the input of Decide.
+// Snapshot is the input of [Decide] and [Report]: the LocalMachine, the objects around it, and the state of its
+// machine. It must not contain bootstrap data.
 type Snapshot struct {
 	Object *infrav1.LocalMachine
 	// Machine that owns the object. Nil if there is none (yet).
@@ -47,6 +48,8 @@ type Snapshot struct {
 	Fault *fault.Fault
 	// Progress of the bootstrap. Nil until it has been read.
 	Progress *backend.Progress
+	// Kubelet is the state of the kubelet. Nil unless it has been read.
+	Kubelet *backend.KubeletState
 	// Etcd is the result of an order for the etcd member. Nil until it has been read.
 	Etcd *EtcdResult
 	// Quota is the number of existing machines and the resolved mounts for a new machine. Nil until it has been read.
@@ -54,6 +57,8 @@ type Snapshot struct {
 	Now   time.Time
 }
 
+// observe reads the snapshot at the start of each reconciliation; package reconciler calls it. It neither writes nor
+// changes the host. A fault of the backend is part of the snapshot.
 func (c *controller) observe(ctx context.Context, o *infrav1.LocalMachine) (Snapshot, error) {
 	s := Snapshot{Object: o, Now: c.now(), Name: backend.ResolveMachineName(c.Instance, o.Spec.ProviderID, client.ObjectKeyFromObject(o)), Policy: c.Policy}
 	if err := c.readOwners(ctx, &s); err != nil {
@@ -138,6 +143,9 @@ func (c *controller) readRequested(ctx context.Context, s Snapshot, q reconciler
 	if _, ok := q.(checkQuota); ok {
 		return readQuota(ctx, b.Machines, s)
 	}
+	if _, ok := q.(readKubelet); ok {
+		return readKubeletState(ctx, b.Kubelets, s), nil
+	}
 	if q, ok := q.(readEtcd); ok {
 		return c.readEtcdResult(ctx, b.EtcdRecovery, s, q.Order)
 	}
@@ -183,8 +191,8 @@ func (s Snapshot) provisioned() bool {
 	return ptr.Deref(s.Object.Status.Initialization.Provisioned, false)
 }
 
-// bootstrapSecretName returns the name of the bootstrap data Secret, empty if there is none. Machines of a pool use the Secret of
-// the pool; their own name is empty.
+// bootstrapSecretName returns the name of the bootstrap data Secret, empty if there is none. Machines of a pool use the
+// Secret of the pool; their own name is empty.
 func (s Snapshot) bootstrapSecretName() string {
 	name := ""
 	if s.Machine != nil {
@@ -215,8 +223,8 @@ func (s Snapshot) nodeVersion() string {
 	return s.Capabilities.ImageVersion
 }
 
-// versionSkew returns the unsupported version skew between the node image's kubelet and the hosted control plane, empty if
-// it is supported.
+// versionSkew returns the unsupported version skew between the node image's kubelet and the hosted control plane, empty
+// if it is supported.
 func (s Snapshot) versionSkew() string {
 	if s.HostedControlPlane == nil {
 		return ""

@@ -13,9 +13,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// stager copies etcd snapshots onto the machines of control planes. It finds the snapshot of an order in the store of a
-// policy in the machine's namespace, checks that the control plane can run with it, and streams it to the machine in a
-// background job, one per namespace at a time. The data that the machine uses are not changed.
+// stager copies etcd snapshots onto the machines of control planes, for the action stageSnapshot. It finds the snapshot
+// of an order in the store of a policy in the machine's namespace, checks that the control plane can run with it, and
+// streams it to the machine in a background job, one per namespace at a time. The data that the machine uses are not
+// changed.
 type stager struct {
 	snapshots.Retriever
 	Jobs *jobs.Runner
@@ -77,8 +78,9 @@ func (s *stager) stage(ctx context.Context, to stagingTarget, want recovery.Snap
 	return to.Stage(ctx, func(w io.Writer) error { return found.Copy(ctx, w) })
 }
 
-// checkSnapshotVersion returns an error if a control plane of the version cannot run with the snapshot. The snapshot contains the
-// kubeadm configuration, the add-ons and their RBAC of its own version, which new machines would use to join.
+// checkSnapshotVersion returns an error if a control plane of the version cannot run with the snapshot. The snapshot
+// contains the kubeadm configuration, the add-ons and their RBAC of its own version, which new machines would use to
+// join.
 func checkSnapshotVersion(m snapshots.Manifest, to string) error {
 	if m.EncryptionKeys != "" {
 		return fault.New(fault.Invalid, "SnapshotEncryptionKeys", "Snapshot %s is of a HostedControlPlane that encrypts objects: machines do not have its keys", m.Name)

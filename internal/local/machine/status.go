@@ -43,11 +43,13 @@ type conditionInput struct {
 	outcome reconciler.Outcome
 }
 
-// conditions of a LocalMachine.
+// conditions are the conditions of a LocalMachine that the controller writes, in the order of their evaluation.
+// Deleting and Ready are Cluster API's; the others are Slipway's.
 var conditions = condition.Table[conditionInput]{
 	{Type: infrav1.MachineProvisionedCondition, Compute: conditionInput.machineProvisioned},
 	{Type: infrav1.BootstrapExecSucceededCondition, Compute: conditionInput.bootstrapSucceeded},
 	{Type: infrav1.VersionMatchesCondition, Compute: conditionInput.versionMatches},
+	{Type: infrav1.KubeletRunningCondition, Compute: conditionInput.kubeletRunning},
 	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
 	{Type: clusterv1.ReadyCondition, Summarize: conditionInput.ready},
 }
@@ -268,9 +270,9 @@ func (j conditionInput) deleting() condition.Result {
 
 func indent(log string) string { return "  " + strings.ReplaceAll(log, "\n", "\n  ") }
 
-// Report computes the status and the events. A volatile machine is deleted immediately, so its deletion is reported
-// only if it fails. The status of a provisioned volatile machine is left unchanged while its control plane does not run
-// yet after a restart.
+// Report computes the status and the events. Package reconciler calls it after the actions. It is pure. A volatile
+// machine is deleted immediately, so its deletion is reported only if it fails. The status of a provisioned volatile
+// machine is left unchanged while its control plane does not run yet after a restart.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	if s.Capabilities.Volatile && out.Err == nil && (!s.Object.DeletionTimestamp.IsZero() || s.Fault != nil && s.provisioned()) {
 		return reconciler.Report{}
@@ -354,7 +356,7 @@ func eventsOf(s Snapshot, status infrav1.LocalMachineStatus, out reconciler.Outc
 		reasonBootstrapping: true, reasonNotBootstrapped: true, reasonAbsent: true, reasonDeleting: true,
 	}
 	before := condition.Set(s.Object.Status.Conditions)
-	for _, t := range []string{infrav1.MachineProvisionedCondition, infrav1.BootstrapExecSucceededCondition} {
+	for _, t := range []string{infrav1.MachineProvisionedCondition, infrav1.BootstrapExecSucceededCondition, infrav1.KubeletRunningCondition} {
 		now, then := condition.Set(status.Conditions).Get(t), before.Get(t)
 		if now != nil && now.Status != "True" && !quiet[now.Reason] && (then == nil || then.Reason != now.Reason) {
 			list = append(list, reconciler.Warning(now.Reason, "%s", singleLine(now.Message)))

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
-	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
@@ -60,6 +59,8 @@ func (a removeMachine) String() string {
 	return fmt.Sprintf("delete LocalMachine %s: %s", a.Name, a.Why)
 }
 
+// act runs one action on the LocalMachinePool or its machines. Package reconciler calls it for each action that
+// [Decide] planned, in order.
 func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
 	switch a := a.(type) {
 	case updateProviderIDs:
@@ -71,7 +72,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) e
 	case removeMachine:
 		return c.remove(ctx, s, a)
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the local machine pool controller does not know how to %s", a)
+	return reconciler.UnknownAction("local machine pool", a)
 }
 
 func setProviderIDs(o *infrav1.LocalMachinePool, a updateProviderIDs) {

@@ -21,7 +21,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
-// Name of the controller.
+// Name is the name of the controller. Its field manager is "slipway-local-machinepool", which owns fields of existing
+// objects, so it must not change.
 const Name = "local-machinepool"
 
 // controller reconciles LocalMachinePools.
@@ -36,8 +37,8 @@ type controller struct {
 	now   func() time.Time
 }
 
-// Add adds the controller to the manager. nodes computes the capacity of a pool's nodes and has the operator's
-// configuration.
+// Add adds the LocalMachinePool controller with its watches to the manager. Package local calls it. nodes computes the
+// capacity of a pool's nodes and has the operator's configuration.
 func Add(s reconciler.Setup, nodes backend.CapacityCalculator) error {
 	c := &controller{client: s.Manager.GetClient(), live: s.Manager.GetAPIReader(), nodes: nodes, now: s.Clock()}
 	if err := watches.IndexByCluster(s.Manager.GetFieldIndexer(), Name, &infrav1.LocalMachinePool{}); err != nil {

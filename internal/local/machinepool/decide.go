@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// Reasons of waits and conditions.
+// Reasons of waits and conditions. Their values must not change.
 const (
 	reasonOwner          = "WaitingForMachinePool"
 	reasonInfrastructure = "WaitingForClusterInfrastructureReady"
@@ -24,11 +24,13 @@ const (
 	reasonDenied         = "DeniedByPolicy"
 )
 
-// maxCreationsPerPlan limits the number of machines that one plan creates, because a plan is held in memory as a whole and users
-// choose any number of replicas. The created machines trigger the next plan.
+// maxCreationsPerPlan limits the number of machines that one plan creates, because a plan is held in memory as a whole
+// and users choose any number of replicas. The created machines trigger the next plan.
 const maxCreationsPerPlan = 50
 
-// Decide computes the plan for the snapshot.
+// Decide computes the plan for a LocalMachinePool. Package reconciler calls it in each reconciliation, again after the
+// reads that it requests. It is pure: it neither reads nor writes. A plan that creates or deletes machines is computed
+// from live reads.
 func Decide(s Snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	if awaited := s.unrestoredIDs(); len(awaited) > 0 && s.Object.DeletionTimestamp.IsZero() {
@@ -165,12 +167,15 @@ func canCreate(s Snapshot, p *reconciler.Plan) bool {
 func scaleDown(c memberGroups, over, desired int) []reconciler.Action {
 	var out []reconciler.Action
 	if len(c.outdated) == 0 || len(c.current) > desired {
+		rank := func(m PoolMember) int {
+			return deletionRank(m, slices.ContainsFunc(c.outdated, func(o PoolMember) bool { return o.Local.Name == m.Local.Name }))
+		}
 		all := append(append([]PoolMember{}, c.current...), c.outdated...)
 		slices.SortStableFunc(all, func(a, b PoolMember) int {
-			return cmp.Or(cmp.Compare(deletionRank(a), deletionRank(b)), deletionOrder(a, b))
+			return cmp.Or(cmp.Compare(rank(a), rank(b)), deletionOrder(a, b))
 		})
 		for _, m := range all[:over] {
-			out = append(out, removalOf(m, "there are more than desired; "+removalReason(m)))
+			out = append(out, removalOf(m, "there are more than desired; "+removalReasons()[rank(m)]))
 		}
 		return out
 	}
@@ -188,23 +193,26 @@ func scaleDown(c memberGroups, over, desired int) []reconciler.Action {
 // ready, then the oldest.
 func deletionOrder(a, b PoolMember) int {
 	return cmp.Or(
-		cmp.Compare(deletionRank(a), deletionRank(b)),
+		cmp.Compare(deletionRank(a, false), deletionRank(b, false)),
 		a.Local.CreationTimestamp.Compare(b.Local.CreationTimestamp.Time),
 		strings.Compare(a.Local.Name, b.Local.Name))
 }
 
-func deletionRank(m PoolMember) int {
+// deletionRank returns the index of the reason in [removalReasons] why a member is removed before others.
+func deletionRank(m PoolMember, outdated bool) int {
 	switch {
 	case m.unwanted():
 		return 0
 	case !m.ready():
 		return 1
+	case outdated:
+		return 2
 	}
-	return 2
+	return 3
 }
 
-func removalReason(m PoolMember) string {
-	return [...]string{"it is marked with the delete-machine annotation", "it is not Ready", "it is the oldest"}[deletionRank(m)]
+func removalReasons() [4]string {
+	return [...]string{"it is marked with the delete-machine annotation", "it is not Ready", "it is outdated", "it is the oldest"}
 }
 
 // providerIDs returns the sorted provider IDs of the machines that became Nodes and still exist. A machine in the

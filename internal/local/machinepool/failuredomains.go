@@ -1,6 +1,7 @@
 package machinepool
 
-// spread assigns failure domains: always one of those with the fewest machines.
+// spread assigns failure domains to the machines that a plan of [Decide] creates: always one of those with the fewest
+// machines of the pool.
 type spread struct {
 	domains []string
 	used    map[string]int

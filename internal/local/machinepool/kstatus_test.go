@@ -7,7 +7,7 @@ import (
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/reconciler"
-	"github.com/slipwayhq/slipway/internal/testkit/kstatus"
+	"github.com/slipwayhq/slipway/test/kstatus"
 )
 
 // Tools that wait for objects of any kind wait for a LocalMachinePool, also from zero and back: clients 5.

@@ -21,10 +21,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// hashAnnotation on a LocalMachine is the hash of the template and version from which it was created.
+// hashAnnotation on a LocalMachine is the hash of the template and version from which it was created. A change of the
+// hash function would replace all machines of existing pools.
 const hashAnnotation = "infrastructure.slipway.dev/template-hash"
 
-// Snapshot is the input of Decide.
+// Snapshot is the input of [Decide] and [Report]: the LocalMachinePool, its MachinePool and its machines.
 type Snapshot struct {
 	Object *infrav1.LocalMachinePool
 	// Pool is the MachinePool that owns the object. Nil if it is not in the cache (any more).
@@ -49,6 +50,8 @@ type PoolMember struct {
 	Machine *clusterv1.Machine
 }
 
+// observe reads the snapshot at the start of each reconciliation; package reconciler calls it. It reads from the cache
+// and does not access the host.
 func (c *controller) observe(ctx context.Context, o *infrav1.LocalMachinePool) (Snapshot, error) {
 	s := Snapshot{Object: o, Now: c.now(), Policy: c.nodes.Policy}
 	// The LocalMachines report a backend that is not available; without LocalMachines there is nothing to report.

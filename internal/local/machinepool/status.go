@@ -21,7 +21,8 @@ type conditionInput struct {
 	outcome reconciler.Outcome
 }
 
-// conditions of a LocalMachinePool.
+// conditions are the conditions of a LocalMachinePool that the controller writes, in the order of their evaluation.
+// Cluster API defines both types.
 var conditions = condition.Table[conditionInput]{
 	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
 	{Type: clusterv1.ReadyCondition, Compute: conditionInput.ready},
@@ -74,7 +75,7 @@ func (j conditionInput) ready() condition.Result {
 	return condition.False(clusterv1.NotReadyReason, message)
 }
 
-// Report computes the status and the events.
+// Report computes the status and the events. Package reconciler calls it after the actions. It is pure.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	status := infrav1.LocalMachinePoolStatus{
 		ObservedGeneration:        s.Object.Generation,
@@ -106,8 +107,8 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	return reconciler.Report{Status: status, Events: events(out)}
 }
 
-// hasEnoughMachines reports whether the desired number of machines has been provisioned. If zero machines are desired, none may
-// exist.
+// hasEnoughMachines reports whether the desired number of machines has been provisioned. If zero machines are desired,
+// none may exist.
 func hasEnoughMachines(s Snapshot, provisioned, replicas int) bool {
 	return provisioned >= s.desired() && (s.desired() > 0 || replicas == 0)
 }

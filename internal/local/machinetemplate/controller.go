@@ -14,7 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
-// Name of the controller.
+// Name is the name of the controller. Its field manager is "slipway-local-machinetemplate", which owns fields of
+// existing objects, so it must not change.
 const Name = "local-machinetemplate"
 
 // ownedWithin is the time for which the status of a new template is not written while it has no owner. A status update
@@ -31,7 +32,8 @@ type controller struct {
 	now    func() time.Time
 }
 
-// Add adds the controller to the manager. nodes computes the capacity of a template's nodes.
+// Add adds the LocalMachineTemplate controller to the manager. Package local calls it. nodes computes the capacity of a
+// template's nodes.
 func Add(s reconciler.Setup, nodes backend.CapacityCalculator) error {
 	c := &controller{
 		client: s.Manager.GetClient(), writer: kube.NewWriter(s.Manager.GetClient(), Name),
@@ -40,6 +42,7 @@ func Add(s reconciler.Setup, nodes backend.CapacityCalculator) error {
 	return s.Builder(Name, &infrav1.LocalMachineTemplate{}).Complete(c)
 }
 
+// Reconcile writes the capacity of a node to the status of one template. It writes nothing else.
 func (c *controller) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o := &infrav1.LocalMachineTemplate{}
 	if err := c.client.Get(ctx, req.NamespacedName, o); err != nil || !o.DeletionTimestamp.IsZero() {

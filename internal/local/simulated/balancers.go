@@ -15,7 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated"
 )
 
-// balancers offers endpoints to clusters whose control planes run on simulated machines. There is nothing to balance.
+// balancers implements backend.Balancers for the LocalCluster controller: it offers endpoints to clusters whose control
+// planes run on simulated machines. There is nothing to balance, because a simulated cluster has one API server.
 type balancers struct {
 	server *simulated.Server
 
@@ -44,7 +45,8 @@ func (b *balancers) recordCluster(ref backend.Ref) {
 	}
 }
 
-// deleteState is the function DeleteState of the backend. Without it, the control plane would retain its port and its file.
+// deleteState is the function DeleteState of the backend. Without it, the control plane would retain its port and its
+// file.
 func (b *balancers) deleteState(cluster types.NamespacedName) error {
 	b.mu.Lock()
 	name := b.names[cluster]

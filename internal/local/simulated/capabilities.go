@@ -16,6 +16,7 @@ import (
 // maximumSetting is the name of the limit for simulated machines.
 const maximumSetting = "maxima.simulatedNodes"
 
+// Capabilities implements backend.Machines for the LocalMachine controller.
 func (m *simulatedMachines) Capabilities(r backend.MachineRequest) backend.Capabilities {
 	return MachineCapabilities(r)
 }

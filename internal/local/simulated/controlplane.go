@@ -27,10 +27,10 @@ const (
 	etcdKey  = "/etc/kubernetes/pki/etcd/ca.key"
 )
 
-// controlPlane ensures that the API server of a machine's cluster responds and is not older than the machine. A
-// simulated cluster has a single API server, regardless of the number of its machines. The first machine creates it and
-// others join it. If it no longer exists, as after a move or a restore, any machine that was part of it recreates it,
-// because the first machine may have been replaced.
+// controlPlane ensures that the API server of a machine's cluster responds and is not older than the machine. Create
+// calls it for machines of a control plane. A simulated cluster has a single API server, regardless of the number of
+// its machines. The first machine creates it and others join it. If it no longer exists, as after a move or a restore,
+// any machine that was part of it recreates it, because the first machine may have been replaced.
 func (m *simulatedMachines) controlPlane(ctx context.Context, spec backend.MachineSpec) error {
 	cluster := types.NamespacedName{Namespace: spec.Owner.Object.Namespace, Name: spec.Owner.Cluster}
 	st := m.server.StatusOf(cluster)
@@ -148,6 +148,8 @@ func (m *simulatedMachines) leave(ref backend.Ref) error {
 	return m.server.Remove(simulated.MachineControlPlaneName(cluster))
 }
 
+// SetFaults implements [FaultyKubelets]: it applies the faults that an annotation requests to the etcd member and the
+// static Pods of a machine.
 func (m *simulatedMachines) SetFaults(ctx context.Context, ref backend.Ref, faults string) error {
 	notes, err := m.notes(ref.ClusterKey())
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
-// controlPlaneFaults contains the faults of the control plane on a machine, parsed from an annotation.
+// controlPlaneFaults contains the faults of the control plane on a machine, parsed from the annotation
+// [infrav1.ControlPlaneFaultsAnnotation]. SetFaults applies them.
 type controlPlaneFaults struct {
 	down, learner bool
 	alarms, pods  []string

@@ -10,7 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated/store"
 )
 
-// members returns the etcd cluster of the machine's cluster.
+// members returns the etcd cluster of the machine's cluster. The methods of this file implement backend.EtcdRecovery
+// for the LocalMachine controller, with the etcd that package internal/simulated/store simulates.
 func (m *simulatedMachines) members(ref backend.Ref) (*store.EtcdCluster, error) {
 	members := m.server.Etcd(ref.ClusterKey())
 	if members == nil {

@@ -21,7 +21,8 @@ type FaultyKubelets interface {
 	SetFaults(ctx context.Context, ref backend.Ref, faults string) error
 }
 
-// WrapFaulty returns the backend with the faults that annotations request.
+// WrapFaulty returns the backend with the faults that the annotations of a LocalMachine or LocalCluster request, for
+// tests. [New] wraps the backend with it.
 func WrapFaulty(inner backend.Backend, kubelets FaultyKubelets, now func() time.Time) backend.Backend {
 	out := inner
 	out.Faults = func(annotations map[string]string) backend.Backend {
@@ -53,8 +54,8 @@ const prefix = "simulated.infrastructure.slipway.dev/"
 // reasonUnknown is the reason of faults about invalid annotations.
 const reasonUnknown = "FaultUnknown"
 
-// checkAnnotations returns an error for the first invalid annotation of a machine. limited is set if NotReadyAfterAnnotation has
-// a valid duration.
+// checkAnnotations returns an error for the first invalid annotation of a machine. limited is set if
+// NotReadyAfterAnnotation has a valid duration.
 func checkAnnotations(annotations map[string]string, limited bool) error {
 	if value, ok := annotations[infrav1.NotReadyAfterAnnotation]; ok && !limited {
 		return fault.New(fault.Invalid, reasonUnknown, "The annotation %s has %q: use a time such as 30s", infrav1.NotReadyAfterAnnotation, value)

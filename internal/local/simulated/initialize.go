@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Objects that kubeadm creates in a cluster.
+// Names of ConfigMaps that kubeadm creates in a cluster, and the content of the simulated CoreDNS. The names are
+// kubeadm's; the version and the Corefile need not follow a release.
 const (
 	kubeadmConfig   = "kubeadm-config"
 	kubeletConfig   = "kubelet-config"
@@ -23,9 +24,10 @@ const (
 	corefile        = ".:53 {\n    errors\n    health\n    kubernetes cluster.local in-addr.arpa ip6.arpa\n    forward . /etc/resolv.conf\n    cache 30\n}\n"
 )
 
-// initialize creates the objects that kubeadm init creates in a cluster and that others read or change: its
-// configuration, the roles of joining nodes, kube-proxy and CoreDNS. It is idempotent; the kubeadm configuration is
-// created last, because its existence marks the end.
+// initialize creates the objects that kubeadm init creates in a cluster and that the KubeadmControlPlane controller
+// reads or changes: the configuration of kubeadm and kubelets, the role binding of administrators, kube-proxy and
+// CoreDNS. Create calls it for a machine of a control plane while the kubeadm configuration does not exist. It is
+// idempotent; the kubeadm configuration is created last, because its existence marks the end.
 func initialize(ctx context.Context, c kubernetes.Interface, kubernetesVersion, configuration string) error {
 	var said struct {
 		ImageRepository string `json:"imageRepository"`
@@ -87,9 +89,10 @@ func kubeProxy(ctx context.Context, c kubernetes.Interface, image string) error 
 	return err
 }
 
+// coreDNS creates a Deployment that reports that it is available, because no controller and no Pod stands behind it.
 func coreDNS(ctx context.Context, c kubernetes.Interface, image string) error {
 	labels, replicas := map[string]string{"k8s-app": "kube-dns"}, int32(2)
-	_, err := c.AppsV1().Deployments(metav1.NamespaceSystem).Create(ctx, &appsv1.Deployment{
+	dns, err := c.AppsV1().Deployments(metav1.NamespaceSystem).Create(ctx, &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceSystem, Name: "coredns", Labels: labels},
 		Spec: appsv1.DeploymentSpec{
 			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -104,5 +107,13 @@ func coreDNS(ctx context.Context, c kubernetes.Interface, image string) error {
 			},
 		},
 	}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	dns.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: dns.Generation, Replicas: replicas, UpdatedReplicas: replicas, ReadyReplicas: replicas, AvailableReplicas: replicas,
+		Conditions: []appsv1.DeploymentCondition{{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionTrue, Reason: "MinimumReplicasAvailable", Message: "Simulated"}},
+	}
+	_, err = c.AppsV1().Deployments(metav1.NamespaceSystem).UpdateStatus(ctx, dns, metav1.UpdateOptions{})
 	return err
 }

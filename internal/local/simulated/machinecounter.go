@@ -13,8 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// machineCounter counts the simulated machines, which exist in the memory of this process. It starts with the machines
-// in the client cache on first use and then follows changes. The zero value is ready to use.
+// machineCounter counts the simulated machines, which exist in the memory of this process, for the operator's limit. It
+// starts with the machines in the client cache on first use and then follows changes. The zero value is ready to use.
 type machineCounter struct {
 	mu      sync.Mutex
 	members map[types.NamespacedName]bool

@@ -7,7 +7,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// networks implements backend.Networks without networks.
+// networks implements backend.Networks for the LocalCluster controller without networks: simulated machines need none.
 type networks struct{}
 
 func (networks) NetworkCapabilities(p policy.Configuration) backend.NetworkCapabilities {

@@ -18,8 +18,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/simulated"
 )
 
-// simulatedMachines manages the simulated machines of the clusters of a server. All methods except Delete return a fault of kind
-// Unreachable while the control plane of the machine's Cluster is not simulated or does not run.
+// simulatedMachines implements backend.Machines, for the LocalMachine controller, with the machines of the simulated
+// clusters of a server. All methods except Delete return a fault of kind Unreachable while the control plane of the
+// machine's Cluster is not simulated or does not run.
 type simulatedMachines struct {
 	server *simulated.Server
 	// reader reads the LocalMachines, to count them.
@@ -34,14 +35,16 @@ var (
 	_ FaultyKubelets   = (*simulatedMachines)(nil)
 )
 
-// New returns the backend for the clusters of a server, with fault injection. The reader must return all LocalMachines.
+// New returns the backend for the clusters of a server, with fault injection. The provider (package local) calls it.
+// The reader must return all LocalMachines.
 func New(s *simulated.Server, reader client.Reader, now func() time.Time) backend.Backend {
 	m := &simulatedMachines{server: s, reader: reader, now: now}
 	b := &balancers{server: s, names: map[types.NamespacedName]string{}}
 	return WrapFaulty(backend.Backend{Networks: networks{}, Machines: m, Watcher: m, Balancers: b, RecordCluster: b.recordCluster, DeleteState: b.deleteState, EtcdRecovery: m}, m, now)
 }
 
-// machineState is the stored state of a machine.
+// machineState is the stored state of a machine. It is stored as JSON next to the objects of its cluster, so its JSON
+// names must not change.
 type machineState struct {
 	Owner  types.UID `json:"owner,omitempty"`
 	Booted time.Time `json:"booted,omitzero"`

@@ -20,10 +20,11 @@ type RangeRequest struct {
 	Widest int
 }
 
-// Choose returns a range for a new network that overlaps no taken range. It prefers the smallest allowed range that
-// contains all wanted ranges in addition to the nodes. Otherwise, it returns the lowest free /18 of 172.16.0.0/12, or
-// of the other allowed ranges if nothing of 172.16.0.0/12 is allowed; an allowed range smaller than /18 is used as a
-// whole. It returns false if everything is taken.
+// Choose returns a range for a new network that overlaps no taken range. The container backend calls it for the network
+// of a LocalCluster, and `slipway create cluster` for the ranges of a new Cluster. It prefers the smallest allowed
+// range that contains all wanted ranges in addition to the nodes. Otherwise, it returns the lowest free /18 of
+// 172.16.0.0/12, or of the other allowed ranges if nothing of 172.16.0.0/12 is allowed; an allowed range smaller than
+// /18 is used as a whole. It returns false if everything is taken.
 func Choose(r RangeRequest) (netip.Prefix, bool) {
 	if p, ok := smallestCovering(r); ok {
 		if _, collides := overlap(p, r.Taken); !collides {

@@ -16,7 +16,9 @@ const (
 	firstNode, lastNode = 2, 239
 )
 
-// Layout describes the division of a network's range.
+// Layout describes the division of a network's range. The container backend creates networks and assigns addresses by
+// it, and the LocalCluster controller compares the ranges of the Cluster with it. It must not change, because the
+// networks of existing clusters are divided by it.
 type Layout struct {
 	// Subnet is the whole range.
 	Subnet netip.Prefix

@@ -9,8 +9,9 @@ const (
 	widestServices = 16
 )
 
-// Ranges are the parts of a network for the Services and Pods of a new cluster. They begin with the second quarter and
-// the second half, so that the nodes' part remains free; in a /18:
+// Ranges are the parts of a network for the Services and Pods of a new cluster, which `slipway create cluster` writes
+// into the Cluster. They begin with the second quarter and the second half, so that the nodes' part remains free; in a
+// /18:
 //
 //	0         256                4096        8192                16384
 //	| nodes   |                  | Services  | Pods              |

@@ -19,7 +19,8 @@ type Route struct {
 }
 
 // ParseRoutes parses the kernel's IPv4 routing table in the format of /proc/net/route. It returns the destinations
-// without the default route, and the gateways of all routes.
+// without the default route, and the gateways of all routes. The container backend excludes both from the ranges of new
+// networks.
 func ParseRoutes(table io.Reader) (routes []Route, gateways []netip.Addr, err error) {
 	lines := bufio.NewScanner(table)
 	lines.Scan() // the header

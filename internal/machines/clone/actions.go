@@ -19,7 +19,8 @@ import (
 // are created for one owner of Machines and for each rollout. They are deleted with the last owner that uses them;
 // until then a finalizer blocks the deletion of that owner.
 
-// The actions on templates, and the read that is needed before they are deleted.
+// The actions on templates, and the read that is needed before they are deleted. The MachineSet controller plans all of
+// them, the MachineDeployment and KubeadmControlPlane controllers only OwnTemplate. Each may be repeated.
 type (
 	// OwnTemplate makes the Cluster an owner of a template.
 	OwnTemplate struct {
@@ -93,14 +94,14 @@ func (t Templates) Release(owner client.Object, finalizer string, used UsedTempl
 	p.Do(RemoveFinalizer{Finalizer: finalizer})
 }
 
-// Owner is an owner of Machines and its templates.
+// Owner is an owner of Machines, such as a MachineSet, and its templates.
 type Owner struct {
 	Object    client.Object
 	Cluster   *clusterv1.Cluster
 	Templates Templates
 }
 
-// Act runs an action on templates.
+// Act runs an action on templates. The controllers of the owners call it for the actions that they planned.
 func Act(ctx context.Context, w *kube.Writer, owner Owner, action reconciler.Action) error {
 	switch a := action.(type) {
 	case OwnTemplate:

@@ -12,10 +12,11 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// templateSuffix is the suffix of template kinds.
+// templateSuffix is the suffix of template kinds in the contract of Cluster API: a FooMachineTemplate is the template
+// of FooMachines.
 const templateSuffix = "Template"
 
-// Options describes a clone to create.
+// Options describes a clone to create: the bootstrap config or infrastructure machine of one Machine.
 type Options struct {
 	Template contract.Object
 	// Name is the name of the clone. Its namespace is the namespace of the template.
@@ -33,7 +34,9 @@ func Ref(ref clusterv1.ContractVersionedObjectReference, name string) clusterv1.
 	return clusterv1.ContractVersionedObjectReference{APIGroup: ref.APIGroup, Kind: strings.TrimSuffix(ref.Kind, templateSuffix), Name: name}
 }
 
-// New returns the clone. It fails if the template has no spec.template.
+// New returns the clone, which the owner of the Machine (a MachineSet or a control plane) creates before the Machine.
+// It fails if the template has no spec.template. Cluster API's contract defines the origin of metadata and the
+// annotations cloned-from-*.
 func New(r Options) (*unstructured.Unstructured, error) {
 	t := r.Template
 	kind, isTemplate := strings.CutSuffix(t.GetKind(), templateSuffix)

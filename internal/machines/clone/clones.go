@@ -43,7 +43,8 @@ type Query struct {
 	Reserved []string
 }
 
-// Reader reads clones. Reading them is too expensive to do in every reconciliation.
+// Reader reads clones for the MachineSet and KubeadmControlPlane controllers. Reading them is too expensive to do in
+// every reconciliation.
 type Reader struct {
 	References *kube.References
 	Writes     *kube.Writes
@@ -97,7 +98,8 @@ func (c *Clones) InfrastructureOf(m *clusterv1.Machine) contract.Object {
 	return c.Items[Key{m.Spec.InfrastructureRef.Kind, m.Spec.InfrastructureRef.Name}]
 }
 
-// NeverJoins reports whether a Machine has no Node and cannot get one, because its bootstrap failed.
+// NeverJoins reports whether a Machine has no Node and cannot get one, because its bootstrap failed. The
+// KubeadmControlPlane controller replaces such Machines.
 func (c *Clones) NeverJoins(m *clusterv1.Machine) bool {
 	infra := c.InfrastructureOf(m)
 	return infra.Unstructured != nil && !m.Status.NodeRef.IsDefined() && contract.InfraMachine(infra).Failed

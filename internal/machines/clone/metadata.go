@@ -13,7 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Metadata is the desired metadata of a clone that the owner of its Machine applies.
+// Metadata is the desired metadata of a clone that the owner of its Machine applies. The MachineSet and
+// KubeadmControlPlane controllers compare it with the clones and apply it ([Writers.Sync]) when labels or annotations
+// of their Machine template change.
 type Metadata struct {
 	Labels, Annotations map[string]string
 	// OldLabels and OldAnnotations are keys that the owner applied earlier and no longer applies.
@@ -53,7 +55,7 @@ func isCurrent(have, want map[string]string, old []string) bool {
 
 // Writers are the two field managers of clones: Creator creates them, Metadata later applies metadata to them. On
 // the first apply the ownership of the applied keys is transferred from Creator to Metadata, so that Metadata can
-// remove them later.
+// remove them later. Their names are the ones of Cluster API, so that either implementation can take over the objects.
 type Writers struct {
 	// Live reads from the API server.
 	Live              client.Reader

@@ -16,10 +16,10 @@ type Origin struct {
 	Unknown []string
 }
 
-// OriginOf determines the template from which a Machine was created, using the annotations of its clones. Clones of
-// an adopted Machine may lack these annotations because another program created them; the comparison is then
-// limited to the other parts. It returns false if the clones were not read or do not exist. A nil receiver has no
-// clones.
+// OriginOf determines the template from which a Machine was created, using the annotations of its clones. Package
+// machines computes the UpToDate condition of the Machines of standalone MachineSets from it. Clones of an adopted
+// Machine may lack these annotations because another program created them; the comparison is then limited to the other
+// parts. It returns false if the clones were not read or do not exist. A nil receiver has no clones.
 func (c *Clones) OriginOf(m *clusterv1.Machine, desired clusterv1.MachineSpec) (Origin, bool) {
 	if c == nil {
 		return Origin{}, false

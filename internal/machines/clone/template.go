@@ -11,7 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Template is a template that an owner references. The zero value means that there is no reference.
+// Template is a bootstrap or infrastructure template that an owner of Machines references (a MachineDeployment, a
+// MachineSet or a control plane). The zero value means that there is no reference.
 type Template struct {
 	Ref clusterv1.ContractVersionedObjectReference
 	// Object is the referenced template.
@@ -48,7 +49,8 @@ func (t Template) Await(p *reconciler.Plan, reason, consequence string) {
 // Templates are the templates that an owner references.
 type Templates []Template
 
-// ReadTemplates reads the templates that an owner references, in the order of the references.
+// ReadTemplates reads the templates that an owner references, in the order of the references. The controllers of the
+// owners call it in each reconciliation.
 func ReadTemplates(ctx context.Context, r *kube.References, owner client.Object, refs ...clusterv1.ContractVersionedObjectReference) (Templates, error) {
 	out := make(Templates, 0, len(refs))
 	for _, ref := range refs {

@@ -9,30 +9,32 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Update returns the object that the clone's field manager applies to turn the clone into a clone of another
-// template, including the update-in-progress annotation. It excludes the request's labels and annotations, which
-// another field manager applies. Values that others have set in the spec, such as a provider ID, are preserved.
-func Update(live *unstructured.Unstructured, r Options) (*unstructured.Unstructured, error) {
-	r.Name = live.GetName()
-	fresh, err := New(r)
+// Update changes the bootstrap config or infrastructure machine of an existing Machine so that it matches a newer
+// template, when the Machine is updated in place (package inplace). Package machines calls it when the MachineSet
+// controller begins the update. It returns the object that the field manager of clones applies, with the
+// update-in-progress annotation. The labels and annotations in the options are excluded, because the owner applies them
+// with another field manager. Values that others have set in the spec, such as a provider ID, are preserved.
+func Update(live *unstructured.Unstructured, o Options) (*unstructured.Unstructured, error) {
+	o.Name = live.GetName()
+	fresh, err := New(o)
 	if err != nil {
 		return nil, err
 	}
 	if fresh.GetKind() != live.GetKind() || fresh.GroupVersionKind().Group != live.GroupVersionKind().Group {
-		return nil, fault.New(fault.Invalid, "OtherKind", "%s %s cannot become what %s %s describes: delete its Machine to replace it",
-			live.GetKind(), live.GetName(), r.Template.GetKind(), r.Template.GetName())
+		return nil, fault.New(fault.Invalid, "OtherKind", "%s %s cannot be updated to %s %s, which is the template of another kind: delete its Machine to replace it",
+			live.GetKind(), live.GetName(), o.Template.GetKind(), o.Template.GetName())
 	}
-	labels, annotations := templateMetadata(r.Template, "labels"), templateMetadata(r.Template, "annotations")
-	for key := range r.Labels {
+	labels, annotations := templateMetadata(o.Template, "labels"), templateMetadata(o.Template, "annotations")
+	for key := range o.Labels {
 		delete(labels, key)
 	}
 	delete(labels, clusterv1.ClusterNameLabel)
-	for key := range r.Annotations {
+	for key := range o.Annotations {
 		delete(annotations, key)
 	}
 	maps.Copy(annotations, map[string]string{
-		clusterv1.TemplateClonedFromNameAnnotation:      r.Template.GetName(),
-		clusterv1.TemplateClonedFromGroupKindAnnotation: r.Template.GroupVersionKind().GroupKind().String(),
+		clusterv1.TemplateClonedFromNameAnnotation:      o.Template.GetName(),
+		clusterv1.TemplateClonedFromGroupKindAnnotation: o.Template.GroupVersionKind().GroupKind().String(),
 		clusterv1.UpdateInProgressAnnotation:            "",
 	})
 	out := &unstructured.Unstructured{Object: map[string]any{"spec": fresh.Object["spec"]}}

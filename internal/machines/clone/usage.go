@@ -14,9 +14,9 @@ import (
 // UsedTemplates is the set of templates in use.
 type UsedTemplates map[clusterv1.ContractVersionedObjectReference]bool
 
-// Usage reads from the API server which templates are in use, because a template that an owner has just started to
-// use must not be deleted. Every read lists all MachineSets and MachineDeployments of the namespace, so concurrent
-// reads are shared.
+// Usage reads from the API server which templates are in use. The MachineSet and topology controllers call it before
+// they delete a template of a managed topology, because a template that an owner has just started to use must not be
+// deleted. Every read lists all MachineSets and MachineDeployments of the namespace, so concurrent reads are shared.
 type Usage struct{ all *kube.SharedRead[users] }
 
 // users maps each template to the owners that use it.

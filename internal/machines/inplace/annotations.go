@@ -10,6 +10,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// The annotations are the protocol of Cluster API between the owner of a Machine (a MachineSet or a control plane), the
+// Machine controller and MachineDeployments. Each of them reads the state of an update with [StateOf] and changes only
+// its own part.
+
 // Hook is the name of UpdateMachine in the pending-hooks annotation.
 const Hook = "UpdateMachine"
 

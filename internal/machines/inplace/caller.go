@@ -72,7 +72,9 @@ type Progress struct {
 	CallAfter time.Duration
 }
 
-// Caller calls the hooks for in-place updates.
+// Caller calls the hooks for in-place updates: CanUpdateMachineSet for the MachineDeployment controller,
+// CanUpdateMachine for the KubeadmControlPlane controller, and UpdateMachine for the Machine controller. Requests and
+// responses are the types of Cluster API's hooks.
 type Caller struct {
 	Client hook.Client
 	// Failed remembers failed calls. If it is nil, failed calls are repeated at once.
@@ -111,8 +113,8 @@ func isTooEarly(err error) bool {
 	return f != nil && (f.Reason == hook.ReasonBusy || f.Reason == hook.ReasonNotReady)
 }
 
-// CanUpdateMachine returns whether the extension can update a Machine and its objects to their desired state. An
-// error is returned only if the context is done.
+// CanUpdateMachine returns whether the extension can update a control plane Machine and its objects to their desired
+// state. An error is returned only if the context is done.
 func (c Caller) CanUpdateMachine(ctx context.Context, current, desired Machine) (UpdateCheck, error) {
 	request := &hooksv1.CanUpdateMachineRequest{}
 	var err, err2 error

@@ -13,6 +13,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/jsonpatch"
 )
 
+// This file decides from the patches in the response to a CanUpdate hook whether the extension makes all changes.
+// [Caller] calls uncovered for each response. The hook's contract defines that every change in a spec must be covered,
+// because otherwise the Machine would be updated only in part.
+
 // mostUncovered is the maximum number of uncovered changes that a message lists.
 const mostUncovered = 10
 
@@ -27,7 +31,8 @@ type part struct {
 	normal func([]byte) ([]byte, error)
 }
 
-// The paths below which patches must cover all changes: in an object of a Machine, and in a template.
+// Patches must cover all changes below these paths: in an object of a Machine, and in a template.
+
 func machineRoot() []string  { return []string{"spec"} }
 func templateRoot() []string { return []string{"spec", "template", "spec"} }
 

@@ -12,7 +12,8 @@ const (
 	mostFailed = 4096
 )
 
-// FailedCalls remembers failed calls, so that changes of the objects do not repeat them at once. The zero value is ready
+// FailedCalls remembers failed calls of extensions, so that changes of the objects do not repeat them at once. Each
+// controller that has a [Caller] creates one; the records are lost when the manager restarts. The zero value is ready
 // to use.
 type FailedCalls struct {
 	mu    sync.Mutex

@@ -15,7 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Machine is a Machine with the objects that it references.
+// Machine is a Machine with the objects that it references, as a [Caller] sends them to an extension. The functions of
+// this file reduce the objects to the parts that requests contain.
 type Machine struct {
 	Machine        *clusterv1.Machine
 	Infrastructure *unstructured.Unstructured

@@ -10,7 +10,8 @@ import (
 )
 
 // MachineSets of one MachineDeployment transfer a Machine in these steps. Each step is one write to one object, and
-// the next step follows from the annotations of the objects:
+// the next step follows from the annotations of the objects, which are a protocol of Cluster API. The MachineDeployment
+// and MachineSet controllers read them with the functions of this file:
 //
 //	MachineDeployment    MachineSets             Machine
 //	old ──► new          move-to, receive-from

@@ -21,7 +21,8 @@ import (
 // NewInformer creates an informer, as in cache.Options.
 type NewInformer = func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
 
-// Relay feeds the unstructured informers of a cache from typed informers.
+// Relay feeds the unstructured informers of the manager's cache from typed informers. The manager creates one for the
+// kinds of the enabled providers.
 type Relay struct {
 	kinds map[schema.GroupVersionKind]client.Object
 	// sources is closed when from is set.

@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// stream receives the events of an informer: first the existing objects, then each change. The informer buffers events
-// that the stream has not received yet. The event channel remains open after Stop, because the informer may be about
-// to send an event.
+// stream receives the events of a typed informer, which [Relay] passes to an unstructured one: first the existing
+// objects, then each change. The informer buffers events that the stream has not received yet. The event channel
+// remains open after Stop, because the informer may be about to send an event.
 type stream struct {
 	*watch.ProxyWatcher
 	kind   schema.GroupVersionKind

@@ -50,7 +50,8 @@ func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	return list, nil
 }
 
-// Of returns the CRDs of the providers with their conversion, as [Install] writes them to an empty cluster.
+// Of returns the CRDs of the providers with their conversion, as [Install] writes them to an empty cluster and as the
+// manifests of a release contain them.
 func Of(opts Options) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	list, err := All()
 	if err != nil {

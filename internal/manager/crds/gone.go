@@ -18,9 +18,9 @@ import (
 // goneTimeout limits the wait for the deletion of a CRD that no finalizer seems to block.
 const goneTimeout = 30 * time.Second
 
-// awaitDeleted waits until a CRD that is being deleted is gone and reports whether it is, because changes
-// applied before that are lost. It does not wait if finalizers of the CRD or of its objects block the
-// deletion, because these may be finalizers that the waiting manager itself has to remove.
+// awaitDeleted waits until a CRD that is being deleted is gone and reports whether it is. [Install] calls it before it
+// writes the CRD, because changes applied before that are lost. It does not wait if finalizers of the CRD or of its
+// objects block the deletion, because these may be finalizers that the waiting manager itself has to remove.
 func awaitDeleted(ctx context.Context, c client.Client, name string) (gone bool, err error) {
 	said := false
 	err = wait.PollUntilContextTimeout(ctx, pollInterval, goneTimeout, true, func(ctx context.Context) (bool, error) {
@@ -34,7 +34,7 @@ func awaitDeleted(ctx context.Context, c client.Client, name string) (gone bool,
 		}
 		if !said {
 			said = true
-			ctrl.LoggerFrom(ctx).Info("waiting until a CRD that is being deleted is gone, to install it again", "crd", name)
+			ctrl.LoggerFrom(ctx).Info("waiting until a CRD is deleted before installing it again", "crd", name)
 		}
 		return false, nil
 	})

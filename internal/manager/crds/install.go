@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
@@ -55,11 +55,12 @@ func (o Options) sets() []providerset.Set {
 	return o.Sets
 }
 
-// Install writes the CRDs to the cluster and waits until they are established. A CRD with the content that
-// was last applied is neither written nor waited for, because the API server has established it or will do so
-// when it starts. A CRD of a provider without controllers in this manager is not taken from another
-// implementation; see [foreignConverter]. The client c needs apiextensions.k8s.io/v1 in its scheme and must
-// not read from a cache. Install returns the context's error if the CRDs are not established in time.
+// Install writes the CRDs to the cluster and waits until they are established. Package webhook calls it before the
+// manager starts, and after its CA has changed. A CRD with the content that was last applied is neither written nor
+// waited for, because the API server has established it or will do so when it starts. A CRD of a provider without
+// controllers in this manager is not taken from another implementation; see [foreignConverter]. The client c needs
+// apiextensions.k8s.io/v1 in its scheme and must not read from a cache. Install returns the context's error if the CRDs
+// are not established in time.
 func Install(ctx context.Context, c client.Client, opts Options) error {
 	list, err := Of(opts)
 	if err != nil {
@@ -84,9 +85,9 @@ func Install(ctx context.Context, c client.Client, opts Options) error {
 	return nil
 }
 
-// Redirect changes the conversion address of the CRDs of some providers. It leaves everything else unchanged,
-// because the CRDs may be of a newer version. It removes the content hash, so that the next installation
-// writes the CRDs.
+// Redirect changes the conversion address of the CRDs of some providers, if the manager that converted them no longer
+// responds. It leaves everything else unchanged, because the CRDs may be of a newer version. It removes the content
+// hash, so that the next installation writes the CRDs.
 func Redirect(ctx context.Context, c client.Client, opts Options) error {
 	list, err := Of(opts)
 	if err != nil {
@@ -136,7 +137,7 @@ func wanted(
 				out = append(out, crd)
 				continue
 			}
-			ctrl.LoggerFrom(ctx).Info("CRD is left to the manager that converts its objects", "crd", crd.Name, "service", elsewhere)
+			ctrl.LoggerFrom(ctx).Info("skipping a CRD whose objects another manager converts", "crd", crd.Name, "service", elsewhere)
 		}
 	}
 	return out, nil
@@ -192,7 +193,7 @@ func appliedHashes(ctx context.Context, c client.Client, wanted []*apiextensions
 func applyAll(ctx context.Context, w *kube.Writer, list []*apiextensionsv1.CustomResourceDefinition,
 	applied map[string]string) ([]string, error) {
 	var written []string
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := fault.NewGroup(ctx)
 	group.SetLimit(parallelWrites)
 	for _, crd := range list {
 		object, hash, err := Hashed(crd, apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))

@@ -20,11 +20,13 @@ const (
 	clusterctlLabel = "clusterctl.cluster.x-k8s.io"
 )
 
-// labelsOf returns the labels of a CRD: the contract versions, the provider name and the clusterctl label.
+// labelsOf returns the labels that Cluster API's provider contract requires on a CRD: the contract versions, the
+// provider name and the clusterctl label. [All] adds them to every CRD; other managers and clusterctl read them, so
+// they must stay.
 //
-// Slipway's own kinds only implement contract v1beta2. LocalMachinePool also has the v1beta1 field
-// status.ready, because Cluster API up to v1.14 reads it regardless of the label. It lacks the other fields
-// of contract v1beta1 and therefore does not have its label.
+// Slipway's own kinds only implement contract v1beta2. LocalMachinePool also has the v1beta1 field status.ready,
+// because Cluster API up to v1.14 reads it regardless of the label. LocalMachinePool lacks the other fields of contract
+// v1beta1, so its CRD does not have the v1beta1 label.
 func labelsOf(crd *apiextensionsv1.CustomResourceDefinition) map[string]string {
 	labels := map[string]string{
 		clusterv1.ProviderNameLabel: string(providerset.OfCRD(crd.Name)), clusterctlLabel: "",

@@ -15,7 +15,7 @@ import (
 // Phase is a phase of the storage migration.
 type Phase string
 
-// All selects both phases.
+// Values of --skip-crd-migration-phases, which are those of the reference implementation. All selects both phases.
 const (
 	allPhases               Phase = "All"
 	storageVersionMigration Phase = "StorageVersionMigration"
@@ -39,7 +39,7 @@ func ParsePhases(texts []string) ([]Phase, error) {
 	return out, nil
 }
 
-// plan defines the migration of the objects of a CRD.
+// plan defines the migration of the objects of a CRD, which [Migrator.Migrate] executes.
 type plan struct {
 	// Version is the storage version.
 	Version string
@@ -63,7 +63,7 @@ func observed(generation int64, annotations map[string]string) bool {
 	return seen == strconv.FormatInt(generation, 10)
 }
 
-// decide plans the migration of the objects of a CRD:
+// decide plans the migration of the objects of a CRD. It is pure; [Migrator.Migrate] calls it.
 //
 //	this generation was migrated                             nothing
 //	otherwise                                                clean up managed fields

@@ -32,7 +32,8 @@ const (
 	owner = kube.ManagerPrefix + "migration"
 )
 
-// Migrator migrates the objects of Slipway's CRDs. It is a Runnable that runs on the leader.
+// Migrator migrates the objects of Slipway's CRDs. It is a Runnable that runs on the leader when the manager has
+// started.
 type Migrator struct {
 	// reader and client access CRDs.
 	reader client.Reader
@@ -64,7 +65,7 @@ func (m *Migrator) Start(ctx context.Context) error {
 			return nil
 		}
 		delay := retry.Step()
-		log.Info("stored objects are not migrated yet, trying again", "after", delay.String(), "error", err.Error())
+		log.Info("migrating stored objects failed, retrying", "after", delay.String(), "error", err.Error())
 		select {
 		case <-ctx.Done():
 			return nil
@@ -73,7 +74,8 @@ func (m *Migrator) Start(ctx context.Context) error {
 	}
 }
 
-// Migrate makes one attempt for every CRD that has changed since its last migration.
+// Migrate makes one attempt for every CRD that has changed since its last migration. The commands that install and
+// upgrade providers also call it.
 func (m *Migrator) Migrate(ctx context.Context, log logr.Logger) error {
 	if slices.Contains(m.skip, allPhases) {
 		return nil

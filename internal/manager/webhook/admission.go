@@ -18,12 +18,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/admission"
 )
 
-// reviewer decodes admission reviews and evaluates the rules of package admission.
+// reviewer decodes the admission reviews that the API server sends, and evaluates the rules of package admission.
 type reviewer struct {
 	objects map[metav1.GroupVersionResource]runtime.Object
 	opts    Options
 	related *relatedReader
-	// restored is nil if there are no older versions.
+	// restored is nil for [InProcessAdmission], whose objects are never in an older version.
 	restored *restoration
 }
 

@@ -43,8 +43,9 @@ const (
 	attempts = 5
 )
 
-// Certificates creates, stores and renews the serving certificate of webhooks. Several managers can share one
-// Secret. It is safe for concurrent use.
+// Certificates creates, stores and renews the serving certificate of webhooks. The manager loads it before it serves
+// and runs [Certificates.Start], unless the certificate is externally managed. Several managers can share one Secret.
+// It is safe for concurrent use.
 type Certificates struct {
 	client    client.Client
 	writer    *kube.Writer
@@ -177,12 +178,12 @@ func (c *Certificates) Start(ctx context.Context) error {
 			return nil
 		case <-abandoned.C:
 			if err := c.redirectAbandoned(ctx); err != nil && ctx.Err() == nil {
-				log.FromContext(ctx).Error(err, "Taking over the webhooks of a manager that ended")
+				log.FromContext(ctx).Error(err, "redirecting the webhooks of a stopped manager failed")
 			}
 		case <-look.C:
 			wait := checkInterval
 			if err := c.refresh(ctx); err != nil && ctx.Err() == nil {
-				log.FromContext(ctx).Error(err, "Renewing the webhook certificate")
+				log.FromContext(ctx).Error(err, "renewing the webhook certificate failed, retrying")
 				wait = retryInterval
 			}
 			look.Reset(wait)
@@ -203,7 +204,7 @@ func (c *Certificates) redirectAbandoned(ctx context.Context) error {
 		if strings.HasSuffix(c.address.URL, "://"+p.Host) || p.Responds(ctx) {
 			continue
 		}
-		log.FromContext(ctx).Info("the webhooks come to this manager: the one that had them does not answer", "provider", p.Set.Name, "was", p.Host)
+		log.FromContext(ctx).Info("redirecting webhooks to this manager, because their previous manager does not respond", "provider", p.Set.Name, "was", p.Host)
 		left.Sets = append(left.Sets, p.Set)
 	}
 	if len(left.Sets) == 0 {

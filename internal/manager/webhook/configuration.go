@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// Paths of the handlers.
+// Paths of the handlers, which [Register] serves and the configurations name.
 const (
 	mutatePath   = "/mutate"
 	validatePath = "/validate"
@@ -88,8 +88,8 @@ func (s Service) port() int32 {
 	return s.Port
 }
 
-// configurations returns the webhook configurations of each provider, without empty ones. There is one pair
-// for each provider, because another process or implementation may serve other providers.
+// configurations returns, for [Install] and [Objects], the webhook configurations of each provider, without empty ones.
+// There is one pair for each provider, because another process or implementation may serve other providers.
 func configurations(address Address, ca []byte) []client.Object {
 	var out []client.Object
 	for _, set := range address.sets() {

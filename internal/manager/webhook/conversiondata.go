@@ -21,9 +21,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 )
 
-// restoration validates the parts of an object in an older version that were restored from its conversion
-// annotation. The API server validates the object against the schema of the older version only, but stores
-// the newest version, and any client can write the annotation.
+// restoration validates, as part of each validating webhook call, the parts of an object in an older version that were
+// restored from its conversion annotation. The API server validates the object against the schema of the older version
+// only, but stores the newest version, and any client can write the annotation.
 type restoration struct {
 	converter *conversion.Converter
 

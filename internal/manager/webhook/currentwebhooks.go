@@ -17,7 +17,7 @@ import (
 // dialTimeout limits the connection attempt to the webhooks of another manager.
 const dialTimeout = 2 * time.Second
 
-// CurrentWebhook is the address of the webhooks of a provider.
+// CurrentWebhook is the address at which the API server calls the webhooks of a provider.
 type CurrentWebhook struct {
 	Set providerset.Set
 	// Host is the host and port that the API server calls.
@@ -26,8 +26,9 @@ type CurrentWebhook struct {
 	authority []byte
 }
 
-// FindCurrentWebhooks returns the current addresses of the webhooks of the providers in a. It leaves out webhooks behind a
-// Service, because they cannot be reached from here, and configurations that cannot be read, because a later
+// FindCurrentWebhooks returns the current addresses of the webhooks of the providers in a. `slipway manager` uses it to
+// detect another manager, and [Certificates.Start] to take over the webhooks of a stopped one. It leaves out webhooks
+// behind a Service, because they cannot be reached from here, and configurations that cannot be read, because a later
 // write reports the error.
 func FindCurrentWebhooks(ctx context.Context, c client.Reader, a Address) []CurrentWebhook {
 	var out []CurrentWebhook

@@ -7,8 +7,8 @@ import (
 	"reflect"
 )
 
-// unreadable returns an error with the field and a remedy for a value of the wrong type, such as a version
-// without quotes in YAML.
+// unreadable returns an error, for the user whose write is rejected, with the field and a remedy for a value of the
+// wrong type, such as a version without quotes in YAML.
 func unreadable(what string, err error) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) || wrong.Field == "" {

@@ -12,10 +12,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/admission"
 )
 
-// InProcessAdmission evaluates the rules of the webhooks without a server, for an API in the same process.
+// InProcessAdmission evaluates the rules of the webhooks without a server. `slipway plan` uses it as admission of its
+// copy of the objects in memory.
 type InProcessAdmission struct{ reviewer reviewer }
 
-// NewInProcessAdmission returns a Judge with the options of the webhooks.
+// NewInProcessAdmission returns an InProcessAdmission with the options of the webhooks.
 func NewInProcessAdmission(opts Options) InProcessAdmission {
 	return InProcessAdmission{newReviewer(opts)}
 }

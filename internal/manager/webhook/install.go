@@ -15,9 +15,9 @@ import (
 // FieldOwner is the field manager of the webhook configurations.
 const FieldOwner = "webhooks"
 
-// Install installs the CRDs with their conversion, waits until they are served, and applies the webhook
-// configurations, all with the given address and CA bundle (PEM). Unchanged objects are not written. The
-// client c must not read from a cache.
+// Install installs the CRDs with their conversion, waits until they are served, and applies the webhook configurations,
+// all with the given address and CA bundle (PEM). The manager calls it before it starts and when its CA has changed.
+// Unchanged objects are not written. The client c must not read from a cache.
 func Install(ctx context.Context, c client.Client, address Address, ca []byte) error {
 	if err := crds.Install(ctx, c, crds.Options{ConversionWebhook: address.conversionClient(ca), Sets: address.sets()}); err != nil {
 		return fmt.Errorf("installing CRDs: %w", err)
@@ -25,8 +25,8 @@ func Install(ctx context.Context, c client.Client, address Address, ca []byte) e
 	return configure(ctx, c, address, ca)
 }
 
-// Objects returns the objects that [Install] writes, without a CA bundle. They can be applied before a
-// manager runs, which then adds its CA.
+// Objects returns the objects that [Install] writes, without a CA bundle, for the manifests of a release. They can be
+// applied before a manager runs, which then adds its CA.
 func Objects(address Address) ([]client.Object, error) {
 	list, err := crds.Of(crds.Options{ConversionWebhook: address.conversionClient(nil), Sets: address.sets()})
 	if err != nil {

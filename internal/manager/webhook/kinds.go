@@ -17,7 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// kind describes the webhooks of one kind.
+// kind describes the webhooks of one kind. Package admission contains the rules themselves: if a rule or a default
+// depends on a further field, add the field here, because otherwise updates of it are not validated.
 type kind struct {
 	resource schema.GroupVersionResource
 	object   runtime.Object // an empty one
@@ -276,7 +277,7 @@ func ownKinds() []kind {
 			object:   &hostedv1.HostedControlPlane{},
 			touched: []string{
 				`.?spec.?version`, `.?spec.?apiServer`, `.?spec.?controllerManager`, `.?spec.?scheduler`, `.?spec.?etcd`,
-				`.?spec.?audit`, `.?spec.?encryption`, `.?spec.?authentication`, `.?spec.?podSecurity`,
+				`.?spec.?audit`, `.?spec.?encryption`, `.?spec.?authentication`, `.?spec.?podSecurity`, `.?spec.?hardening`,
 			},
 		},
 		specRules(hostedv1.GroupVersion.WithResource("hostedcontrolplanetemplates"), &hostedv1.HostedControlPlaneTemplate{}),

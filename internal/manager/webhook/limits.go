@@ -28,7 +28,7 @@ const (
 	bodyTimeout = 30 * time.Second
 )
 
-// gate authenticates callers and limits requests.
+// gate authenticates callers and limits requests of all webhook handlers. [Register] puts it before each of them.
 type gate struct {
 	bodies *semaphore.Weighted
 	// caller is the common name in the client certificate of the only permitted client. If empty, all clients

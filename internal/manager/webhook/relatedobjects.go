@@ -31,8 +31,8 @@ const (
 	classPoll = 100 * time.Millisecond
 )
 
-// relatedReader reads the objects that the rules depend on. It does not use the cache, because recent writes must be
-// visible.
+// relatedReader reads the objects that the rules of package admission depend on besides the written object, and adds
+// them to the [admission.Request]. It does not use the cache, because recent writes must be visible.
 type relatedReader struct {
 	live client.Reader
 	// topologies means that the feature gate for managed topologies is enabled.

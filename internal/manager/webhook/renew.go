@@ -9,8 +9,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 )
 
-// Keys of the Secret in addition to those of kubernetes.io/tls. The first certificate in the bundle is the
-// current CA.
+// Keys of the certificate's Secret in addition to those of kubernetes.io/tls. The first certificate in the bundle is
+// the current CA. Other managers read the Secret, so the keys must stay.
 const (
 	bundleKey = "ca.crt"
 	caKeyKey  = "ca.key"
@@ -32,10 +32,10 @@ func (m material) data() map[string][]byte {
 	}
 }
 
-// renew returns the desired content of the Secret and whether it differs from the present one. A CA is
-// replaced when a third or less of its lifetime is left, but remains in the bundle, because other managers
-// still serve with its certificates. A serving certificate is reissued when it is due or lacks a wanted name.
-// Content that cannot be parsed is replaced.
+// renew returns the desired content of the certificate's Secret and whether it differs from the present one. A CA is
+// replaced when a third or less of its lifetime is left, but remains in the bundle, because other managers still serve
+// with its certificates. A serving certificate is reissued when it is due or lacks a wanted name. Content that cannot
+// be parsed is replaced.
 func renew(data map[string][]byte, want pki.Leaf, now time.Time) (material, bool, error) {
 	kept := material{bundle: data[bundleKey]}
 	ca, err := pki.ParsePair(data[bundleKey], data[caKeyKey])

@@ -54,7 +54,8 @@ type Options struct {
 
 func (o Options) sets() []providerset.Set { return Address{Sets: o.Sets}.sets() }
 
-// Register adds the handlers for defaulting, validation and conversion to a server.
+// Register adds the handlers for defaulting, validation and conversion to the manager's webhook server, before it
+// starts.
 func Register(server Server, opts Options) error {
 	converter, err := conversion.New(opts.VersionOf)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Builder builds the program of a release.
+// Builder builds the program of a release for [Store.Add]; [Compiler] implements it.
 type Builder interface {
 	// Build returns the path of the program, and the version of Go that compiled it.
 	Build(ctx context.Context, version string) (file, compiler string, err error)
@@ -43,8 +43,8 @@ func (s Store) Check(v string) (string, error) {
 	return v, nil
 }
 
-// Add adds a release. If the host already has it, added is false. A process that is killed leaves no partial release,
-// and the next one resumes with the builder's cached results.
+// Add adds a release; `slipway versions add` calls it. If the host already has it, added is false. A process that is
+// killed leaves no partial release, and the next one resumes with the builder's cached results.
 func (s Store) Add(ctx context.Context, v string, b Builder) (r Release, added bool, err error) {
 	if v, err = s.Check(v); err != nil {
 		return r, false, err

@@ -2,6 +2,7 @@ package versions
 
 import (
 	"archive/tar"
+	"compress/flate"
 	"compress/gzip"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,7 +19,7 @@ import (
 )
 
 // Export writes an added release as an archive for Import: a gzip-compressed tar file with the manifest and the
-// program. Repeated exports of a release are identical.
+// program, in this order. `slipway versions export` calls it. Repeated exports of a release are identical.
 func (s Store) Export(v string, w io.Writer) error {
 	if v == s.Included {
 		return fault.New(fault.Invalid, reasonVersion, "Kubernetes %s is included in this build of slipway: copy the program slipway itself", v)
@@ -58,9 +59,10 @@ func (s Store) append(archive *tar.Writer, file string) error {
 // cannot serve as the limit, because it could fill the disk.
 const maxProgram = 1 << 30
 
-// Import adds the release of an archive written by Export. If the host already has it, added is false. The archive
-// contains a program that hosted control planes run, so it must come from a trusted source or have the given SHA-256
-// checksum, in hexadecimal. If the checksum is empty, it is not verified.
+// Import adds the release of an archive written by Export, possibly on another host and by another build of Slipway;
+// `slipway versions import` calls it. If the host already has it, added is false. The archive contains a program that
+// hosted control planes run, so it must come from a trusted source or have the given SHA-256 checksum, in hexadecimal.
+// If the checksum is empty, it is not verified.
 func (s Store) Import(r io.Reader, checksum string) (_ Release, added bool, err error) {
 	whole := &checksumReader{r: r, sum: sha256.New()}
 	compressed, err := gzip.NewReader(whole)
@@ -138,7 +140,7 @@ func (s Store) unpack(archive *tar.Reader, m manifest, verify func() error) erro
 	}
 	defer d.remove()
 	sum, written, err := d.write(io.LimitReader(archive, m.Size+1))
-	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) {
+	if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, gzip.ErrHeader) || errors.As(err, new(flate.CorruptInputError)) {
 		return damagedFault(err)
 	}
 	if err != nil {

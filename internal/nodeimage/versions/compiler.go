@@ -18,7 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Compiler is a Builder that compiles a release from its Go modules.
+// Compiler is the [Builder] of `slipway versions add`: it compiles a release from its Go modules, together with the
+// Slipway packages of the program.
 type Compiler struct {
 	// Sources contains the Slipway packages of the program, by their directory in the repository; Package is the
 	// directory of its main package.

@@ -20,13 +20,14 @@ const (
 	programFile  = "control-plane"
 )
 
-// format is the version of the manifest format.
+// format is the version of the manifest format. Increase it if a field changes: releases and archives with another
+// format are then reported as not usable.
 const format = 1
 
 // maxManifest limits the size of a manifest.
 const maxManifest = 64 << 10
 
-// manifest describes a release.
+// manifest describes a release, in the file manifest.json of its directory and of an archive.
 type manifest struct {
 	Format     int    `json:"format"`
 	Kubernetes string `json:"kubernetesVersion"`

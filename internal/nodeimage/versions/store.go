@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Reasons of the faults of this package.
+// Reasons of the faults of this package. Their values must not change.
 const (
 	// reasonVersion: not a Kubernetes version, or a version that this build of Slipway does not support.
 	reasonVersion = "KubernetesVersionUnknown"
@@ -41,7 +41,8 @@ const (
 	reasonNoGo = "GoMissing"
 )
 
-// Store contains the releases of a host.
+// Store contains the releases of a host. The commands of `slipway versions` change it; the manager and the processes of
+// hosted control planes read it.
 type Store struct {
 	Dir string // created when the first release is added
 	// Included is the version of this build, which needs no separate program.
@@ -60,7 +61,7 @@ func LocalStore(dir string) Store {
 	}
 }
 
-// Release is a Kubernetes version on this host.
+// Release is a Kubernetes version on this host, as `slipway versions list` prints it.
 type Release struct {
 	Version  string    `json:"kubernetesVersion"`
 	Included bool      `json:"included"` // in this build

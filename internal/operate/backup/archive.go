@@ -33,7 +33,7 @@ const (
 	reasonCannotRestore = "CannotRestore"
 )
 
-// format is the version of the archive format.
+// format is the version of the archive format. A change that an older `slipway restore` cannot read must increase it.
 const format = 1
 
 // maxArchiveSize is the maximum total size of the files in an archive in bytes.
@@ -48,7 +48,7 @@ const (
 	secretsFile = "secrets.tar.age"
 )
 
-// Info describes a backup.
+// Info describes a backup. It is the file backup.json, so the JSON names must stay.
 type Info struct {
 	// Format is the version of the archive format.
 	Format int `json:"format"`

@@ -23,7 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Take reads the Cluster API objects of a management cluster. It pauses and writes nothing.
+// Take reads the Cluster API objects of a management cluster, for `slipway backup`. It pauses and writes nothing.
 func Take(ctx context.Context, c client.Client, what graph.Scope, now time.Time) (Archive, error) {
 	var system corev1.Namespace
 	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
@@ -143,9 +143,9 @@ func Open(path string, identities []age.Identity) (a Archive, err error) {
 	return readArchive(f, identities)
 }
 
-// Restore creates the objects in a management cluster, paused, and resumes them when all exist; objects that were
-// paused at the time of the backup remain paused. Existing objects are left unchanged. After an interruption, the same
-// call completes the restore.
+// Restore is called by `slipway restore`. It creates the objects in a management cluster, paused, and resumes them when
+// all exist; objects that were paused at the time of the backup remain paused. Existing objects are left unchanged.
+// After an interruption, the same call completes the restore.
 func (a Archive) Restore(ctx context.Context, c client.Client, o move.RestoreOptions) (move.DirectoryResult, error) {
 	installed, err := inventory.Read(ctx, c)
 	if err != nil {

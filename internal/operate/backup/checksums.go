@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// sums returns the checksums of the files in the format of sha256sum.
+// sums returns the content of SHA256SUMS in an archive: the checksums of the files in the format of sha256sum.
 func sums(content map[string][]byte) []byte {
 	var out bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(content)) {
@@ -18,7 +18,8 @@ func sums(content map[string][]byte) []byte {
 	return out.Bytes()
 }
 
-// verifyChecksums verifies the checksums of the files. Every file must have a checksum, and every checksum a file.
+// verifyChecksums verifies the checksums of the files of an archive before it is used. Every file must have a checksum,
+// and every checksum a file.
 func verifyChecksums(content map[string][]byte) error {
 	text, there := content[sumsFile]
 	if !there {

@@ -33,8 +33,8 @@ const (
 	reasonNetworkTaken = "NetworkTaken"
 )
 
-// CreateMissing creates the objects that do not exist, in order. Existing objects, such as a user's own class, are left
-// unchanged.
+// CreateMissing creates the objects that do not exist, in order. `slipway create cluster` calls it for the ClusterClass
+// and its templates. Existing objects, such as a user's own class, are left unchanged.
 func CreateMissing(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	w := kube.NewWriter(c, manager)
 	for _, o := range objects {
@@ -51,8 +51,9 @@ func CreateMissing(ctx context.Context, c client.Client, objects []*unstructured
 	return nil
 }
 
-// Apply creates the objects with server-side apply, starting with the Cluster. It returns an error if an object already
-// exists. Shared objects ([template.IsShared]) may exist, and are updated.
+// Apply creates the objects of a new cluster with server-side apply, starting with the Cluster, for `slipway create
+// cluster`. It returns an error if an object already exists. Shared objects ([template.IsShared]) may exist, and are
+// updated.
 func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
 		if template.IsShared(o) {

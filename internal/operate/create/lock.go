@@ -13,9 +13,9 @@ import (
 // lockRetry is the delay between two attempts to lock.
 const lockRetry = 50 * time.Millisecond
 
-// Lock waits until no other command on this host is between the selection of a subnet and the creation of the cluster
-// that uses it, because concurrent commands would select the same subnet. It locks the data directory; the lock ends
-// with the process. Without a data directory it does nothing.
+// Lock is called by `slipway create cluster`. It waits until no other command on this host is between the selection of
+// a subnet and the creation of the cluster that uses it, because concurrent commands would select the same subnet. It
+// locks the data directory; the lock ends with the process. Without a data directory it does nothing.
 func Lock(ctx context.Context, dataDir string) (release func(), err error) {
 	if dataDir == "" {
 		return func() {}, nil

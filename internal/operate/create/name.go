@@ -14,7 +14,8 @@ import (
 // characters of a label value.
 const maxName = 50
 
-// CheckName checks whether a new cluster can have the name.
+// CheckName checks whether a new cluster of `slipway create cluster` can have the name. Clusters of other clients may
+// have longer names.
 func CheckName(name string) error {
 	problems := validation.IsDNS1123Label(name)
 	if len(name) > maxName {

@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// Host has the constraints of the host for the subnet of a cluster.
+// Host has the constraints of the host for the subnet of a new cluster with a LocalCluster.
 type Host struct {
 	// Routes are the routes of the host.
 	Routes []netip.Prefix
@@ -27,8 +27,8 @@ type Host struct {
 	Networks *policy.Networks
 }
 
-// SelectSubnet returns an unused subnet for a new cluster: it overlaps neither with clusters of the management cluster nor
-// with routes of the host, and the operator allows it. If r is nil, no management cluster is checked.
+// SelectSubnet returns an unused subnet for a new cluster: it overlaps neither with clusters of the management cluster
+// nor with routes of the host, and the operator allows it. If r is nil, no management cluster is checked.
 func SelectSubnet(ctx context.Context, r client.Reader, host Host) (netip.Prefix, error) {
 	used, err := networks(ctx, r)
 	if err != nil {
@@ -79,9 +79,9 @@ func CheckSubnet(ctx context.Context, r client.Reader, key client.ObjectKey, wan
 // octetsPrefixLength is the prefix length of the subnets that [FirstOctets] selects.
 const octetsPrefixLength = 16
 
-// FirstOctets returns the first two numbers of a /16 subnet, for a template that uses them as a variable: the subnet of
-// the cluster with the given name, or else the highest unused one in 172.16.0.0/12. It returns "" if none is unused and
-// allowed.
+// FirstOctets returns the first two numbers of a /16 subnet, for `slipway generate cluster` and templates that use them
+// as a variable: the subnet of the cluster with the given name, or else the highest unused one in 172.16.0.0/12. It
+// returns "" if none is unused and allowed.
 func FirstOctets(ctx context.Context, r client.Reader, key client.ObjectKey, host Host) (string, error) {
 	used, err := networks(ctx, r)
 	if err != nil {

@@ -31,7 +31,8 @@ type Options struct {
 	Deprecated bool
 }
 
-// Build arranges the snapshot as a tree.
+// Build arranges the snapshot as a tree. `slipway describe cluster` prints it, and package progress derives its steps
+// from it.
 func Build(s Snapshot, o Options) *Object {
 	b := builder{Snapshot: s, Options: o}
 	root := b.core(s.Cluster, "Cluster")
@@ -53,6 +54,7 @@ func (b builder) hooks() *Object {
 	return &Object{Role: "Hooks", Conditions: b.Hooks, ShowConditions: true}
 }
 
+// builder creates the rows of the tree.
 type builder struct {
 	Snapshot
 	Options

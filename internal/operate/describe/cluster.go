@@ -21,7 +21,7 @@ const (
 	ReasonNamespace = "NamespaceNotFound"
 )
 
-// GetCluster reads the Cluster. If it does not exist, the fault lists the existing ones.
+// GetCluster reads the Cluster for a command that acts on it. If it does not exist, the fault lists the existing ones.
 func GetCluster(ctx context.Context, r client.Reader, key client.ObjectKey) (*clusterv1.Cluster, error) {
 	found := &clusterv1.Cluster{}
 	err := r.Get(ctx, key, found)

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// conditionsOf reads the conditions of an object in any layout that the contract allows:
+// conditionsOf reads the conditions for an object's row of the tree, in any layout that Cluster API's contract allows:
 //
 //	                      v1beta2 requested              v1beta1 requested
 //	v1beta2 contract      status.conditions              status.deprecated.v1beta1.conditions

@@ -11,8 +11,8 @@ import (
 // messagesShown is the maximum number of messages in the condition of a grouped row.
 const messagesShown = 10
 
-// group merges machines in the same state into one row at the position of the first of them. A machine with children,
-// with conditions shown or with an upcoming remediation is not grouped.
+// group merges the rows of Machines in the same state into one row of the tree at the position of the first of them. A
+// machine with children, with conditions shown or with an upcoming remediation is not grouped.
 func (b builder) group(machines []*Object) []*Object {
 	if !b.Grouping {
 		return machines

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Remediation is an upcoming remediation of a Machine by a MachineHealthCheck.
+// Remediation is an upcoming remediation of a Machine by a MachineHealthCheck, which the row of the Machine shows.
 type Remediation struct {
 	HealthCheck string `json:"healthCheck"`
 	// At is the time when the timeout of the check expires.
@@ -39,7 +39,8 @@ func (r Remediation) text(now time.Time) string {
 }
 
 // remediation returns the earliest upcoming remediation of the Machine, while the timeout of a check is running. No API
-// field has this information, so it is computed from the conditions. Node conditions other than Ready are not
+// field has this information, so it is computed from the conditions, by the rules of the
+// MachineHealthCheck controller. Node conditions other than Ready are not
 // available.
 func (b builder) remediation(m *clusterv1.Machine) *Remediation {
 	checks := make([]*clusterv1.MachineHealthCheck, len(b.Checks))

@@ -9,8 +9,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// negativeTypes returns the condition types with negative polarity, which should be False: the types of Cluster API, and
-// common types of other projects. All other types should be True.
+// negativeTypes returns the condition types with negative polarity, which should be False: the types of Cluster API,
+// and common types of other projects. All other types should be True.
 func negativeTypes() []string {
 	return []string{
 		clusterv1.DeletingCondition, clusterv1.PausedCondition, clusterv1.RemediatingCondition, clusterv1.RollingOutCondition,
@@ -19,7 +19,8 @@ func negativeTypes() []string {
 	}
 }
 
-// Issues returns the conditions that have a message and not the status they should have.
+// Issues returns the conditions that have a message and not the status they should have. The tree and the steps of
+// package progress show them.
 func (o *Object) Issues() []Condition {
 	var issues []Condition
 	for _, c := range o.Conditions {
@@ -113,8 +114,8 @@ func (s displayedConditions) displays(message string) bool {
 // item matches a line of a summary message: "* Type: message".
 var item = regexp.MustCompile(`^\* ([A-Z][A-Za-z0-9]*): (.+)$`)
 
-// logMarker precedes the last log lines of a failed control plane in a message. Most of these lines do not explain the
-// failure.
+// logMarker precedes the last log lines of a failed control plane in a message of the HostedControlPlane controller.
+// Most of these lines do not explain the failure.
 const logMarker = "; its last log lines:"
 
 // withoutLog removes the log lines of a control plane from a message, up to the next item. The text before them

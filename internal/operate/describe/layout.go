@@ -10,8 +10,8 @@ import (
 // minMessageWidth is the minimum width of the message column. In a narrower one messages are printed below their row.
 const minMessageWidth = 30
 
-// String formats the lines with columns as wide as their widest cell, two spaces between columns, and no trailing
-// spaces. Messages are in the last column, or below their row if the terminal is too narrow.
+// String formats the lines of the table, for [Render], with columns as wide as their widest cell, two spaces between
+// columns, and no trailing spaces. Messages are in the last column, or below their row if the terminal is too narrow.
 func (t *table) String() string {
 	for _, l := range t.lines {
 		for i, c := range l.cells {

@@ -6,7 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Object is one row of the tree with its children. `-o json` and `-o yaml` print it.
+// Object is one row of the tree with its children. [Build] creates it. `slipway describe cluster -o json` and `-o yaml`
+// print it, so the JSON names must stay.
 type Object struct {
 	// Role is the role of the object for its parent, for example ClusterInfrastructure. It is empty if the kind is
 	// sufficient. A row with a role and no kind only groups its children.

@@ -29,8 +29,9 @@ type Reader interface {
 	RESTMapper() meta.RESTMapper
 }
 
-// Read reads the objects of a cluster. It returns the API's error if the Cluster does not exist. A provider object that
-// does not exist, or whose kind is not installed, is recorded in Missing instead.
+// Read reads the objects of a cluster, with the permissions of the command's user. It returns the API's error if the
+// Cluster does not exist. A provider object that does not exist, or whose kind is not installed, is recorded in Missing
+// instead.
 func Read(ctx context.Context, r Reader, key client.ObjectKey, o Options) (Snapshot, error) {
 	s := Snapshot{Now: time.Now(), Cluster: &clusterv1.Cluster{}}
 	if err := r.Get(ctx, key, s.Cluster); err != nil {
@@ -259,7 +260,7 @@ func (s *Snapshot) missing(ref Ref, why string) {
 	s.Missing[ref] = why
 }
 
-// Reasons of the events about lifecycle hooks of a Cluster.
+// Reasons of the events that the topology controller writes about lifecycle hooks of a Cluster.
 const hookBlocking, hookCompleted = "HookBlocking", "HookCompleted"
 
 // readHooks reads from events which handlers block the topology, and since when. It uses the events since the last

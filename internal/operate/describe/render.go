@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/duration"
 )
 
-// Style configures the table.
+// Style configures the table, from the terminal and the flags of `slipway describe cluster`.
 type Style struct {
 	// Now is the reference time of the SINCE column.
 	Now time.Time

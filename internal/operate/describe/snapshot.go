@@ -14,7 +14,7 @@ import (
 // Ref names an object in the namespace of the cluster.
 type Ref struct{ Group, Kind, Name string }
 
-// Snapshot has all objects of one cluster.
+// Snapshot has all objects of one cluster that commands display or wait for. [Read] reads it.
 type Snapshot struct {
 	// Now is the time of the read.
 	Now         time.Time

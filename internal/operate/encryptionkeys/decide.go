@@ -30,7 +30,7 @@ const (
 	reasonUnreachable = "WorkloadClusterUnreachable"
 )
 
-// snapshot is the input of a decision.
+// snapshot is the state of a cluster whose encryption keys are rotated, the input of [decide].
 type snapshot struct {
 	Cluster *clusterv1.Cluster
 	Plane   *hostedv1.HostedControlPlane
@@ -64,8 +64,8 @@ func (s snapshot) UnderWay() bool {
 	return err == nil && (keys.Former != nil || keys.Rewritten != "" && keys.Fingerprint() != s.Plane.Status.EncryptionKeys)
 }
 
-// decide returns the next step; Done if no rotation is in progress. The error describes a problem that a user must
-// solve first.
+// decide returns the next step of a rotation of encryption keys; Done if none is in progress. [Rotator.Run] calls it
+// repeatedly. The error describes a problem that a user must solve first.
 func decide(s snapshot) (step, error) {
 	if err := checkSupported(s); err != nil {
 		return step{}, err

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,9 +39,9 @@ const (
 )
 
 // RewriteAll makes the API server rewrite every object that is not stored with the current key, and returns the number
-// of objects that it checked. It sends empty patches: an object that is already stored with the current key is not
-// written, and watches receive no events. It includes every resource, not only those that are encrypted now, because
-// others may have been encrypted before.
+// of objects that it checked. `slipway rotate encryption` passes it to the [Rotator]. It sends empty patches: an object
+// that is already stored with the current key is not written, and watches receive no events. It includes every
+// resource, not only those that are encrypted now, because others may have been encrypted before.
 func RewriteAll(ctx context.Context, config *rest.Config) (n int, err error) {
 	defer func() {
 		switch refused := (apierrors.APIStatus)(nil); {
@@ -178,7 +177,7 @@ func (r *rewriter) rewriteResource(ctx context.Context, resource schema.GroupVer
 		if err != nil {
 			return fmt.Errorf("listing %s: %w", resource.GroupResource(), err)
 		}
-		group, ctx := errgroup.WithContext(ctx)
+		group, ctx := fault.NewGroup(ctx)
 		group.SetLimit(parallel)
 		for i := range list.Items {
 			group.Go(func() error { return r.rewriteObject(ctx, resource, &list.Items[i]) })

@@ -19,7 +19,8 @@ import (
 // manager is the name of the field manager without its prefix.
 const manager = "cli"
 
-// Rotator rotates keys.
+// Rotator rotates the encryption keys of a cluster for `slipway rotate encryption CLUSTER`, which calls Prepare and,
+// after a confirmation, Run.
 type Rotator struct {
 	progress.Operation
 	// Rewrite rewrites all objects in the workload cluster, as [RewriteAll] does, and returns their number.

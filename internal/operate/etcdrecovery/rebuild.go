@@ -29,7 +29,8 @@ const (
 	withdrawTime = 30 * time.Second
 )
 
-// Recoverer requests a recovery and follows it.
+// Recoverer requests a recovery of a KubeadmControlPlane without etcd quorum and follows it. `slipway recover
+// controlplane` calls Prepare and, after a confirmation, Run. The KubeadmControlPlane controller does the work.
 type Recoverer struct {
 	progress.Operation
 	// SurveyTime is the timeout for the response of infrastructure machines. Default: 2 min.

@@ -35,7 +35,7 @@ type RecoveryMember struct {
 	Created time.Time `json:"-"`
 }
 
-// RecoveryPlan is the plan of a recovery.
+// RecoveryPlan is the plan of a recovery, which `slipway recover controlplane` shows, also as JSON.
 type RecoveryPlan struct {
 	Cluster      string           `json:"cluster"`
 	ControlPlane string           `json:"controlPlane"`

@@ -29,8 +29,9 @@ func (o Recoverer) nodeOf(ctx context.Context, namespace, machine string) string
 	return m.Status.NodeRef.Name
 }
 
-// survey waits until the infrastructure of all remaining Machines has responded, and the control plane no longer
-// reports the result of an earlier request. After the timeout it returns the responses received so far.
+// survey is called by [Recoverer.Prepare] after it has requested the states of the etcd members. It waits until the
+// infrastructure of all remaining Machines has responded, and the control plane no longer reports the result of an
+// earlier request. After the timeout it returns the responses received so far.
 func (o Recoverer) survey(ctx context.Context, key client.ObjectKey, r recovery.RecoveryRequest, want RecoveryOptions) ([]RecoveryMember, error) {
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(o.SurveyTime, surveyTime))
 	defer cancel()

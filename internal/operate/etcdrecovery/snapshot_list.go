@@ -45,7 +45,8 @@ type Snapshot struct {
 	Encrypted bool      `json:"encrypted,omitempty"`
 }
 
-// SnapshotList has the snapshots in the status of the policies of a namespace.
+// SnapshotList has the snapshots in the status of the policies of a namespace, which `slipway snapshots list` shows,
+// also as JSON.
 type SnapshotList struct {
 	Snapshots []Snapshot `json:"snapshots"`
 	// More is the number of further snapshots in the stores.
@@ -117,7 +118,7 @@ func policyFor(ctx context.Context, c client.Client, cluster *clusterv1.Cluster,
 		return nil, fault.New(fault.Invalid, reasonNoPolicy, "EtcdSnapshotPolicy %q does not exist in namespace %q, or does not select cluster %q", named, cluster.Namespace, cluster.Name)
 	}
 	return nil, fault.New(fault.Invalid, reasonNoPolicy,
-		"no EtcdSnapshotPolicy of namespace %q selects cluster %q; create one, as described in docs/etcd-snapshots.md", cluster.Namespace, cluster.Name)
+		"no EtcdSnapshotPolicy of namespace %q selects cluster %q; create one: `slipway docs etcd-snapshots` describes how", cluster.Namespace, cluster.Name)
 }
 
 // selects reports whether a policy takes snapshots of a Cluster.

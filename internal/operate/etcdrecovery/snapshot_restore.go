@@ -19,7 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Restore is the restore of a control plane from a snapshot, with the data that it loses.
+// Restore is the restore of a HostedControlPlane from an etcd snapshot, with the data that it loses. `slipway restore
+// controlplane` shows it before it calls [SnapshotClient.Run].
 type Restore struct {
 	Snapshot
 	ControlPlane string `json:"controlPlane"`
@@ -177,7 +178,7 @@ func (o SnapshotClient) Run(ctx context.Context, r Restore) error {
 // restoreProgress tracks the progress of a restore.
 type restoreProgress struct {
 	SnapshotClient
-	// value is the value of the restore annotation, and asked the request in it.
+	// value is the value of the restore annotation, and request the request in it.
 	value   string
 	request hosted.RestoreRequest
 	// gone is the time since which the annotation is missing; zero if it is present.

@@ -22,12 +22,13 @@ const (
 	manager = "cli"
 	// stamp is the time format in names of snapshots and IDs of restores.
 	stamp = "20060102T150405Z"
-	// controllerGracePeriod is the time for a controller to react to a request. Until then, the status of its object may not reflect
-	// the request yet.
+	// controllerGracePeriod is the time for a controller to react to a request. Until then, the status of its object
+	// may not reflect the request yet.
 	controllerGracePeriod = 15 * time.Second
 )
 
-// SnapshotClient requests snapshots and restores, and waits for them.
+// SnapshotClient requests etcd snapshots and restores, and waits for them, for `slipway snapshots take` and `slipway
+// restore controlplane`. The controllers of EtcdSnapshotPolicies and HostedControlPlanes do the work.
 type SnapshotClient struct{ progress.Operation }
 
 // Take requests a snapshot of a Cluster from a policy and waits until it is stored. Without a policy name it uses the

@@ -69,7 +69,8 @@ type Credentials struct {
 	Server *rest.Config
 }
 
-// Issue issues credentials with an administrator's client for the workload cluster.
+// Issue issues credentials with an administrator's client for the workload cluster. `slipway get kubeconfig --user`
+// calls it if the manager does not issue them ([RequestFrom]).
 func Issue(ctx context.Context, c kubernetes.Interface, r CredentialsRequest) (Credentials, error) {
 	if err := r.check(); err != nil {
 		return Credentials{}, err

@@ -28,7 +28,8 @@ import (
 const ReasonNotHandled = "CredentialsNotHandled"
 
 // RequestFrom requests credentials for a Cluster from the manager of its management cluster, with the permissions of
-// the client's user. It does not read the administrator's kubeconfig.
+// the client's user, for `slipway get kubeconfig --user`. The credentials controller decides about the request. It does
+// not read the administrator's kubeconfig.
 func RequestFrom(ctx context.Context, management kubernetes.Interface, cluster client.ObjectKey, r CredentialsRequest) (Credentials, error) {
 	if err := r.check(); err != nil {
 		return Credentials{}, err

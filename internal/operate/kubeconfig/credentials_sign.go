@@ -31,7 +31,7 @@ type subject struct {
 	groups []string
 }
 
-// certificate generates a key and requests a certificate from the cluster.
+// certificate generates a key and requests a certificate from the cluster, for [Issue] and [IssueManagement].
 func certificate(ctx context.Context, c kubernetes.Interface, r CredentialsRequest, s subject) (key, cert []byte, issued *x509.Certificate, err error) {
 	key, request, private, err := newRequest(r.User, s.groups)
 	if err != nil {

@@ -27,11 +27,11 @@ const (
 	reasonUnsafe = "KubeconfigUnsafe"
 )
 
-// key is the key of the kubeconfig in the Secret.
+// key is the key of the kubeconfig in the Secret, by Cluster API's contract.
 const key = "value"
 
-// ReadKubeconfig returns the kubeconfig of the cluster. If the cluster or its kubeconfig does not exist, the fault
-// explains what to do.
+// ReadKubeconfig returns the administrator's kubeconfig of a workload cluster, for `slipway get kubeconfig` and
+// commands that connect to the cluster. If the cluster or its kubeconfig does not exist, the fault explains what to do.
 func ReadKubeconfig(ctx context.Context, r client.Reader, name client.ObjectKey) ([]byte, error) {
 	secret := &corev1.Secret{}
 	err := r.Get(ctx, client.ObjectKey{Namespace: name.Namespace, Name: name.Name + "-kubeconfig"}, secret)

@@ -10,8 +10,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 )
 
-// Deletion returns the steps of a cluster deletion in the order in which its parts are deleted. first is the snapshot
-// at the start of the wait, last the current one; it has no Cluster once the Cluster is gone.
+// Deletion returns the steps of a cluster deletion for `slipway delete cluster`, in the order in which its parts are
+// deleted. first is the snapshot at the start of the wait, last the current one; it has no Cluster once the Cluster is
+// gone.
 func Deletion(first, last describe.Snapshot) []Step {
 	gone := last.Cluster == nil
 	steps := []Step{}

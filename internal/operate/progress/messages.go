@@ -19,7 +19,8 @@ func join(parts []string) string {
 	return strings.Join(out, "; ")
 }
 
-// logFollows matches the end of a message line after which log lines follow, up to the next item.
+// logFollows matches the end of a line in the condition messages of control planes and machines after which log lines
+// follow, up to the next item.
 var logFollows = regexp.MustCompile(`[;,] (its last lines|its last log lines):$`)
 
 // flat converts a condition message to one line, without log lines.
@@ -50,7 +51,8 @@ func flat(message string) string {
 	return out.String()
 }
 
-// replicaCounts matches a message line with the replica counts of a group, which its step already displays.
+// replicaCounts matches a line in the condition messages of MachineSets, MachineDeployments and Clusters with the
+// replica counts of a group, which its step already displays.
 var replicaCounts = regexp.MustCompile(`^(\* )?(\d+ available replicas, at least \d+ required( \(spec\.replicas is \d+\))?$|Rolling out \d+ not up-to-date replicas$|Scaling (up|down) from \d+ to \d+ replicas$)`)
 
 // withoutReplicaCounts removes the replica counts of a group from its message.

@@ -14,8 +14,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// Operation changes a cluster in phases. Each step reads the current state and does the next part of the work, so that
-// the operation can be killed at any time and continues when it is run again.
+// Operation changes a cluster in phases: a rotation, a snapshot, a restore or a recovery. The packages of these
+// operations embed it. Each step reads the current state and does the next part of the work, so that the operation can
+// be killed at any time and continues when it is run again.
 type Operation struct {
 	Client client.Client
 	Now    func() time.Time

@@ -21,7 +21,7 @@ const ReasonTimeout = "WaitTimeout"
 // may be restarting.
 const maxUnreachableReads = 15
 
-// Source provides snapshots of a cluster.
+// Source provides snapshots of a cluster; [API] implements it.
 type Source interface {
 	// Snapshot reads the cluster.
 	Snapshot(ctx context.Context) (describe.Snapshot, error)
@@ -29,7 +29,8 @@ type Source interface {
 	Wait(ctx context.Context) error
 }
 
-// Reporter displays steps. Show is called after every read, even if nothing has changed.
+// Reporter displays steps; [Plain] and [Live] implement it. Show is called after every read, even if nothing has
+// changed.
 type Reporter interface {
 	Show(steps []Step)
 }
@@ -98,8 +99,9 @@ func Elapsed(d time.Duration) string {
 	return fmt.Sprintf("%dm%02ds", s/60, s%60)
 }
 
-// WaitForCreation waits until the cluster is available with all its nodes, and reports the progress. If the cluster
-// does not exist or is deleted meanwhile, the fault is Gone.
+// WaitForCreation waits until the cluster is available with all its nodes, and reports the progress. The commands that
+// create, upgrade and wait for a cluster call it. If the cluster does not exist or is deleted meanwhile, the fault is
+// Gone.
 func WaitForCreation(ctx context.Context, c client.WithWatch, key client.ObjectKey, show Reporter) error {
 	return Run(ctx, NewAPI(ctx, c, key), func(s describe.Snapshot, err error) ([]Step, error) {
 		if apierrors.IsNotFound(err) {

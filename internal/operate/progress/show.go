@@ -23,8 +23,8 @@ const detailDelay = 2 * time.Second
 // prints all.
 const detailLength = 300
 
-// Plain prints a line when a step starts, with the state that ends it, and when it is done. In between it prints the
-// details of the step at most every five seconds. It is for logs and pipes.
+// Plain is the [Reporter] for logs and pipes. It prints a line when a step starts, with the state that ends it, and
+// when it is done. In between it prints the details of the step at most every five seconds.
 type Plain struct {
 	w     io.Writer
 	now   func() time.Time
@@ -80,7 +80,7 @@ func (s Step) String() string {
 	return s.Name + ": waits until " + s.DoneWhen + " (" + s.Detail + ")"
 }
 
-// Live redraws the steps in place, for terminals.
+// Live is the [Reporter] for terminals. It redraws the steps in place.
 type Live struct {
 	w        io.Writer
 	terminal TerminalOptions
@@ -90,7 +90,7 @@ type Live struct {
 	ended    map[string]time.Duration
 }
 
-// TerminalOptions is the capabilities of the terminal.
+// TerminalOptions are the capabilities of the terminal.
 type TerminalOptions struct {
 	// Width is the width in columns to which lines are truncated; 0 for no limit.
 	Width int

@@ -17,7 +17,8 @@ const tick = time.Second
 // settle is the delay in which simultaneous changes are collected for one read.
 const settle = 100 * time.Millisecond
 
-// API is a Source that reads from a management cluster and watches the core objects of the cluster.
+// API is the [Source] of commands that wait for a cluster. It reads from a management cluster and watches the core
+// objects of the cluster.
 type API struct {
 	client  client.WithWatch
 	key     client.ObjectKey

@@ -17,7 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 )
 
-// Step is one condition to wait for.
+// Step is one condition that a command waits for and displays.
 type Step struct {
 	// Name is the name of the step.
 	Name string
@@ -39,11 +39,13 @@ const (
 	reasonDeleted = "ClusterDeleted"
 )
 
-// noController is the reason in the condition of a Cluster whose control plane no controller reconciles.
+// noController is the reason that the Cluster controller sets in the condition of a Cluster whose control plane no
+// controller reconciles.
 const noController = "NoController"
 
-// creation returns the steps to a cluster whose nodes are all Ready and up to date. The error is an Invalid fault if
-// waiting cannot succeed. The details are the messages displayed by `describe cluster`.
+// creation returns, for [WaitForCreation], the steps to a cluster whose nodes are all Ready and up to date, and whose
+// add-ons are available. The error is an Invalid fault if waiting cannot succeed. The details are the messages displayed by
+// `describe cluster`.
 func creation(s describe.Snapshot) ([]Step, error) {
 	if err := checkWaitable(s); err != nil {
 		return nil, err
@@ -55,7 +57,11 @@ func creation(s describe.Snapshot) ([]Step, error) {
 	}
 	steps = append(steps, b.infrastructure(), b.controlPlane())
 	steps = append(steps, b.workers()...)
-	return append(steps, b.available(done(steps))), nil
+	available := b.available(done(steps))
+	if addons, has := b.addons(); has {
+		steps = append(steps, addons)
+	}
+	return append(steps, available), nil
 }
 
 // builder derives steps from a snapshot and its tree.
@@ -95,8 +101,8 @@ func checkWaitable(s describe.Snapshot) error {
 	return denied(s)
 }
 
-// refusals are condition reasons for problems that a user must solve: the operator does not allow the request, or the
-// host cannot fulfill it.
+// refusals are condition reasons of Slipway's own providers for problems that a user must solve: the operator does not
+// allow the request, or the host cannot fulfill it.
 var refusals = []string{"DeniedByPolicy", "SubnetTaken", "NotANodeImage"}
 
 // denied returns an error for the first object that is refused.

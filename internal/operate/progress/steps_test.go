@@ -38,6 +38,13 @@ func provider(s *describe.Snapshot, ref clusterv1.ContractVersionedObjectReferen
 	}}
 }
 
+// because sets a condition with a reason and no message on a provider's object.
+func because(s *describe.Snapshot, ref clusterv1.ContractVersionedObjectReference, conditionType, status, reason string) {
+	provider(s, ref, conditionType, status, "")
+	o := s.Objects[describe.Ref{Group: ref.APIGroup, Kind: ref.Kind, Name: ref.Name}]
+	o.Object["status"].(map[string]any)["conditions"].([]any)[0].(map[string]any)["reason"] = reason
+}
+
 // created returns a snapshot of a cluster with a pool of two; change makes it what the test needs.
 func created(change func(*describe.Snapshot)) describe.Snapshot {
 	s := describe.Snapshot{
@@ -143,6 +150,30 @@ func TestCreation(t *testing.T) {
 			"MachinePool pool": "MachinePool pool: done, 2 of 2 nodes ready",
 			"cluster":          "cluster: waits until Cluster demo reports Available (RemoteConnectionProbe: no answer)",
 		}},
+		"add-ons": {"without DNS, Pods find nothing", created(func(s *describe.Snapshot) {
+			ready(s)
+			provider(s, planeRef, "AddonsAvailable", "False", "Deployment coredns is not available in the workload cluster: 2 Pods have no Node")
+		}), map[string]string{
+			"cluster": "cluster: done",
+			"add-ons": "add-ons: waits until ExamplePlane demo reports that the add-ons are available (Deployment coredns is not available in the workload cluster: 2 Pods have no Node)",
+		}},
+		"add-ons available": {"nothing more is waited for", created(func(s *describe.Snapshot) {
+			ready(s)
+			provider(s, planeRef, "AddonsAvailable", "True", "")
+		}), map[string]string{"add-ons": "add-ons: done"}},
+		"add-ons without Nodes": {"they cannot run, and no Node is to come", created(func(s *describe.Snapshot) {
+			ready(s)
+			s.Pools = nil
+			because(s, planeRef, "AddonsAvailable", "Unknown", "NoNodes")
+		}), map[string]string{"add-ons": "add-ons: done, they start on the first Node"}},
+		"add-ons before Nodes": {"Nodes are to come", created(func(s *describe.Snapshot) {
+			initialized(s)
+			because(s, planeRef, "AddonsAvailable", "Unknown", "NoNodes")
+		}), map[string]string{"add-ons": "add-ons: waits until ExamplePlane demo reports that the add-ons are available"}},
+		"no add-ons": {"a simulated cluster has none", created(func(s *describe.Snapshot) {
+			ready(s)
+			because(s, planeRef, "AddonsAvailable", "True", "NotNeeded")
+		}), map[string]string{}},
 		"ready": {"nothing to wait for", created(ready), map[string]string{
 			"control plane": "control plane: done", "cluster": "cluster: done",
 		}},

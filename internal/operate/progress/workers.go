@@ -23,7 +23,7 @@ type group struct {
 	unobserved bool
 }
 
-// workers returns a step for every group of workers, and for every standalone Machine.
+// workers returns a step for every group of workers, and for every standalone Machine. They are part of [creation].
 func (b builder) workers() []Step {
 	var steps []Step
 	for i := range b.Deployments {
@@ -89,7 +89,8 @@ func (b builder) step(g group) Step {
 	return step
 }
 
-// LagReason returns the reason why a group of Machines or a control plane does not match its spec; empty if there is none.
+// LagReason returns the reason why a group of Machines or a control plane does not match its spec; empty if there is
+// none. `slipway rollout status` shows it.
 func LagReason(s describe.Snapshot, kind, name string) string {
 	b := builder{s, describe.Build(s, describe.Options{})}
 	return b.why(b.root.Find(kind, name))

@@ -12,7 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// problems returns the problems that a user must solve before the rotation can start or continue.
+// problems returns the problems that a user must solve before the rotation of a cluster's CA can start or continue, for
+// [decide].
 func (s snapshot) problems(state rotationState) []string {
 	var out []string
 	switch {

@@ -17,8 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 )
 
-// snapshot is the input of a decision. Machines are read after Plane, so that Machines created later use the
-// certificates that Plane reports.
+// snapshot is the state of a cluster whose CA is rotated, the input of [decide]. Machines are read after Plane, so that
+// Machines created later use the certificates that Plane reports.
 type snapshot struct {
 	Now         time.Time
 	Cluster     *clusterv1.Cluster
@@ -76,7 +76,8 @@ type step struct {
 	Wait    string
 }
 
-// decide returns the next step. The error lists problems that a user must solve first.
+// decide returns the next step of a rotation. [Rotator.Run] calls it repeatedly, and the plan shows its error. The
+// error lists problems that a user must solve first.
 func decide(s snapshot) (step, error) {
 	state, err := read(s.Secret)
 	if err != nil {

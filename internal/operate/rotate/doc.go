@@ -8,11 +8,11 @@
 //
 // The phases of a rotation are:
 //
-//	Phase       tls.crt    tls.key  also stored        prerequisite of the next phase
-//	None        old        old                         no rollout is in progress
-//	phaseTrustBoth   old, new   old      key of the new     the control plane trusts both; all nodes are replaced
-//	phaseNewSigns    new, old   new      key of the old     the control plane signs with the new; all nodes are replaced again
-//	phaseNewOnly     new        new                         the control plane rejects the old
+//	Phase       tls.crt    tls.key   also stored     prerequisite of the next phase
+//	None        old        old                       no rollout is in progress
+//	TrustBoth   old, new   old       key of the new  the control plane trusts both; all nodes are replaced
+//	NewSigns    new, old   new       key of the old  the control plane signs with the new; all nodes are replaced again
+//	NewAlone    new        new                       the control plane rejects the old
 //
 // When a phase is in effect, the names of the existing Machines are recorded in the Secret: each may have been
 // bootstrapped with the previous CA bundle, and the next phase starts when none of them is left. Names are recorded

@@ -16,7 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
-// Plan is the plan and the progress of a rotation. It contains no keys.
+// Plan is the plan and the progress of a rotation, which `slipway rotate authority` shows, also as JSON. It contains no
+// keys.
 type Plan struct {
 	Cluster string `json:"cluster"`
 	Phase   Phase  `json:"phase"`

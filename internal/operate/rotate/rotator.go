@@ -25,7 +25,8 @@ import (
 // manager is the name of the field manager without its prefix.
 const manager = "cli"
 
-// Rotator rotates CAs.
+// Rotator rotates the CA of a cluster for `slipway rotate authority CLUSTER`, which calls Prepare and, after a
+// confirmation, Run.
 type Rotator struct {
 	progress.Operation
 	// NewCA is the CA to install; nil to generate one.

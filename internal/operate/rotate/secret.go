@@ -30,7 +30,7 @@ const (
 // Phase is the phase of a rotation.
 type Phase string
 
-// The phases in order. In None there is no rotation.
+// The phases in order. In phaseNone there is no rotation.
 const (
 	phaseNone      Phase = "None"
 	phaseTrustBoth Phase = "TrustBoth"
@@ -38,7 +38,8 @@ const (
 	phaseNewOnly   Phase = "NewAlone"
 )
 
-// Keys of the Secret in addition to tls.crt and tls.key.
+// Keys of the Secret in addition to tls.crt and tls.key. They and the phases are in Secrets of rotations in progress,
+// so they must not change.
 const (
 	nextKey     = "next.key"
 	previousKey = "previous.key"
@@ -53,7 +54,7 @@ type record struct {
 	Outdated []string `json:"outdated,omitempty"`
 }
 
-// rotationState is the state of the rotation, as read from the Secret of the CA.
+// rotationState is the state of the rotation, as read from the Secret of the CA. It is read again before each step.
 type rotationState struct {
 	Phase Phase
 	// InEffect means that the control plane has followed; Outdated are the names of the Machines that existed then.

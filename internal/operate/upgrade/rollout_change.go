@@ -20,7 +20,7 @@ import (
 const rolloutFieldManager = "rollout"
 
 // Restart marks all Machines created before now as out of date, so that they are replaced according to the rollout
-// strategy.
+// strategy. `slipway rollout restart` and the rotation of a CA call it.
 func Restart(ctx context.Context, c client.Client, namespace string, r RolloutResource, now time.Time) error {
 	return r.change(ctx, c, namespace, func(o client.Object) error {
 		if isPaused(o) {

@@ -27,7 +27,7 @@ const (
 	machinePool         RolloutKind = "MachinePool"
 )
 
-// RolloutResource is an object with a rollout.
+// RolloutResource is an object with a rollout, an argument of `slipway rollout`.
 type RolloutResource struct {
 	Kind RolloutKind
 	Name string

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// RolloutProgress is the progress of a rollout.
+// RolloutProgress is the progress of a rollout, which `slipway rollout status` shows, also as JSON.
 type RolloutProgress struct {
 	Kind RolloutKind `json:"kind"`
 	Name string      `json:"name"`

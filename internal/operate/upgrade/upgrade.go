@@ -34,7 +34,7 @@ const (
 	reasonChanged = "ClusterChanged"
 )
 
-// Plan is the plan of an upgrade.
+// Plan is the plan of an upgrade, which `slipway upgrade cluster` shows, also as JSON.
 type Plan struct {
 	Cluster string `json:"cluster"`
 	From    string `json:"from"`
@@ -69,7 +69,8 @@ type Group struct {
 	HeldReason string `json:"held,omitempty"`
 }
 
-// NewPlan plans an upgrade of the cluster. The error explains why the upgrade is not possible.
+// NewPlan plans an upgrade of the cluster. It is computed with package lifecycle, as the topology controller does. The
+// error explains why the upgrade is not possible.
 func NewPlan(s describe.Snapshot, class *clusterv1.ClusterClass, to string) (Plan, error) {
 	topology := s.Cluster.Spec.Topology
 	p := Plan{Cluster: s.Cluster.Name, To: to, Steps: []Step{}}

@@ -40,7 +40,8 @@ type Options struct {
 	Admission func(live client.Reader) Admission
 }
 
-// API stores objects. It is safe for concurrent use.
+// API stores objects: it takes the place of the API server while `slipway plan` runs the controllers. Package world
+// creates one for the management cluster and one for each simulated workload cluster. It is safe for concurrent use.
 type API struct {
 	scheme    *runtime.Scheme
 	now       func() time.Time
@@ -99,7 +100,8 @@ func (a *API) Events() []Event {
 	return out
 }
 
-// Load stores an object of the copied management cluster unchanged and without an event.
+// Load stores an object of the copied management cluster without admission and without an event. It sets metadata that
+// only an API server sets, such as the UID, if it is missing.
 func (a *API) Load(u *unstructured.Unstructured) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -207,7 +209,8 @@ func (a *API) nextVersion() string {
 	return strconv.FormatUint(a.version, 10)
 }
 
-// newUID returns an unused UID. It depends on the object and not on the time, because controllers sort by it.
+// newUID returns an unused UID. It depends on the object and not on the time, because controllers sort by it and the
+// same change must always have the same plan.
 func (a *API) newUID(k *kind, key client.ObjectKey) types.UID {
 	for n := 0; ; n++ {
 		sum := sha256.Sum256(fmt.Appendf(nil, "%s %s %d", k.gvk.GroupKind(), key, n))

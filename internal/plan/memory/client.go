@@ -16,10 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// errNotSupported is returned for requests that no controller of the simulation sends.
+// errNotSupported is returned for requests that no controller of the simulation sends. A controller that begins to send
+// one needs an implementation here.
 var errNotSupported = errors.New("this request is not simulated")
 
-// Client writes to the API and immediately reads its own writes.
+// Client writes to the API and immediately reads its own writes. It implements client.Client for the controllers that
+// `slipway plan` runs, and for the change that is proposed.
 type Client struct {
 	*Reader
 	// sub is the subresource to write.

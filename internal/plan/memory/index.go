@@ -11,7 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// index finds the objects of a kind by a value.
+// index finds the objects of a kind by a value, like a field index in the cache of a manager. The controllers that
+// `slipway plan` runs add indexes when they are set up.
 type index struct {
 	field  string
 	form   form
@@ -19,6 +20,7 @@ type index struct {
 	keys   map[string]map[client.ObjectKey]bool
 }
 
+// IndexField implements client.FieldIndexer.
 func (r *Reader) IndexField(_ context.Context, o client.Object, field string, values client.IndexerFunc) error {
 	gvk, err := apiutil.GVKForObject(o, r.api.scheme)
 	if err != nil {
@@ -54,6 +56,7 @@ func (i *index) replace(a *API, key client.ObjectKey, before, after *object) {
 	}
 }
 
+// of returns the values of an object in the index.
 func (i *index) of(a *API, o *object) []string {
 	if o == nil {
 		return nil

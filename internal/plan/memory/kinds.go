@@ -19,7 +19,8 @@ import (
 // statusSubresource is the only supported subresource.
 const statusSubresource = "status"
 
-// kind is a kind of objects in the version in which it is stored.
+// kind is a kind of objects in the version in which it is stored, with the behavior that the API server derives from
+// its CRD: defaults, validation and field management.
 type kind struct {
 	gvk        schema.GroupVersionKind
 	namespaced bool
@@ -134,7 +135,8 @@ func (k *kind) newManagers() (map[string]*managedfields.FieldManager, error) {
 	return out, nil
 }
 
-// oneVersion converts and defaults objects that have only one version and are already defaulted.
+// oneVersion converts and defaults objects that have only one version and are already defaulted. The field managers of
+// k8s.io/apimachinery require it.
 type oneVersion struct{}
 
 func (oneVersion) Convert(in, out, _ any) error { return fmt.Errorf("converting %T to %T", in, out) }

@@ -5,7 +5,8 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// merged returns a copy of the object with a merge patch (RFC 7386) applied.
+// merged returns a copy of the object with a merge patch (RFC 7386) applied, for patches by clients and for defaults of
+// admission.
 func merged(u *unstructured.Unstructured, patch []byte) (*unstructured.Unstructured, error) {
 	var changes map[string]any
 	if err := utiljson.Unmarshal(patch, &changes); err != nil {

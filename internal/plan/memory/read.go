@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// form is a representation of an object.
+// form is a representation of an object: the version and Go type in which a client reads it.
 type form struct {
 	// kind is the version to read, and shape the Go representation.
 	kind  schema.GroupVersionKind
@@ -46,7 +46,8 @@ func shapeOf(o any) shape {
 	return asType
 }
 
-// Reader reads the API. It implements client.Reader.
+// Reader reads the API, for controllers and their caches in the simulation of `slipway plan`. It implements
+// client.Reader.
 type Reader struct {
 	api *API
 	// transform is the cache transformation; nil: none, as without a cache.
@@ -87,6 +88,7 @@ func (r *Reader) convert(o *object, f form, scheme *runtime.Scheme) (client.Obje
 	return out, nil
 }
 
+// shaped converts an object to a form.
 func shaped(u *unstructured.Unstructured, f form, scheme *runtime.Scheme) (client.Object, error) {
 	switch f.shape {
 	case asMetadata:
@@ -114,6 +116,7 @@ func shaped(u *unstructured.Unstructured, f form, scheme *runtime.Scheme) (clien
 	return u, nil
 }
 
+// Get implements client.Reader.
 func (r *Reader) Get(_ context.Context, key client.ObjectKey, out client.Object, opts ...client.GetOption) error {
 	gvk, err := apiutil.GVKForObject(out, r.api.scheme)
 	if err != nil {
@@ -158,6 +161,7 @@ func into(o, out client.Object, shared bool) error {
 	return nil
 }
 
+// List implements client.Reader.
 func (r *Reader) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	gvk, err := apiutil.GVKForObject(list, r.api.scheme)
 	if err != nil {
@@ -215,8 +219,8 @@ func (a *API) selected(gvk schema.GroupVersionKind, as shape, o *client.ListOpti
 	return out, nil
 }
 
-// BeforeAndAfter returns the objects before and after a write in the form of the example, or nil if one does not exist. They must
-// not be modified.
+// BeforeAndAfter returns the objects before and after a write in the form of the example, or nil if one does not exist,
+// for the event handlers of controllers. They must not be modified.
 func (r *Reader) BeforeAndAfter(e Event, gvk schema.GroupVersionKind, example client.Object) (before, after client.Object, err error) {
 	f := form{kind: gvk, shape: shapeOf(example)}
 	if e.old != nil {
@@ -230,7 +234,8 @@ func (r *Reader) BeforeAndAfter(e Event, gvk schema.GroupVersionKind, example cl
 	return before, after, err
 }
 
-// Every returns all objects of a kind in the form of the example, in order. They must not be modified.
+// Every returns all objects of a kind in the form of the example, in order, for the initial list of an informer. They
+// must not be modified.
 func (r *Reader) Every(gvk schema.GroupVersionKind, example client.Object) ([]client.Object, error) {
 	found, err := r.api.selected(gvk, shapeOf(example), &client.ListOptions{})
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// write is a write request.
+// write is a write request of a [Client], or of a simulated component.
 type write struct {
 	kind *kind
 	key  client.ObjectKey
@@ -52,8 +52,8 @@ func (a *API) create(ctx context.Context, w write, next *unstructured.Unstructur
 	return a.put(ctx, w, nil, next)
 }
 
-// put stores an object in place of the old one, which is nil for a create, and returns the stored object. The lock must
-// be held.
+// put stores an object in place of the old one, which is nil for a create, and returns the stored object. Every write
+// passes it; the order of the steps is the one of the API server. The lock must be held.
 func (a *API) put(ctx context.Context, w write, old *object, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	before := empty(w.kind.gvk)
 	if old != nil {

@@ -14,10 +14,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/plan/memory"
 )
 
-var errNotSimulated = errors.New("this part of a cache is not simulated")
+// errNotSimulated is returned by methods of the manager and its cache that no controller needs.
+var errNotSimulated = errors.New("not available in the simulation of a plan")
 
-// cacheOf is the cache for one source. Sources register their handlers in separate goroutines; the world waits for the
-// registration before it continues, so that the result does not depend on goroutine scheduling.
+// cacheOf is the manager's cache as one source of controller-runtime (a watch of a controller) uses it, in the
+// simulation of `slipway plan`. Sources register their handlers in separate goroutines: each call of GetCache adds one
+// source to World.expected, each registration removes one, and the World waits for zero before it continues, so that
+// the result does not depend on goroutine scheduling.
 type cacheOf struct {
 	*memory.Reader
 	world *World
@@ -43,7 +46,7 @@ func (c *cacheOf) Start(context.Context) error { return nil }
 
 func (c *cacheOf) WaitForCacheSync(context.Context) bool { return true }
 
-// informer reports the changes of a kind.
+// informer registers the event handlers of one source for a kind. The World calls them for each write.
 type informer struct {
 	world   *World
 	kind    schema.GroupVersionKind
@@ -75,11 +78,12 @@ func (i *informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscach
 	return i.AddEventHandlerWithOptions(h, toolscache.HandlerOptions{})
 }
 
-// AddEventHandlerWithResyncPeriod implements cache.Informer. No event is ever lost, so there is no resync.
+// AddEventHandlerWithResyncPeriod implements cache.Informer. No connection can lose events, so there is no resync.
 func (i *informer) AddEventHandlerWithResyncPeriod(h toolscache.ResourceEventHandler, _ time.Duration) (toolscache.ResourceEventHandlerRegistration, error) {
 	return i.AddEventHandler(h)
 }
 
+// AddEventHandlerWithOptions implements cache.Informer. It calls the handler for the existing objects first.
 func (i *informer) AddEventHandlerWithOptions(h toolscache.ResourceEventHandler, _ toolscache.HandlerOptions) (toolscache.ResourceEventHandlerRegistration, error) {
 	all, err := i.world.reader.Every(i.kind, i.example)
 	if err != nil {
@@ -106,7 +110,8 @@ func (*informer) HasSyncedChecker() toolscache.DoneChecker { return synced{} }
 
 func (*informer) IsStopped() bool { return false }
 
-// synced is the registration of a synced handler.
+// synced is the state of something that is ready at once: a registered handler, an informer, or the election of the
+// manager.
 type synced struct{}
 
 func (synced) HasSynced() bool { return true }

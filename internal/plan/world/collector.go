@@ -19,13 +19,14 @@ func objectOf(u *unstructured.Unstructured) object {
 	return object{kind: u.GroupVersionKind(), key: client.ObjectKeyFromObject(u)}
 }
 
-// Collector deletes objects without remaining owners, like the garbage collector of Kubernetes.
+// Collector deletes objects without remaining owners, like the garbage collector of Kubernetes. It observes the writes
+// of a simulated management cluster.
 type Collector struct {
 	world      *World
 	dependents map[types.UID]map[object]bool
 }
 
-// NewCollector starts garbage collection in a simulation.
+// NewCollector starts garbage collection in a simulation. Package plan calls it for each run.
 func NewCollector(w *World) *Collector {
 	c := &Collector{world: w, dependents: map[types.UID]map[object]bool{}}
 	for _, u := range w.API.All() {
@@ -35,6 +36,7 @@ func NewCollector(w *World) *Collector {
 	return c
 }
 
+// note records the owners of an object.
 func (c *Collector) note(u *unstructured.Unstructured) {
 	for _, ref := range u.GetOwnerReferences() {
 		if c.dependents[ref.UID] == nil {

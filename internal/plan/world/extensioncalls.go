@@ -27,12 +27,12 @@ type extensionCall struct {
 	problem string
 }
 
-// Unanswered is a call of an extension without a response.
+// Unanswered is a call of an extension without a response. The plan lists it, because effects are unknown.
 type Unanswered struct {
 	Hook, Handler string
 	// Problem is the error of the call. It is empty if the extension was not called.
 	Problem string
-	// Objects are the Clusters or classes of the call, in order.
+	// Objects are the Clusters, ClusterClasses or MachineSets of the calls, in order.
 	Objects []client.ObjectKey
 }
 
@@ -51,7 +51,8 @@ func (e *Extensions) Unanswered() []Unanswered {
 	return out
 }
 
-// Call implements hook.Client. If variables cannot be discovered, it returns the previous ones.
+// Call implements hook.Client; the controllers call it. If variables cannot be discovered, it returns the previous
+// ones.
 func (e *Extensions) Call(ctx context.Context, of client.Object, handler string, x hook.Invocation) error {
 	q := extensionCall{hook: hookOf(x.Request), handler: handler}
 	if update, ok := x.Response.(*hooksv1.UpdateMachineResponse); ok { // UpdateMachine changes machines, so it is never called, and succeeds at once

@@ -28,7 +28,8 @@ type HookCall struct {
 	Handlers []string
 }
 
-// Extensions simulates Runtime Extensions. Lifecycle hooks are recorded but never called, and do not block.
+// Extensions simulates Runtime Extensions. Package plan passes it to the controllers in place of the registry of
+// package hook. Lifecycle hooks are recorded but never called, and do not block, because a plan must have no effect.
 // UpdateMachine is not called either, and succeeds immediately. Extensions that only compute a result are called if
 // there is a registry (extensioncalls.go). It implements hook.Client.
 type Extensions struct {
@@ -62,6 +63,7 @@ func (e *Extensions) Calls(since time.Time) []HookCall {
 	return slices.DeleteFunc(slices.Clone(e.calls), func(c HookCall) bool { return c.At.Before(since) })
 }
 
+// Handlers implements hook.Client.
 func (e *Extensions) Handlers(ctx context.Context, name hooks.Name, of client.Object) ([]string, error) {
 	list := &runtimev1.ExtensionConfigList{}
 	if err := e.reader.List(ctx, list); err != nil {
@@ -85,6 +87,7 @@ func (e *Extensions) Handlers(ctx context.Context, name hooks.Name, of client.Ob
 	return out, nil
 }
 
+// CallAll implements hook.Client for the lifecycle hooks: it records the call.
 func (e *Extensions) CallAll(ctx context.Context, of client.Object, x hook.Invocation) (hook.CallAllResult, error) {
 	name := hookOf(x.Request)
 	handlers, err := e.Handlers(ctx, hooks.Name{Group: hooksv1.GroupVersion.Group, Hook: name}, of)

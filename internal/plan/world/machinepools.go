@@ -20,7 +20,9 @@ type instance struct {
 	machine string
 }
 
-// playInfraPool creates the requested number of instances of a pool, and replaces instances with another version.
+// playInfraPool acts as the infrastructure provider of a MachinePool ([Providers]): it creates the requested number of
+// instances, and replaces instances with another version. Cluster API's contract for MachinePools defines the fields
+// and the order.
 func (p *Providers) playInfraPool(u *unstructured.Unstructured) (follows []func()) {
 	pool, cluster := p.owner(u, "MachinePool"), p.cluster(u)
 	if pool == nil || cluster == nil || !isTrue(cluster, "status", "initialization", "infrastructureProvisioned") {

@@ -21,8 +21,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/plan/memory"
 )
 
-// inMemory is the manager of the controllers in a world. Its HTTP client and REST configuration reject all requests, so
-// nothing can be called outside of the simulation.
+// inMemory is the manager of the controllers in a [World], which get it with [World.Setup]. Its HTTP client and REST
+// configuration reject all requests, so nothing can be called outside of the simulation.
 type inMemory struct {
 	world  *World
 	scheme *runtime.Scheme
@@ -50,6 +50,8 @@ func (m *inMemory) GetCache() cache.Cache {
 	return &cacheOf{Reader: m.world.reader, world: m.world}
 }
 
+// GetControllerOptions implements manager.Manager. Names are not validated, because several plans may run in one
+// process, and queues without priorities have a fixed order.
 func (m *inMemory) GetControllerOptions() config.Controller {
 	yes, no := true, false
 	return config.Controller{SkipNameValidation: &yes, UsePriorityQueue: &no, RecoverPanic: &yes, Logger: logr.Discard()}

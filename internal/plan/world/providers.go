@@ -34,14 +34,16 @@ const (
 	infraPool
 )
 
-// Providers simulates the providers of all objects. It derives the role of each kind from the references to it.
+// Providers simulates the providers of all objects: it observes the writes in a [World], and updates each provider
+// object after a delay, as its contract requires (providerupdates.go, machinepools.go). It derives the role of each
+// kind from the references to it.
 type Providers struct {
 	world     *World
 	workloads *Workloads
 	roles     map[schema.GroupKind]role
 }
 
-// NewProviders simulates the providers of a world whose objects are already loaded.
+// NewProviders simulates the providers of a world whose objects are already loaded. Package plan calls it for each run.
 func NewProviders(w *World, workloads *Workloads) *Providers {
 	p := &Providers{world: w, workloads: workloads, roles: map[schema.GroupKind]role{}}
 	all := w.API.All()
@@ -61,6 +63,7 @@ type reference struct {
 	path []string
 }
 
+// references returns the fields of a core kind that reference provider objects, from the API of Cluster API.
 func references(kind string) []reference {
 	switch kind {
 	case "Cluster":

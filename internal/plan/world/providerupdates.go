@@ -12,8 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// simulate updates an object as its provider would, and returns functions to call after the update is stored, which change
-// the workload cluster. It changes nothing if there is nothing to do or the contract requires the provider to wait.
+// simulate updates an object as its provider would, and returns functions to call after the update is stored, which
+// change the workload cluster. It changes nothing if there is nothing to do or the contract requires the provider to
+// wait; [Providers] compares the object with a copy to find out.
 func (p *Providers) simulate(part role, u *unstructured.Unstructured) (follows []func()) {
 	if u.GetDeletionTimestamp() != nil {
 		u.SetFinalizers(nil)

@@ -14,8 +14,8 @@ import (
 // Retries of a failed reconciliation start with the first delay, which doubles up to the last.
 const firstRetry, lastRetry = 50 * time.Millisecond, 30 * time.Second
 
-// queue is the queue of one controller. The world decides when its worker receives a request. The rate limiter returns
-// the delay of a retry, in simulated time.
+// queue is the work queue of one controller, in place of controller-runtime's. The World decides when its worker
+// receives a request. The rate limiter returns the delay of a retry, in simulated time.
 type queue struct {
 	workqueue.TypedRateLimiter[reconcile.Request]
 	world *World
@@ -37,7 +37,7 @@ type due struct {
 	request reconcile.Request
 }
 
-// newQueue returns the queue of a controller.
+// newQueue returns the queue of a controller. controller-runtime calls it when the controller starts.
 func (w *World) newQueue(_ string, _ workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	w.mu.Lock()
 	defer w.mu.Unlock()

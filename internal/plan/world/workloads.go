@@ -26,7 +26,9 @@ import (
 
 const nodeProviderID = "spec.providerID"
 
-// Workloads simulates workload clusters that contain only Nodes. It implements slipwayworkload.Workloads.
+// Workloads simulates workload clusters that contain only Nodes. Package plan passes it to the controllers in place of
+// the connections to workload clusters; the simulated [Providers] connect the clusters and add the Nodes. It implements
+// Workloads of package workload.
 type Workloads struct {
 	world  *World
 	scheme *runtime.Scheme

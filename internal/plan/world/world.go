@@ -28,7 +28,9 @@ type Options struct {
 	Plans reconciler.PlanStore
 }
 
-// World is a simulation of a management cluster. Use it from one goroutine.
+// World is a simulation of a management cluster. Package plan creates one for each run of `slipway plan`: it adds the
+// controllers ([World.Setup]), starts them, and calls [World.Settle] before and after the proposed change. Two runs
+// with the same input must have the same result. Use it from one goroutine.
 type World struct {
 	API *memory.API
 
@@ -83,7 +85,7 @@ func (w *World) Now() time.Time {
 	return w.at
 }
 
-// Setup returns the setup for the controllers of this world.
+// Setup returns the setup for the controllers of this world, in place of the manager's.
 func (w *World) Setup() reconciler.Setup {
 	return reconciler.Setup{
 		Manager: w.manager, Concurrency: 1, Plans: w.plans,
@@ -97,7 +99,8 @@ func (w *World) Observe(f func(memory.Event)) { w.observers = append(w.observers
 // OnDeliver calls f whenever writes are delivered, to deliver the writes of other APIs.
 func (w *World) OnDeliver(f func()) { w.others = append(w.others, f) }
 
-// After calls do after a simulated duration. If a timer with the same name expires sooner, it replaces this one.
+// After calls do after a simulated duration. If there is a timer with the same name, only the one that expires sooner
+// remains.
 func (w *World) After(d time.Duration, name string, do func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -214,8 +217,8 @@ func (w *World) Settle(ctx context.Context, limits Limits) (Settled, error) {
 	}
 }
 
-// maxIdleSteps returns how many times the clock may advance without a write before the world counts as settled. It exceeds
-// the number of waiting objects, because each of them may wait for a different time.
+// maxIdleSteps returns how many times the clock may advance without a write before the world counts as settled. It
+// exceeds the number of waiting objects, because each of them may wait for a different time.
 func (w *World) maxIdleSteps() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,9 +10,10 @@ import (
 // begunFor is how long a created owner counts as new. Its first reconciliations are complete by then.
 const begunFor = 10 * time.Minute
 
-// CreatedOwners records the owners that this process has created. Such owners cannot have been restored from a backup,
-// and they cannot have dependents elsewhere. Owners that are not recorded, for example after a restart, get no special
-// treatment. A nil *CreatedOwners records nothing.
+// CreatedOwners records the owners that this process has created: the MachineDeployment controller adds its
+// MachineSets, and the MachineSet controller then creates Machines without reading the workload cluster first. Such
+// owners cannot have been restored from a backup, and they cannot have dependents elsewhere. Owners that are not
+// recorded, for example after a restart, get no special treatment. A nil *CreatedOwners records nothing.
 type CreatedOwners struct {
 	mu     sync.Mutex
 	owners map[types.UID]time.Time

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Reasons of verdicts to wait.
+// Reasons of decisions to wait. The controllers report them in conditions, so their values must not change.
 const (
 	ReasonClusterMissing   = "ClusterNotFound"
 	reasonParentMissing    = "WaitingForOwner"
@@ -110,8 +110,9 @@ const hiddenRecheck = 30 * time.Second
 // IsComplete reports whether ownership is complete, so that children may be created and deleted.
 func (v Decision) IsComplete() bool { return v.Reason == "" }
 
-// Decide decides whether to continue, what to adopt, or what to wait for. The package documentation contains the
-// decision table.
+// Decide decides whether to continue, what to adopt, or what to wait for. The MachineSet and MachineDeployment
+// controllers call it in each reconciliation and plan nothing else unless the decision is to continue. It is pure. The
+// package documentation contains the decision table; its order matters.
 func Decide(f Input) Decision {
 	me := f.Kind + " " + f.Name
 	adopt, foreign := classifyChildren(f.Children)
@@ -184,7 +185,7 @@ func ControllerOf(o metav1.Object, self types.UID) Controller {
 }
 
 // OrphanedNodes returns the sorted names of Nodes whose annotations name a Machine that does not exist and belonged to
-// a MachineSet of this owner.
+// a MachineSet of this owner. The annotations are Cluster API's; the Machine controller sets them.
 func OrphanedNodes(cluster types.NamespacedName, nodes []corev1.Node, ours, exists func(name string) bool) []string {
 	var out []string
 	for i := range nodes {

@@ -1,11 +1,11 @@
 // Package ownership decides when the owner of Machines may act on its observed state. It prevents MachineSets and
-// MachineDeployments from creating or deleting anything before all owner references are in place. Objects restored
-// from a backup have no owner references, finalizers or status, and are restored in any order, so a MachineSet without
-// its Machines looks like a new one. [Decide] distinguishes the two cases by the labels, which a backup preserves, and
-// by the Nodes of the workload cluster, whose annotations name their Machines. Complete ownership is recorded in
+// MachineDeployments from creating or deleting anything before all owner references are in place. Objects restored from
+// a backup have no owner references, finalizers or status, and are restored in any order, so a MachineSet without its
+// Machines looks like a new one. [Decide] distinguishes the two cases by the labels, which a backup preserves, and by
+// the Nodes of the workload cluster, whose annotations name their Machines. Complete ownership is recorded in
 // status.observedGeneration, which a controller leaves unset until the decision is to continue; a backup does not
-// preserve it. The package also sets the Cluster and the owners of an object ([AddToCluster], [AddOwner]). It does not read
-// or write objects in the API. To change it, start with [Input], then read [Decide].
+// preserve it. The package also sets the Cluster and the owners of an object ([AddToCluster], [AddOwner]). It does not
+// read or write objects in the API. To change it, start with [Input], then read [Decide].
 //
 // The decision table; the first matching row applies:
 //

@@ -10,7 +10,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// AddToCluster sets the cluster label and adds the Cluster as an owner.
+// AddToCluster sets the cluster label and adds the Cluster as an owner, which Cluster API requires of the objects of a
+// Cluster. Controllers call it when they write such an object for the first time.
 func AddToCluster(o metav1.Object, cluster *clusterv1.Cluster) {
 	Label(o, clusterv1.ClusterNameLabel, cluster.Name)
 	AddOwner(o, ByCluster(cluster))

@@ -5,9 +5,10 @@ import (
 	"time"
 )
 
-// Debouncer separates the starts of work on the same key by an interval. Work on an object causes events for it,
-// through its own writes and through the writes of its dependents. The first event starts work at once; further
-// events within the interval share one start at its end. The zero value delays nothing.
+// Debouncer separates the starts of work on the same key by an interval. The driver (package reconciler) calls it
+// before each reconciliation, with the object as the key. Work on an object causes events for it, through its own
+// writes and through the writes of its dependents. The first event starts work at once; further events within the
+// interval share one start at its end. The zero value delays nothing.
 type Debouncer[K comparable] struct {
 	// Interval is the time between two starts.
 	Interval time.Duration
@@ -33,8 +34,8 @@ func (d *Debouncer[K]) Delay(key K, now time.Time) time.Duration {
 	return 0
 }
 
-// Reset lets work on a key start at once. Call it after failed work, because a work queue treats a delay as a success and
-// would reset its backoff, and when the object of the key no longer exists.
+// Reset lets work on a key start at once. Call it after failed work, because a work queue treats a delay as a success
+// and would reset its backoff, and when the object of the key no longer exists.
 func (d *Debouncer[K]) Reset(key K) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -14,7 +14,8 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 )
 
-// Urgent lists the status changes of one kind that are written at once, because other programs wait for them.
+// Urgent lists the status changes of one kind that are written at once, because other programs wait for them. The
+// driver (package reconciler) compares each change with it.
 type Urgent struct {
 	// Kind is an empty object of the kind.
 	Kind client.Object
@@ -34,7 +35,9 @@ type Urgent struct {
 	Replicas bool
 }
 
-// urgentChanges returns the urgent changes of every kind. For each kind, changes of the Paused condition are urgent, too.
+// urgentChanges returns the urgent changes of every kind. Add a field or condition if a controller or another program
+// waits for it; each addition costs writes, which test/simulation counts. For each kind, changes of the Paused
+// condition are urgent, too.
 func urgentChanges() []Urgent {
 	return []Urgent{
 		{Kind: &clusterv1.Cluster{}, Shared: true, Fields: []string{"initialization", "failureDomains"},

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// WriteDebouncer debounces status writes. An urgent change is written at once. Any other change is written one interval
+// WriteDebouncer debounces status writes. The driver (package reconciler) has one for each controller and consults it
+// before it writes a changed status. An urgent change is written at once. Any other change is written one interval
 // after it was observed, together with all changes until then. Events about a change are held until it is written. The
 // zero value defers nothing.
 type WriteDebouncer[K, E comparable] struct {
@@ -26,7 +27,8 @@ type deferred[E comparable] struct {
 	events []E
 }
 
-// Delay returns how long to defer a change. Zero means that the change must be written now; call Release after the write.
+// Delay returns how long to defer a change. Zero means that the change must be written now; call Release after the
+// write.
 func (w *WriteDebouncer[K, E]) Delay(key K, now time.Time, urgent bool) time.Duration {
 	if w.Interval <= 0 || urgent {
 		return 0
@@ -54,8 +56,8 @@ func (w *WriteDebouncer[K, E]) Hold(key K, events []E) {
 	w.remember(key, o)
 }
 
-// Release ends the deferral of an object, because its status is written or is up to date, or because the object no longer
-// exists. It returns the held events, followed by those events in more that were not held.
+// Release ends the deferral of an object, because its status is written or is up to date, or because the object no
+// longer exists. It returns the held events, followed by those events in more that were not held.
 func (w *WriteDebouncer[K, E]) Release(key K, more []E) []E {
 	w.mu.Lock()
 	defer w.mu.Unlock()

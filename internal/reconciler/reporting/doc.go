@@ -1,6 +1,6 @@
 // Package reporting records what controllers do: the Reconciled condition of objects whose reconciliation fails
-// ([Failures]), events ([EventLog]), metrics ([Metrics]), the names of related objects in log lines, and traces. Status and
-// conditions that describe an object belong to its controller instead.
+// ([Failures]), events ([EventLog]), metrics ([Metrics]), the names of related objects in log lines, and traces. Status
+// and conditions that describe an object belong to its controller instead.
 //
 // The provisioning of a Machine, from its creation to its first Ready, is one OpenTelemetry trace. The spans are
 // computed from the transition times of the Machine's conditions ([provisioningStages]), so that a restart of the

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
@@ -34,7 +35,8 @@ func TestRepeatedEventsRegardOneVersion(t *testing.T) {
 	} {
 		at = at.Add(step.after)
 		m := o(types.UID(step.uid), step.version)
-		if got := n.regarding(m, step.text, at).GetResourceVersion(); got != step.want || m.ResourceVersion != step.version {
+		regarding, _ := n.regarding(m, step.text, at)
+		if got := regarding.GetResourceVersion(); got != step.want || m.ResourceVersion != step.version {
 			t.Errorf("step %d, %s: regards version %s, want %s; the object has %s", i, step.reason, got, step.want, m.ResourceVersion)
 		}
 	}
@@ -43,5 +45,80 @@ func TestRepeatedEventsRegardOneVersion(t *testing.T) {
 	}
 	if len(n.of) > maxNotes {
 		t.Errorf("%d events are remembered", len(n.of))
+	}
+}
+
+func TestNormalized(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason, a, b string
+		same         bool
+	}{
+		"duration":   {"a retry time differs", "hook h failed; it is called again in 28s", "hook h failed; it is called again in 1m30.5s", true},
+		"words":      {"written out", "waited 5 seconds", "waited 12 seconds", true},
+		"time":       {"a time differs", "since 2026-01-02T03:04:05Z", "since 2026-01-02T03:05:06.25+01:00", true},
+		"local port": {"the kernel chooses the port", "read tcp 127.0.0.1:48332->127.0.0.1:21770: reset", "read tcp 127.0.0.1:1024->127.0.0.1:21770: reset", true},
+		"attempt":    {"counters differ", "attempt 3 failed", "attempt 12 failed", true},
+		"UUID":       {"request IDs differ", "request 0f0e0d0c-1111-2222-3333-444455556666", "request aaaaaaaa-1111-2222-3333-444455556666", true},
+		"name":       {"another Machine is another event", "Machine m-1 failed", "Machine m-2 failed", false},
+		"version":    {"another version as well", "upgrade to v1.36.3", "upgrade to v1.36.4", false},
+		"remote":     {"and another server", "dial tcp 127.0.0.1:21770", "dial tcp 127.0.0.1:21771", false},
+		"number":     {"and another number of Machines", "2 Machines are unhealthy", "3 Machines are unhealthy", false},
+		"generated":  {"a generated name is no duration", "Machine c1-2d5s failed", "Machine c1-3d5s failed", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := normalized(tc.a) == normalized(tc.b); got != tc.same {
+				t.Errorf("%s: %q and %q", tc.reason, normalized(tc.a), normalized(tc.b))
+			}
+		})
+	}
+}
+
+// recorded collects the events of a recorder.
+type recorded []string
+
+func (r *recorded) Eventf(regarding, _ runtime.Object, kind, reason, _, note string, args ...any) {
+	*r = append(*r, regarding.(*clusterv1.Machine).ResourceVersion+" "+kind+" "+reason+" "+fmt.Sprintf(note, args...))
+}
+
+// A hook that is down continues its series, and an object with ever new messages has few events.
+func TestWarningsAreBounded(t *testing.T) {
+	l, got := EventLog{}, &recorded{}
+	at := time.Unix(1e9, 0)
+	m := &clusterv1.Machine{}
+	m.UID = "a"
+	for i := range 60 {
+		m.ResourceVersion = fmt.Sprint(i)
+		at = at.Add(30 * time.Second)
+		l.Record(got, m, Warning("HookFailed", "it is called again in %ds", i), at)
+	}
+	for _, e := range *got {
+		if e[:2] != "0 " {
+			t.Fatalf("%q begins a series of its own", e)
+		}
+	}
+	if len(*got) != 60 {
+		t.Errorf("%d of 60 repetitions are counted", len(*got))
+	}
+	got = &recorded{}
+	for i := range 100 {
+		l.Record(got, m, Warning("Other", "object m-%d failed", i), at)
+	}
+	if n := len(*got); n < warningBurst-2 || n > warningBurst+1 {
+		t.Errorf("%d different Warnings at once, want about %d", n, warningBurst)
+	}
+	before := len(*got)
+	l.Record(got, m, Normal("Created", "a Normal event has another limit"), at)
+	other := m.DeepCopy()
+	other.UID = "b"
+	l.Record(got, other, Warning("Other", "another object"), at)
+	l.Record(got, m, Warning("Other", "an hour later"), at.Add(time.Hour))
+	if len(*got) != before+3 {
+		t.Errorf("%d events after %d, want 3 more", len(*got), before)
+	}
+	for i := range maxNotes + 10 {
+		l.warnings.allow(types.UID(fmt.Sprint(i)), at)
+	}
+	if len(l.warnings.of) > maxNotes {
+		t.Errorf("%d objects are remembered", len(l.warnings.of))
 	}
 }

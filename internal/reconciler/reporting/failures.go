@@ -53,8 +53,8 @@ func (t failure) conditions(o object, now time.Time) []metav1.Condition {
 	return reconciledTable.Evaluate(t, evaluateOptions(o, now))
 }
 
-// creationError is the error of an attempt to create objects with generated names, with a text that is the same on every
-// attempt.
+// creationError is the error of an attempt to create objects with generated names, with a text that is the same on
+// every attempt.
 type creationError struct {
 	error
 	text string
@@ -117,8 +117,8 @@ func (i Identity) Quarantine(ctx context.Context, o object, now time.Time) error
 	return client.IgnoreNotFound(i.apply(ctx, o, why.conditions(o, now)))
 }
 
-// Failures records how long the reconciliation of each object has been failing, and writes the Reconciled condition. The
-// zero value is ready to use.
+// Failures records how long the reconciliation of each object has been failing, and writes the Reconciled condition.
+// The driver (package reconciler) reports the result of each reconciliation to it. The zero value is ready to use.
 type Failures struct {
 	mu sync.Mutex
 	of map[client.ObjectKey]failureRecord
@@ -204,8 +204,8 @@ func (f *Failures) Failed(ctx context.Context, by []Identity, o object, now time
 const withoutPermissions = "; its controller lacks permissions: `slipway status` lists them"
 
 // report writes the condition and records an event. If the controller lacks the permissions to do so, missing
-// permissions may be the cause of the error. The next identity, which is the manager process that reads on behalf of all
-// its providers, then reports instead.
+// permissions may be the cause of the error. The next identity, which is the manager process that reads on behalf of
+// all its providers, then reports instead.
 func report(ctx context.Context, by []Identity, o object, now time.Time, t failure) error {
 	var err error
 	for n, i := range by {

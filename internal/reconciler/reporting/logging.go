@@ -10,8 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// WithObjectNames adds the object's Cluster and its controller owner to the logger, each under its kind as the key. A search
-// for one Cluster or one MachineDeployment then finds every log line about the objects that belong to it.
+// WithObjectNames adds the object's Cluster and its controller owner to the logger, each under its kind as the key. The
+// driver calls it at the start of each reconciliation. A search for one Cluster or one MachineDeployment then finds
+// every log line about the objects that belong to it.
 func WithObjectNames(ctx context.Context, o client.Object, kind string) context.Context {
 	var values []any
 	if cluster := o.GetLabels()[clusterv1.ClusterNameLabel]; cluster != "" && kind != clusterv1.ClusterKind {

@@ -8,7 +8,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-// Metrics are the metrics of all controllers. A nil *Metrics records nothing.
+// Metrics are the metrics of all controllers; the driver and the writers of the controllers count in them. A nil
+// *Metrics records nothing.
 type Metrics struct {
 	total   *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
@@ -19,7 +20,9 @@ type Metrics struct {
 	dropped *prometheus.CounterVec
 }
 
-// NewMetrics creates the metrics and registers them. It fails if they are already registered.
+// NewMetrics creates the metrics and registers them; the manager calls it once. It fails if they are already
+// registered. Dashboards depend on the names and labels: capi_* are the names of the reference implementation,
+// slipway_* are Slipway's own.
 func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
@@ -36,7 +39,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 		misses: counter("capi_ssa_cache_misses_total", "Server-side applies that were sent.", "kind", "controller"),
 		held: counter("slipway_status_writes_held_total",
 			"Changes of a status that were deferred to be written together with others.", "controller"),
-		dropped: counter("slipway_events_dropped_total", "Events of type Normal left out because there were too many.", "controller"),
+		dropped: counter("slipway_events_dropped_total", "Events left out because there were too many.", "controller"),
 	}
 	for _, c := range []prometheus.Collector{m.total, m.seconds, m.stale, m.hits, m.misses, m.held, m.dropped} {
 		if err := r.Register(c); err != nil {

@@ -17,7 +17,8 @@ import (
 )
 
 // Pause holds the reasons why an object is paused: its Cluster sets spec.paused, or the object has the annotation
-// cluster.x-k8s.io/paused. The zero value means that the object is not paused.
+// cluster.x-k8s.io/paused. The driver reads it at the start of each reconciliation. The zero value means that the
+// object is not paused. The condition and its messages are defined by Cluster API's contract.
 type Pause struct{ ByCluster, ByAnnotation bool }
 
 // ReadPause returns why an object is paused.

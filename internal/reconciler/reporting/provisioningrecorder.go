@@ -20,7 +20,8 @@ import (
 // recorded.
 const maxReadyAge = 10 * time.Minute
 
-// ProvisioningRecorder exports the traces of Machines. It is a Runnable of the manager and runs only on the leader.
+// ProvisioningRecorder exports the provisioning of each Machine as a trace. It is a Runnable of the manager, which adds
+// it if tracing is enabled, and runs only on the leader.
 type ProvisioningRecorder struct {
 	Cache  cache.Cache
 	Tracer trace.Tracer
@@ -50,8 +51,8 @@ func (r *ProvisioningRecorder) Start(ctx context.Context) error {
 	return informer.RemoveEventHandler(handle)
 }
 
-// recordIfReady records the trace of a Machine when it is Ready for the first time. A Machine that is already Ready when this
-// process first observes it is recorded only if it became Ready within the limit; zero means no limit.
+// recordIfReady records the trace of a Machine when it is Ready for the first time. A Machine that is already Ready
+// when this process first observes it is recorded only if it became Ready within the limit; zero means no limit.
 func (r *ProvisioningRecorder) recordIfReady(ctx context.Context, o any, limit time.Duration) {
 	m, ok := o.(*clusterv1.Machine)
 	if !ok {

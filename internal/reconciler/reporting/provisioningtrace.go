@@ -14,7 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// Names of the spans: the whole provisioning and its consecutive stages.
+// Names of the spans of [ProvisioningRecorder]: the whole provisioning and its consecutive stages. The benchmarks and
+// users' queries depend on them.
 const (
 	spanProvisioning   = "machine: creation to ready"
 	SpanBootstrapData  = "bootstrap data"
@@ -29,8 +30,8 @@ type provisioningStage struct {
 	Start, End time.Time
 }
 
-// provisioningStages returns the spans of a Machine that is Ready, starting with [spanProvisioning]. It returns nil if the
-// Machine is not Ready.
+// provisioningStages returns the spans of a Machine that is Ready, starting with [spanProvisioning]. It returns nil if
+// the Machine is not Ready.
 func provisioningStages(m *clusterv1.Machine) []provisioningStage {
 	set := condition.Set(m.Status.Conditions)
 	if !set.IsTrue(clusterv1.MachineReadyCondition) {
@@ -65,8 +66,8 @@ func spanID(machine types.UID, stage string) trace.SpanID {
 	return trace.SpanID(sum[:8])
 }
 
-// withMachineTrace returns a context whose spans belong to the trace of a Machine: o itself or its owner. For other objects
-// it returns ctx unchanged.
+// withMachineTrace returns a context whose spans belong to the trace of a Machine: o itself or its owner. For other
+// objects it returns ctx unchanged.
 func withMachineTrace(ctx context.Context, o metav1.Object) context.Context {
 	machine := machineOf(o)
 	if machine == "" {

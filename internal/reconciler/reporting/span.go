@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Span is the span of one reconciliation. The zero value records nothing.
+// Span is the span of one reconciliation, which the driver starts and ends. The zero value records nothing.
 type Span struct{ span trace.Span }
 
 // StartSpan starts the span of a reconciliation in the trace of the Machine that the object is or belongs to. If the

@@ -14,7 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// StatusWriter writes the status of the objects of one controller.
+// StatusWriter writes the status of the objects of one controller. The driver (package reconciler) calls Change and
+// then, unless the write is deferred, Write.
 type StatusWriter struct {
 	Writer *kube.Writer
 	// Live reads from the API server instead of the cache.

@@ -12,8 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// IndexByCluster adds an index with which a controller lists the members of a Cluster without reading all objects
-// in the namespace, which may contain a thousand Clusters. Each controller has its own index.
+// IndexByCluster adds an index with which a controller lists the members of a Cluster, the objects that belong to it,
+// without reading all objects in the namespace, which may contain a thousand Clusters. The Add function of each
+// controller calls it for an index of its own.
 func IndexByCluster(indexer client.FieldIndexer, controller string, kinds ...client.Object) error {
 	for _, kind := range kinds {
 		if err := indexer.IndexField(context.Background(), kind, ClusterField(controller), ClusterNames); err != nil {

@@ -22,7 +22,8 @@ import (
 // Reference is a reference from an object of the core to a provider object.
 type Reference = clusterv1.ContractVersionedObjectReference
 
-// Referrers describes a kind that references provider objects.
+// Referrers describes a kind that references provider objects. The Add function of its controller passes it to
+// reconciler.Setup.References.
 type Referrers struct {
 	// New returns an empty object of the kind, NewList an empty list.
 	New     func() client.Object

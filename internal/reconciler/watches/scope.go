@@ -16,8 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Scope is the set of objects that the manager reconciles; see the package comment. The zero value includes
-// every object.
+// Scope is the set of objects that the manager reconciles; see the package comment. The driver checks it for each
+// object, and controllers without the driver check it themselves. The zero value includes every object.
 type Scope struct {
 	// WatchFilter is the required value of the label cluster.x-k8s.io/watch-filter. If it is empty, every object is
 	// included.

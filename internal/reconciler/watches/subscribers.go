@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// Subscribers calls functions with the names of objects that changed outside the API. The zero value is ready to use.
+// Subscribers calls functions with the names of objects that changed outside the API. The servers of hosted and
+// simulated control planes embed it, and controllers subscribe to enqueue the objects. The zero value is ready to use.
 type Subscribers struct {
 	mu    sync.Mutex
 	next  int

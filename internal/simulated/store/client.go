@@ -25,7 +25,9 @@ func keyspaceFrom(ctx context.Context) *Keyspace {
 // errNoKeyspace indicates a bug: the context of a request has no keyspace.
 var errNoKeyspace = errors.New("the request names no cluster")
 
-// NewClient returns an etcd client, as k8s.io/apiserver uses it. The context of each request selects the keyspace.
+// NewClient returns an etcd client for the storage layer of k8s.io/apiserver, which is called for every request to a
+// simulated cluster. The context of each request selects the keyspace. Only the calls that this storage layer makes are
+// implemented; others panic.
 func NewClient(ctx context.Context) *kubernetes.Client {
 	client := clientv3.NewCtxClient(ctx)
 	client.KV, client.Watcher, client.Lease = kv{}, watcher{}, leases{}

@@ -2,9 +2,9 @@ package store
 
 import "strings"
 
-// droppedHistory records up to which revision the history of keys was dropped. It is recorded per folder of keys, so that a
-// client that watches rarely changing objects, such as an informer of Nodes, can resume its watch after a pause without
-// listing, as with bookmarks.
+// droppedHistory records up to which revision the history of a Keyspace was dropped; older watches have to list again.
+// It is recorded per folder of keys, so that a client that watches rarely changing objects, such as an informer of
+// Nodes, can resume its watch after a pause without listing, as with bookmarks.
 type droppedHistory struct {
 	// upTo is the revision up to which no history exists at all.
 	upTo int64
@@ -25,6 +25,7 @@ func folder(key string) string {
 	return key
 }
 
+// add records that the change of a key was dropped.
 func (f *droppedHistory) add(key string, revision int64) {
 	if f.folders == nil {
 		f.folders = map[string]int64{}

@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 )
 
-// noteName is the name of the note that stores the members.
+// noteName is the name of the note that stores the members. Existing state files contain it.
 const noteName = "etcd-members"
 
 // EtcdNotes persist state across restarts of this process.
@@ -19,7 +19,9 @@ type EtcdNotes interface {
 	Set(name string, value []byte) error
 }
 
-// EtcdCluster is the etcd of one simulated cluster.
+// EtcdCluster is the etcd of one simulated cluster whose control plane runs on Machines. The backend of simulated
+// Machines (internal/local/simulated) adds, stops and rebuilds members when Machines are created, deleted or restored;
+// controllers connect to the members with the etcd protocol ([EtcdCluster.Serve]).
 type EtcdCluster struct {
 	notes     EtcdNotes
 	authority pki.Pair
@@ -32,7 +34,7 @@ type EtcdCluster struct {
 	certificates map[string]memberCertificate
 }
 
-// EtcdMember is a member of an etcd cluster.
+// EtcdMember is a member of an etcd cluster. Its JSON form is in existing state files.
 type EtcdMember struct {
 	ID      uint64 `json:"id"`
 	Name    string `json:"name"`
@@ -47,7 +49,7 @@ type EtcdMember struct {
 	Delay time.Duration `json:"delay,omitempty"`
 }
 
-// etcdState is the stored state.
+// etcdState is the stored state. Its JSON form is in existing state files.
 type etcdState struct {
 	Leader uint64 `json:"leader,omitempty"`
 	Term   uint64 `json:"term,omitempty"`

@@ -22,7 +22,7 @@ import (
 // EtcdPort is the client port of a member.
 const EtcdPort = 2379
 
-// simulatedVersion is the etcd version that members report.
+// simulatedVersion is the etcd version that members report. It has no effect on their behavior.
 const simulatedVersion = "3.6.8"
 
 // reportedDatabaseSize is the reported size of a member's database, in bytes.
@@ -34,8 +34,8 @@ type memberCertificate struct {
 	until time.Time
 }
 
-// Serve serves a connection to the member of a node until the connection is closed. It fails if the member does not
-// exist or is stopped.
+// Serve serves a connection to the member of a node until the connection is closed. The forwarded ports of simulated
+// Pods lead here, for controllers that manage the members. It fails if the member does not exist or is stopped.
 func (c *EtcdCluster) Serve(name string, conn net.Conn) error {
 	c.mu.Lock()
 	s := c.load()

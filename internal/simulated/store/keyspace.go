@@ -13,7 +13,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Limits of the history for watches and paged lists: number of changes, bytes of values, and age.
+// Limits of the history for watches and paged lists: number of changes, bytes of values, and age. They are our choice;
+// a client whose revision is older lists again.
 const (
 	historyEvents = 1024
 	historyBytes  = 128 << 10
@@ -23,7 +24,8 @@ const (
 // errRemoved is returned for requests to a removed keyspace.
 var errRemoved = errors.New("the cluster was removed")
 
-// Keyspace holds the keys of one cluster. Stored values and events are immutable.
+// Keyspace holds the keys of one cluster, with the semantics of etcd on which the storage layer of k8s.io/apiserver
+// relies. Stored values and events are immutable.
 type Keyspace struct {
 	name string
 	now  func() time.Time

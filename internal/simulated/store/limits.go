@@ -8,7 +8,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 )
 
-// Limits limit the memory for stored values, including the memory that users of the simulated clusters can consume.
+// Limits limit the memory for stored values, including the memory that users of the simulated clusters can consume. The
+// server of simulated clusters sets them from its configuration.
 type Limits struct {
 	// Objects is the maximum number of objects in one cluster. 0: no limit.
 	Objects int
@@ -17,7 +18,7 @@ type Limits struct {
 	ClusterBytes, NamespaceBytes, Bytes int64
 }
 
-// Default limits.
+// Default limits, our choice except for maxValue.
 const (
 	defaultClusterBytes = 64 << 20
 	defaultBytes        = 1 << 30
@@ -70,8 +71,8 @@ func (r *usage) forNamespace(namespace string) *atomic.Int64 {
 	return r.namespaces[namespace]
 }
 
-// checkLimits returns the etcd error for a value that may not replace the previous one, or nil. A change that makes a value
-// smaller is always allowed. The lock of the keyspace must be held.
+// checkLimits returns the etcd error for a value that may not replace the previous one, or nil. Every put calls it. A
+// change that makes a value smaller is always allowed. The lock of the keyspace must be held.
 func (k *Keyspace) checkLimits(previous *mvccpb.KeyValue, value []byte) error {
 	more := int64(len(value))
 	if previous != nil {

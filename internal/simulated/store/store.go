@@ -29,7 +29,7 @@ const (
 	restartRevisionGap = 1 << 20
 )
 
-// Store is a folder of keyspaces.
+// Store is a folder of keyspaces. The server of simulated clusters opens one and calls [Store.Run].
 type Store struct {
 	dir string
 	now func() time.Time
@@ -69,7 +69,8 @@ func (s *Store) Exists(name string) bool {
 }
 
 // Keyspace returns the keyspace with a name, loaded from its file or new. Its size counts for a namespace of the
-// management cluster. The goroutine that makes a change calls changed after it; changed must not block.
+// management cluster. The goroutine that makes a change calls changed after it; changed must not block. A keyspace that
+// is already open retains its first callback.
 func (s *Store) Keyspace(name, namespace string, changed func(key string, deleted bool)) (*Keyspace, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +134,7 @@ func (s *Store) Run(ctx context.Context, trouble func(error)) {
 	}
 }
 
-// Flush writes all changes. Failed writes are retried after the next change.
+// Flush writes all changes. [Store.Run] retries failed writes.
 func (s *Store) Flush() error {
 	s.mu.Lock()
 	dirty := s.dirty
@@ -174,7 +175,8 @@ func (s *Store) markDirty(k *Keyspace) {
 
 func (s *Store) path(name string) string { return filepath.Join(s.dir, name+suffix) }
 
-// save writes the file of a keyspace: a checksum, followed by an etcd range response with all keys.
+// save writes the file of a keyspace: a checksum, followed by an etcd range response with all keys. Later versions must
+// be able to read this form.
 func (s *Store) save(k *Keyspace) error {
 	s.saving.Lock()
 	defer s.saving.Unlock()

@@ -15,7 +15,8 @@ const (
 	backlogBytes = 8 << 20
 )
 
-// watch is one watch of a range.
+// watch is one watch of a range of keys, with which the storage layer of k8s.io/apiserver serves the watches of
+// clients.
 type watch struct {
 	space           *Keyspace
 	start, rangeEnd string

@@ -18,15 +18,17 @@ import (
 // partial is the name prefix of incomplete files.
 const partial = ".partial-"
 
-// folder is a store in a folder of this host.
+// folder is a store in a folder of this host. Tenants choose names, so all access is through [os.Root], which does not
+// follow links out of the folder.
 type folder struct {
 	path string
 	// maxBytes limits the total size of all files in bytes; 0 means unlimited.
 	maxBytes int64
 }
 
-// Folder returns a store in a folder of this host. The first write creates the folder. The total size of its files is
-// limited to most bytes; 0 means unlimited. Symbolic links that lead out of the folder are not followed.
+// Folder returns a store in a folder of this host, for a policy with spec.destination.folder. The first write creates
+// the folder. The total size of its files is limited to most bytes; 0 means unlimited. Symbolic links that lead out of
+// the folder are not followed.
 func Folder(path string, most int64) Store { return folder{path: path, maxBytes: most} }
 
 // open opens the folder. If create is true, a missing folder is created.
@@ -97,11 +99,12 @@ func (q *quota) Read(p []byte) (int, error) {
 	q.left -= int64(n)
 	if q.most > 0 && q.left < 0 {
 		return 0, fault.New(fault.Invalid, reasonFull,
-			"The snapshots of this namespace have the %d MiB that they may have on this host: keep fewer of them, use an S3-compatible store, or ask the operator to raise snapshots.namespaceMiB in the configuration file (--config of slipway up or slipway manager)", q.most>>20)
+			"The snapshots of this namespace have reached the limit of %d MiB on this host: retain fewer snapshots, use an S3-compatible store, or ask the operator to raise snapshots.namespaceMiB in the configuration file (--config of slipway up or slipway manager)", q.most>>20)
 	}
 	return n, err
 }
 
+// fill writes a file and syncs it to disk.
 func fill(root *os.Root, name string, r io.Reader) error {
 	out, err := root.OpenFile(name, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -118,6 +121,7 @@ func fill(root *os.Root, name string, r io.Reader) error {
 	return out.Close()
 }
 
+// syncFolder syncs a directory to disk, so that a renamed file survives a crash of the host.
 func syncFolder(root *os.Root, name string) error {
 	dir, err := root.Open(name)
 	if err != nil {

@@ -42,14 +42,15 @@ type S3Config struct {
 	AccessKeyID, SecretAccessKey string
 }
 
-// bucket is a store in an S3 bucket.
+// bucket is a store in an S3 bucket. Its methods implement [Store].
 type bucket struct {
 	client *minio.Client
 	name   string
 	prefix string
 }
 
-// S3 returns a store in a bucket. It only connects to the endpoint and does not follow redirects to other hosts.
+// S3 returns a store in a bucket, for a policy with spec.destination.s3. It only connects to the endpoint and does not
+// follow redirects to other hosts, because the operator allows endpoints by name.
 func S3(cfg S3Config) (Store, error) {
 	if cfg.Region == "" {
 		cfg.Region = "us-east-1"
@@ -66,13 +67,13 @@ func S3(cfg S3Config) (Store, error) {
 		BucketLookup: minio.BucketLookupPath, Transport: transport, MaxRetries: 3,
 	})
 	if err != nil {
-		return nil, fault.New(fault.Invalid, reasonUnreachable, "The endpoint %q of the store is none: use a host, with a port where it needs one", cfg.Endpoint).From(err)
+		return nil, fault.New(fault.Invalid, reasonUnreachable, "The endpoint %q of the store is not valid: use a host, with a port if it is not the default", cfg.Endpoint).From(err)
 	}
 	return bucket{client: client, name: cfg.Bucket, prefix: strings.Trim(cfg.Prefix, "/")}, nil
 }
 
-// endpointTransport returns a transport that only connects to the endpoint, because the operator's configuration does not allow
-// the targets of redirects.
+// endpointTransport returns a transport that only connects to the endpoint, because the operator's configuration does
+// not allow the targets of redirects.
 func endpointTransport(cfg S3Config) (http.RoundTripper, error) {
 	secure := &tls.Config{MinVersion: tls.VersionTLS12}
 	if len(cfg.CA) > 0 {
@@ -212,6 +213,6 @@ func asS3(name string, err error) error {
 		case answer.StatusCode >= 400 && answer.StatusCode < 500:
 			return fault.New(fault.Invalid, reasonRefused, "The store refuses with HTTP status %d", answer.StatusCode).From(err)
 		}
-		return fault.New(fault.Unreachable, reasonUnreachable, "The store does not answer, retrying").From(err)
+		return fault.New(fault.Unreachable, reasonUnreachable, "The store does not respond, retrying").From(err)
 	})
 }

@@ -39,7 +39,8 @@ type File struct {
 	Modified time.Time
 }
 
-// Store stores files. Its errors are faults.
+// Store stores files. Package snapshots takes, lists, fetches and removes snapshots with it. [Folder] and [S3]
+// implement it. Its errors are faults, whose reasons appear in conditions of EtcdSnapshotPolicies.
 type Store interface {
 	// Write stores the content of r as a file and replaces an existing file with this name. If it fails, the file
 	// does not exist or is unchanged. It fails if r has more than most bytes.
@@ -77,7 +78,7 @@ func (b *limitedReader) Read(p []byte) (int, error) {
 	n, err := b.from.Read(p)
 	b.left -= int64(n)
 	if b.left < 0 {
-		return 0, fault.New(fault.Invalid, reasonTooLarge, "The snapshot has more than the %d MiB that it may have", b.most>>20)
+		return 0, fault.New(fault.Invalid, reasonTooLarge, "The snapshot exceeds the limit of %d MiB", b.most>>20)
 	}
 	return n, err
 }
@@ -95,7 +96,7 @@ func asStoreFault(err error, otherwise func() error) error {
 	case fault.As(err) != nil, errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, context.DeadlineExceeded):
-		return fault.New(fault.Unreachable, reasonUnreachable, "The store of snapshots did not answer in time").From(err)
+		return fault.New(fault.Unreachable, reasonUnreachable, "The store of snapshots did not respond in time").From(err)
 	}
 	return otherwise()
 }
@@ -105,7 +106,7 @@ func missingFault(name string, err error) error {
 }
 
 func tooMany(folder string) error {
-	return fault.New(fault.Invalid, "SnapshotStoreTooLarge", "There are more than %d files in %s of the store: remove those that are not of snapshots", maxListed, folder)
+	return fault.New(fault.Invalid, "SnapshotStoreTooLarge", "There are more than %d files in %s of the store: remove files that do not belong to snapshots", maxListed, folder)
 }
 
 func wrapError(what, name string, err error) error { return fmt.Errorf("%s %s: %w", what, name, err) }

@@ -85,7 +85,7 @@ func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) e
 		c.checks.drop(key)
 		return inventory.Drop(ctx, c.writer, s.Object)
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the SSH host controller does not know how to %s", a)
+	return reconciler.UnknownAction("SSH host", a)
 }
 
 // annotate sets an annotation of the host, or removes it if the value is empty. Its event enqueues the host.

@@ -97,7 +97,7 @@ func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) e
 	case runBootstrap:
 		return c.bootstrap(ctx, s, a)
 	}
-	return fault.New(fault.Bug, "UnknownAction", "the SSH machine controller does not know how to %s", a)
+	return reconciler.UnknownAction("SSH machine", a)
 }
 
 // find returns the host with the name.

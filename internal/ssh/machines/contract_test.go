@@ -14,8 +14,8 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
-	"github.com/slipwayhq/slipway/internal/testkit/kstatus"
 	"github.com/slipwayhq/slipway/sdk/contract"
+	"github.com/slipwayhq/slipway/test/kstatus"
 )
 
 // What the controller reports is read here as the core reads it: through the contracts.

@@ -52,7 +52,7 @@ type Server struct {
 	stop  sync.Once
 }
 
-// Start runs a server until the test ends.
+// Start runs a server until the test ends. It is for tests that need a server of their own; [Main] shares one.
 func Start(t testing.TB, o Options) *Server {
 	t.Helper()
 	s, err := run(o.Args...)
@@ -126,7 +126,7 @@ func run(args ...string) (*Server, error) {
 	return Run(binary, args...)
 }
 
-// Run runs a server with the given binary until Stop is called, for programs other than tests.
+// Run runs a server with the given binary until Stop is called, for programs other than tests, such as the benchmarks.
 func Run(binary string, args ...string) (*Server, error) {
 	temp, err := os.MkdirTemp("", "slipway-test-")
 	if err != nil {
@@ -140,8 +140,8 @@ func Run(binary string, args ...string) (*Server, error) {
 	return s, nil
 }
 
-// start gives the child process a pipe as standard input. When this process ends, for any reason, the pipe closes and
-// the child stops.
+// start runs the hidden command "plane run" of the binary (package internal/cli/hidden). It gives the child process a
+// pipe as standard input. When this process ends, for any reason, the pipe closes and the child stops.
 func (s *Server) start(binary string, args ...string) error {
 	log, err := os.Create(s.log)
 	if err != nil {
@@ -174,7 +174,7 @@ func (s *Server) start(binary string, args ...string) error {
 	return nil
 }
 
-// await reads the line that the server prints when it is ready.
+// await reads the line that the server prints when it is ready: JSON, written by the same hidden command.
 func (s *Server) await(stdout io.Reader) error {
 	kill := time.AfterFunc(startWithin, func() { _ = s.cmd.Process.Kill() })
 	defer kill.Stop()

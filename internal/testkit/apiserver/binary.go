@@ -10,17 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BinaryVariable is the environment variable with the path of a slipway binary to use instead of building one.
+// BinaryVariable is the environment variable with the path of a slipway binary to use instead of building one. The
+// Makefile sets it for the end-to-end tests.
 const BinaryVariable = "SLIPWAY_BIN"
 
-// stamp holds the linker flags, as in the Makefile.
+// stamp holds the linker flags, as in the Makefile. The version is the Kubernetes version of the modules in go.mod; an
+// update changes both places.
 const stamp = "-s -w" +
 	" -X k8s.io/component-base/version.gitVersion=v1.36.3" +
 	" -X k8s.io/component-base/version.gitMajor=1" +
 	" -X k8s.io/component-base/version.gitMinor=36"
 
 // Binary returns the path of a slipway binary: the one from SLIPWAY_BIN, or else one built from this module into the
-// user's cache folder. Concurrent processes wait for one build; the Go tool decides whether to rebuild.
+// user's cache folder. [Start] and [Main] run it. Concurrent processes wait for one build; the Go tool decides whether
+// to rebuild.
 func Binary() (string, error) {
 	if path := os.Getenv(BinaryVariable); path != "" {
 		return filepath.Abs(path)

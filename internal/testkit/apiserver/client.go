@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 )
 
-// CRDs returns Slipway's CRDs of these kinds, or all of them if no kinds are given.
+// CRDs returns the CRDs of these kinds that Slipway installs, or all of them if no kinds are given, for [Options].
 func CRDs(t testing.TB, kinds ...string) []client.Object {
 	t.Helper()
 	all, err := crds.All()

@@ -25,7 +25,8 @@ import (
 // establishedWithin is the timeout for a CRD to be established and served.
 const establishedWithin = time.Minute
 
-// Install creates the CRDs and objects of o, CRDs first, and waits until the CRDs are served.
+// Install creates the CRDs and objects of o, CRDs first, and waits until the CRDs are served. [Start] and [Main] call
+// it; a test can add more later.
 func (s *Server) Install(ctx context.Context, o Options) error {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme)); err != nil {
@@ -77,7 +78,8 @@ func create(ctx context.Context, c client.Client, obj client.Object) error {
 	return nil
 }
 
-// waitUntilServed waits until a CRD is established and discovery lists all its served versions, which happens slightly later.
+// waitUntilServed waits until a CRD is established and discovery lists all its served versions, which happens slightly
+// later.
 func waitUntilServed(ctx context.Context, c client.Client, d discovery.DiscoveryInterface, name string) error {
 	var crd apiextensionsv1.CustomResourceDefinition
 	established := func(ctx context.Context) (bool, error) {

@@ -10,13 +10,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// isHold reports whether an annotation blocks the next upgrade.
+// isHold reports whether an annotation of a Cluster, which a user or a tool sets, blocks the next upgrade.
 func isHold(annotation string) bool {
 	rest, ok := strings.CutPrefix(annotation, clusterv1.BeforeClusterUpgradeHookAnnotationPrefix)
 	return ok && (rest == "" || strings.HasPrefix(rest, "/"))
 }
 
-// describe returns reason and message of the condition TopologyReconciled.
+// describe returns reason and message of the Cluster's condition TopologyReconciled, for [Next]. Cluster API defines
+// the reasons; the topology controller sets the condition.
 func (d *decision) describe() (reason, message string) {
 	var lines []string
 	if len(d.result.Blocking) > 0 {

@@ -2,7 +2,8 @@ package lifecycle
 
 import "time"
 
-// Decision is what may change in a Cluster now. If Calls is not empty, the other fields are not set yet.
+// Decision is the result of [Next]: what the topology controller may change in a Cluster now. If Calls is not empty,
+// the other fields must be ignored.
 type Decision struct {
 	// Calls lists hooks to call. The caller adds their results to the Input and calls Next again.
 	Calls []HookCall
@@ -22,7 +23,8 @@ type Decision struct {
 	// Failed holds errors of hooks and of the plan. They are returned after everything else is written, so that they
 	// are retried with backoff.
 	Failed []error
-	// KeepsCondition means that the condition TopologyReconciled is not updated, because its complete state is not known now.
+	// KeepsCondition means that the condition TopologyReconciled is not updated, because its complete state is not
+	// known now.
 	KeepsCondition bool
 	// Reason and Message of the condition TopologyReconciled, which is true only for ReconcileSucceeded.
 	Reason, Message string
@@ -30,7 +32,8 @@ type Decision struct {
 	Recheck time.Duration
 }
 
-// Part is the permitted state of a control plane or worker.
+// Part is the permitted state of a control plane or worker. The topology controller computes the desired objects with
+// it.
 type Part struct {
 	Version string
 	// Frozen parts do not change their spec: a change now, and a change of the version soon after, would replace
@@ -40,7 +43,7 @@ type Part struct {
 	Withheld bool
 }
 
-// Blocked is a hook that blocks an operation.
+// Blocked is a hook that blocks an operation. The topology controller reports it in waits and events.
 type Blocked struct {
 	Hook Hook
 	// Action is the blocked operation.

@@ -11,7 +11,7 @@ import (
 // Hook is the name of a lifecycle hook.
 type Hook string
 
-// The hooks.
+// The hooks of Cluster API. The annotation pending-hooks contains these names, so they must not change.
 const (
 	BeforeClusterCreate          Hook = "BeforeClusterCreate"
 	AfterControlPlaneInitialized Hook = "AfterControlPlaneInitialized"
@@ -26,7 +26,8 @@ const (
 	GenerateUpgradePlan Hook = "GenerateUpgradePlan"
 )
 
-// Input is the input of a decision. It is not modified.
+// Input is the observed state of a Cluster with a topology, from which [Next] decides. The topology controller fills it
+// in for each decision; it is not modified.
 type Input struct {
 	// Cluster has the target version, the annotations, and the condition ControlPlaneInitialized.
 	Cluster *clusterv1.Cluster
@@ -73,7 +74,7 @@ type Worker struct {
 	Annotations map[string]string
 }
 
-// HookCall is a hook to call.
+// HookCall is a hook to call. Package hook sends it to the handlers.
 type HookCall struct {
 	Hook Hook
 	// Handler to call; empty for all handlers of the hook.
@@ -86,7 +87,7 @@ type HookCall struct {
 	Rest UpgradePlan
 }
 
-// String implements reconciler.Question.
+// String returns a description of the awaited responses, for the log and for messages.
 func (q HookCall) String() string {
 	words := []string{"responses of extensions to", string(q.Hook)}
 	if q.From != "" {
@@ -98,7 +99,8 @@ func (q HookCall) String() string {
 	return strings.Join(words, " ")
 }
 
-// HookResult is the result of calling a hook.
+// HookResult is the result of calling a hook. Package hook returns it, and the topology controller adds it to the
+// Input.
 type HookResult struct {
 	// Handlers that were called, as "<handler>.<extension>"; empty if no handler of the hook applies.
 	Handlers []string

@@ -15,7 +15,9 @@ import (
 // recheckDelay is the delay before the next decision if no event leads to one.
 const recheckDelay = time.Second
 
-// Next decides which changes to a Cluster with a topology are permitted now.
+// Next decides which changes to a Cluster with a topology are permitted now. The topology controller calls it in each
+// reconciliation, and again after each hook that it has called for the decision. The package documentation has the
+// rules.
 func Next(f Input) Decision {
 	d := &decision{Input: f, pending: pendingOf(f.Cluster), step: f.Cluster.Annotations[clusterv1.ClusterTopologyUpgradeStepAnnotation]}
 	d.target, d.current = f.Cluster.Spec.Topology.Version, f.Cluster.Spec.Topology.Version
@@ -111,8 +113,8 @@ func retried(err error) string {
 	return "; retrying"
 }
 
-// allowsAndRecords is like allows, for hooks of the sequence: if the hook has handlers and does not block, this is written
-// before the next hook is called.
+// allowsAndRecords is like allows, for hooks of the sequence: if the hook has handlers and does not block, this is
+// written before the next hook is called.
 func (d *decision) allowsAndRecords(action string, q HookCall) bool {
 	if !d.allows(action, q) {
 		return false

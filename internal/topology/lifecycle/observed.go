@@ -10,7 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// ControlPlaneOf returns the observed state of a control plane.
+// ControlPlaneOf returns the observed state of a control plane, for the [Input] of the topology controller. It reads
+// only fields of Cluster API's control plane contract.
 func ControlPlaneOf(v contract.ControlPlaneView) *ControlPlane {
 	out := &ControlPlane{Kind: v.GetKind(), Name: v.GetName(), Version: v.SpecVersion.Or("")}
 	if running := v.Versions.Or(nil); len(running) > 0 {
@@ -21,8 +22,8 @@ func ControlPlaneOf(v contract.ControlPlaneView) *ControlPlane {
 	return out
 }
 
-// WorkerOf returns the observed state of a MachineDeployment or MachinePool of the topology; live is nil if it has to
-// be created.
+// WorkerOf returns the observed state of a MachineDeployment or MachinePool of the topology, for the [Input] of the
+// topology controller; live is nil if it has to be created.
 func WorkerOf(kind, name string, metadata clusterv1.ObjectMeta, live client.Object) Worker {
 	w := Worker{Kind: kind, Topology: name, Annotations: metadata.Annotations}
 	var running []clusterv1.StatusVersion

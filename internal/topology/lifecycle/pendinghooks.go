@@ -14,7 +14,7 @@ import (
 // observed while it was deleted is still to be restored. Creating a new one instead would replace its Machines.
 const WorkersAnnotation = "topology.slipway.dev/workers"
 
-// hookSet is a set of pending hooks. Unknown hooks are preserved.
+// hookSet is the set of pending hooks in Cluster API's annotation pending-hooks. Unknown hooks are preserved.
 type hookSet map[Hook]bool
 
 // pendingOf parses the annotation of a Cluster.
@@ -50,10 +50,12 @@ func (s hookSet) remove(hooks ...Hook) {
 	}
 }
 
-// IsPending reports whether a hook of the Cluster still has to be called, or was called and blocks.
+// IsPending reports whether a hook of the Cluster still has to be called, or was called and blocks. The webhook of
+// Clusters and `slipway upgrade cluster` check with it whether the previous upgrade is complete.
 func IsPending(cluster *clusterv1.Cluster, hook Hook) bool { return pendingOf(cluster)[hook] }
 
-// changes returns the annotations that differ from the current ones on the Cluster.
+// changes returns the annotations that differ from the current ones on the Cluster. The topology controller writes
+// them.
 func changes(cluster *clusterv1.Cluster, pending hookSet, step string) map[string]*string {
 	out := map[string]*string{}
 	if !maps.Equal(pending, pendingOf(cluster)) {

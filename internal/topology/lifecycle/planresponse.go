@@ -6,8 +6,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// validatePlanResponse validates the upgrade plan that an extension returned. If the plan has no steps for the workers,
-// it computes the minimal number of steps.
+// validatePlanResponse validates the upgrade plan that an extension returned for the hook GenerateUpgradePlan, before
+// [Next] uses it. If the plan has no steps for the workers, it computes the minimal number of steps.
 func validatePlanResponse(j PlanInput, handler string, r UpgradePlan) (UpgradePlan, error) {
 	if _, _, err := j.ends(); err != nil {
 		return UpgradePlan{}, err

@@ -8,7 +8,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// sequence evaluates the gates of an upgrade, up to the first that is closed.
+// sequence evaluates the gates of an upgrade, up to the first that is closed. [Next] calls it. The gates and their
+// order are those in the table of the package documentation.
 func (d *decision) sequence() {
 	d.begun = d.pending[AfterClusterUpgrade] || !d.RuntimeSDK && d.step != ""
 	for _, gate := range []func() bool{
@@ -131,6 +132,7 @@ func (d *decision) mayAnyWorkerUpgrade() bool {
 	return false
 }
 
+// workersDue reports whether no worker has to get the version of the control plane now. It permits workers to get it.
 func (d *decision) workersDue() bool {
 	d.workersMay = true
 	return !d.areWorkersDue()
@@ -141,6 +143,7 @@ func (d *decision) workersUpgraded() bool {
 	return !slices.ContainsFunc(d.Workers, func(w Worker) bool { return w.Exists && w.Upgrading })
 }
 
+// moreToDo reports whether the plan has a next version of the control plane.
 func (d *decision) moreToDo() bool {
 	d.finished = len(d.route.ControlPlane) == 0
 	return !d.finished
@@ -181,6 +184,7 @@ func (d *decision) beforeClusterUpgrade() bool {
 	return true
 }
 
+// beforeControlPlaneUpgrade grants the control plane its next version, unless the hook blocks.
 func (d *decision) beforeControlPlaneUpgrade() bool {
 	next := d.route.ControlPlane[0]
 	q := HookCall{Hook: BeforeControlPlaneUpgrade, From: d.current, To: next, Rest: d.route}

@@ -9,7 +9,8 @@ import (
 )
 
 // UpgradePlan is an upgrade plan: the remaining versions of the control plane and of the workers, in order, without
-// their current version. A list is empty if the part has reached the target or does not exist.
+// their current version. A list is empty if the part has reached the target or does not exist. [Next] computes it for
+// each decision, and `slipway upgrade cluster` before it changes the Cluster.
 type UpgradePlan struct {
 	ControlPlane, Workers []string
 }
@@ -126,7 +127,7 @@ func (j PlanInput) ends() (at, to version.Version, err error) {
 }
 
 // fewest returns the minimum steps of the workers: one before each step of the control plane that would exceed the
-// allowed version skew, and the target.
+// version skew that Kubernetes allows, and the target.
 func (j PlanInput) fewest(steps []string) ([]string, error) {
 	if j.Workers == "" || isSameVersion(j.Workers, j.Target) {
 		return nil, nil

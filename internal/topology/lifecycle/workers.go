@@ -22,9 +22,10 @@ func behind(running, want string) bool {
 	return r.Compare(w) < 0 || len(w.Build) > 0 && r.Version.EQ(w.Version) && !isSameVersion(running, want)
 }
 
-// Lowest returns the oldest version of the existing workers, or an empty string if there are none. Between two builds
-// of the same patch version it prefers one that is not the target's. Workers whose version is invalid, or newer than
-// the control plane's version, are ignored, because they get the control plane's version.
+// Lowest returns the oldest version of the existing workers, or an empty string if there are none. Upgrade plans start
+// from it, here and in `slipway upgrade cluster`. Between two builds of the same patch version it prefers one that is
+// not the target's. Workers whose version is invalid, or newer than the control plane's version, are ignored, because
+// they get the control plane's version.
 func Lowest(workers []Worker, controlPlane, target string) string {
 	lowest, found := version.Version{}, false
 	for _, w := range workers {
@@ -57,7 +58,7 @@ func isOutsideUpgradePath(w Worker, controlPlane string) bool {
 	return err == nil && v.Version.GT(server.Version)
 }
 
-// concurrency returns how many workers of one kind may upgrade concurrently.
+// concurrency returns how many workers of one kind may upgrade concurrently, according to Cluster API's annotation.
 func concurrency(cluster *clusterv1.Cluster) int {
 	n, err := strconv.Atoi(cluster.Annotations[clusterv1.ClusterTopologyUpgradeConcurrencyAnnotation])
 	if err != nil || n < 1 {
@@ -100,7 +101,7 @@ const (
 	withheld
 )
 
-// workers decides which version each worker may have now.
+// workers decides which version each worker may have now. [Next] calls it after the gates of the upgrade are evaluated.
 func (d *decision) workers() {
 	d.states = make([]workerState, len(d.Workers))
 	d.result.Workers = make([]Part, len(d.Workers))

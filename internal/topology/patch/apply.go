@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// run is one execution of a program.
+// run is one execution of a program: [Program.Apply] for the templates of one Cluster.
 type run struct {
 	*Program
 	globals   variables.Values
@@ -32,8 +32,9 @@ type scope struct {
 	ownBuiltins map[string]any
 }
 
-// Apply applies the patches to the items. If responses of extensions are missing, it returns the requests for them and
-// no result. globals are the variables of the topology, including the builtin variable.
+// Apply applies the patches to the items. Package topology calls it for the topology controller, in each
+// reconciliation. If responses of extensions are missing, it returns the requests for them and no result. globals are
+// the variables of the topology, including the builtin variable.
 func (p *Program) Apply(globals variables.Values, items []Item, answers Responses) (Result, []ExtensionRequest, error) {
 	r := &run{Program: p, globals: globals, responses: answers, items: items, shared: map[*valueTemplate]rendered{}, parsed: map[string]rendered{}}
 	if err := r.prepare(); err != nil {
@@ -195,7 +196,7 @@ func (r *run) render(t *valueTemplate, i int) (rendered, error) {
 	return out, nil
 }
 
-// check validates the types of the fields that patches may change.
+// check validates the types of the fields that patches may change. It runs after all patches.
 func (r *run) check() error {
 	for i, item := range r.items {
 		object := r.objects[i].Object

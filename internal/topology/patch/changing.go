@@ -15,16 +15,16 @@ type Selected struct {
 	APIVersion, Kind string
 }
 
-// Changing is a patch that changes a template.
+// Changing is a patch that changes a template, for error messages.
 type Changing struct {
 	Patch string
 	// Variables that its values are computed from, sorted.
 	Variables []string
 }
 
-// Changing returns the patches that change a template, in order. If fields are given, such as
-// spec.template.spec.files[0], and any patches change one of them, only these patches are returned. Changes by
-// extensions are not known, and enabledIf is not evaluated.
+// Changing returns the patches that change a template, in order. The topology controller names them in its message when
+// the API rejects an object. If fields are given, such as spec.template.spec.files[0], and any patches change one of
+// them, only these patches are returned. Changes by extensions are not known, and enabledIf is not evaluated.
 func (p *Program) Changing(of Selected, fields []string) []Changing {
 	item := Item{Role: of.Role, Class: of.Class, Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": of.APIVersion, "kind": of.Kind}}}
 	var all, some []Changing

@@ -27,7 +27,8 @@ const builtin = runtimehooksv1.BuiltinsName
 // maxQuotedText is the maximum length of a text from an extension in an error, in bytes.
 const maxQuotedText = 200
 
-// generate applies the patches of an extension, or returns the request for them if they are not known yet.
+// generate applies the patches of an extension (the hook GeneratePatches), or returns the request for them if their
+// response is not known yet. [Program.Apply] calls it in the order of the patches.
 func (r *run) generate(patch *compiledPatch) (*ExtensionRequest, error) {
 	extension := patch.external.GeneratePatchesExtension
 	if extension == "" {
@@ -78,7 +79,8 @@ func (r *run) applyResponse(patch *compiledPatch, response *runtimehooksv1.Gener
 	return nil
 }
 
-// Accepts reports whether a response can be applied to the templates in the request.
+// Accepts reports whether a response can be applied to the templates in the request. The topology controller passes it
+// to the client of package hook, which caches only accepted responses.
 func (q ExtensionRequest) Accepts(answer any) bool {
 	request, generates := q.Request.(*runtimehooksv1.GeneratePatchesRequest)
 	response, ok := answer.(*runtimehooksv1.GeneratePatchesResponse)
@@ -128,7 +130,8 @@ func (r *run) takeOne(i int, answer runtimehooksv1.GeneratePatchesResponseItem) 
 	return nil
 }
 
-// validate returns the requests to extensions that validate topologies. It runs after all patches.
+// validate returns the requests to extensions that validate topologies (the hook ValidateTopology) and have not
+// accepted this one yet. It runs after all patches.
 func (r *run) validate() ([]ExtensionRequest, error) {
 	var questions []ExtensionRequest
 	for p := range r.patches {
@@ -167,6 +170,7 @@ func (r *run) encode(i int) (runtime.RawExtension, error) {
 	return runtime.RawExtension{Raw: bytes.TrimSpace(raw)}, nil
 }
 
+// newRequest returns a request with its key: the hash of extension and request.
 func newRequest(patch, extension string, request runtime.Object) (*ExtensionRequest, error) {
 	raw, err := json.Marshal(request)
 	if err != nil {

@@ -16,7 +16,8 @@ import (
 // functions holds template functions by name.
 type functions map[string]any
 
-// excluded returns sprig functions that depend on the time or on randomness, or that are slow by design.
+// excluded returns sprig functions that depend on the time or on randomness, or that are slow by design. A template
+// must have the same result in each reconciliation, so such functions of a new version of sprig have to be added.
 func excluded() []string {
 	return []string{
 		"ago", "toDate", "mustToDate", "must_date_modify", "mustDateModify", "unixEpoch",
@@ -26,7 +27,8 @@ func excluded() []string {
 	}
 }
 
-// templateFunctions returns the functions for templates. They are deterministic.
+// templateFunctions returns the functions for the templates in patches of a ClusterClass: sprig's functions, which
+// Cluster API documents, without the excluded ones. They are deterministic, and a meter limits their cost.
 func templateFunctions() functions {
 	out := functions(sprig.HermeticTxtFuncMap())
 	for _, name := range excluded() {
@@ -84,6 +86,8 @@ const (
 	bySquare                // with the square of their size
 )
 
+// growthOf returns how the cost of a function grows. A function that is missing here costs the size of its arguments
+// and its result.
 func growthOf(name string) growth {
 	switch name {
 	case "until", "untilStep", "seq":
@@ -110,7 +114,8 @@ const (
 	turnFunction, nestedFunction = "slipwayTurn", "slipwayNested"
 )
 
-// meter tracks the remaining work of one evaluation.
+// meter tracks the remaining work of one evaluation of a template, because the author of a ClusterClass must not be
+// able to stop the manager with a template that takes forever or fills the memory.
 type meter struct{ left int }
 
 func (m *meter) spend(units int) error {
@@ -137,6 +142,7 @@ func instrument(root *parse.ListNode) {
 	prepend(root, nestedFunction)
 }
 
+// inLoops makes each iteration of the loops in a list count as work.
 func inLoops(list *parse.ListNode) {
 	if list == nil {
 		return

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// pointer is a parsed JSON pointer.
+// pointer is a parsed JSON pointer (RFC 6901), the path of a change in a patch.
 type pointer []string
 
 func parsePointer(text string) (pointer, error) {
@@ -33,8 +33,8 @@ func (p pointer) String() string {
 	return b.String()
 }
 
-// mutablePaths returns the paths below which patches may change a template. All other fields identify the template, or
-// are not used to create the objects of a topology.
+// mutablePaths returns the paths below which patches may change a template, inline or by an extension. All other fields
+// identify the template, or are not used to create the objects of a topology.
 func mutablePaths() []pointer {
 	return []pointer{
 		{"metadata", "labels"}, {"metadata", "annotations"},
@@ -82,8 +82,8 @@ func asObject(v any) (map[string]any, bool) {
 	return object, ok
 }
 
-// edit makes one change at a path and returns the changed node. Objects and arrays are changed in place if possible.
-// The operation add creates missing parents.
+// edit makes one change of an inline patch at a path and returns the changed node. Objects and arrays are changed in
+// place if possible. The operation add creates missing parents, unlike in RFC 6902.
 func edit(node any, path pointer, op string, value any) (any, error) {
 	switch at := node.(type) {
 	case map[string]any:

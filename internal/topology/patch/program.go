@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// Reasons of faults.
+// Reasons of faults. The topology controller checks for ReasonInvalidResponse.
 const (
 	reasonInvalidPatch    = "PatchInvalid"
 	reasonPatchFailed     = "PatchFailed"
@@ -21,7 +21,8 @@ const (
 	ReasonInvalidResponse = "ExtensionAnswerInvalid"
 )
 
-// Program is the compiled form of the patches of a class.
+// Program is the compiled form of the patches of a class. [Program.Apply] runs it. It is safe for concurrent use, and
+// shared by all Clusters of the class.
 type Program struct {
 	patches []compiledPatch
 	class   *clusterv1.ClusterClass
@@ -49,7 +50,7 @@ type change struct {
 	template *valueTemplate
 }
 
-// Compile compiles the patches of a class.
+// Compile compiles the patches of a class. Package topology caches the result until the class changes.
 func Compile(class *clusterv1.ClusterClass) (*Program, error) {
 	p := &Program{class: class}
 	functions := templateFunctions()
@@ -110,7 +111,7 @@ func compileChange(j clusterv1.JSONPatch, functions functions) (change, error) {
 	return c, nil
 }
 
-// selects reports whether a selector selects an item.
+// selects reports whether a selector of a patch selects an item, as Cluster API documents it.
 func selects(s clusterv1.PatchSelector, item Item) bool {
 	if s.APIVersion != item.Object.GetAPIVersion() || s.Kind != item.Object.GetKind() {
 		return false
@@ -130,6 +131,7 @@ func selects(s clusterv1.PatchSelector, item Item) bool {
 }
 
 // MatchesAny reports whether one of the names in a selector matches a class of workers. A name may start or end with *.
+// The webhook of ClusterClasses uses it too.
 func MatchesAny(names []string, class string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
 		if end, ok := strings.CutPrefix(name, "*"); ok {

@@ -14,10 +14,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// maxRendered is the maximum output of a template, in bytes.
+// maxRendered is the maximum output of a template, in bytes, our choice.
 const maxRendered = 256 << 10
 
-// valueTemplate is a template whose output is a value in YAML or JSON.
+// valueTemplate is the template of a patch in a ClusterClass (valueFrom.template or enabledIf), whose output is a value
+// in YAML or JSON.
 type valueTemplate struct {
 	reads   reads
 	mutates bool // uses functions that modify their arguments
@@ -102,7 +103,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return l.to.Write(p)
 }
 
-// reads holds the variables that a template reads.
+// reads holds the variables that a template reads, as far as this can be determined from its text.
 type reads struct {
 	names    []string
 	builtins []string // parts of the builtin variable
@@ -219,13 +220,15 @@ func (w walker) pipe(pipe *parse.PipeNode) {
 	}
 }
 
-// CheckTemplate returns an error if a text is not a valid template for a value or enabledIf.
+// CheckTemplate returns an error if a text is not a valid template for a value or enabledIf. The webhook of
+// ClusterClasses calls it.
 func CheckTemplate(text string) error {
 	_, err := parseTemplate(text, templateFunctions())
 	return err
 }
 
-// Variables returns the names of the variables that a template reads, sorted; none if the template is invalid.
+// Variables returns the names of the variables that a template reads, sorted; none if the template is invalid. The
+// webhook of ClusterClasses names them in its messages.
 func Variables(text string) []string {
 	t, err := parseTemplate(text, templateFunctions())
 	if err != nil {

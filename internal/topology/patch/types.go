@@ -14,7 +14,7 @@ import (
 // Role is the role of a template.
 type Role string
 
-// The roles.
+// The roles of templates that patches can select. Their texts are used only in messages.
 const (
 	InfrastructureCluster    Role = "infrastructure cluster"
 	ControlPlane             Role = "control plane"
@@ -25,7 +25,8 @@ const (
 	PoolInfrastructure       Role = "infrastructure of the MachinePool"
 )
 
-// Item is a template that patches may change.
+// Item is a template that patches may change, an input of [Program.Apply]. Package topology creates one for each part
+// of a topology.
 type Item struct {
 	// UID identifies an item within one computation. It must be deterministic, because responses of extensions are
 	// cached by request.
@@ -54,7 +55,7 @@ func (i Item) String() string {
 // Result holds the patched templates by the UID of their items. It includes unchanged items.
 type Result map[types.UID]*unstructured.Unstructured
 
-// ExtensionRequest is a request to an extension whose response Apply needs.
+// ExtensionRequest is a request to an extension whose response Apply needs. The topology controller sends it.
 type ExtensionRequest struct {
 	// Patch is the name of the patch in the class; Extension is the handler that it names.
 	Patch, Extension string

@@ -14,7 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/lifecycle"
 )
 
-// ControlPlane holds the builtin variables of a control plane.
+// ControlPlane holds the input for the builtin variable of a control plane's templates. Cluster API defines the fields
+// of the builtin variable, which templates and extensions read.
 type ControlPlane struct {
 	Name     string
 	Version  string // desired version
@@ -24,7 +25,7 @@ type ControlPlane struct {
 	InfrastructureTemplate string
 }
 
-// Workers holds the builtin variables of a MachineDeployment or MachinePool.
+// Workers holds the input for the builtin variable of the templates of a MachineDeployment or MachinePool.
 type Workers struct {
 	Name         string
 	TopologyName string
@@ -37,7 +38,9 @@ type Workers struct {
 	Infrastructure string
 }
 
-// ClusterBuiltins returns the part of the builtin variable that is the same for all templates.
+// ClusterBuiltins returns the part of the builtin variable that is the same for all templates of a Cluster. The
+// topology controller computes it whenever it applies the patches of the class. It must not contain progress that
+// controllers record on the Cluster, because each change may replace Machines.
 func ClusterBuiltins(cluster *clusterv1.Cluster) runtimehooksv1.Builtins {
 	topology, network := cluster.Spec.Topology, cluster.Spec.ClusterNetwork
 	annotations := maps.Clone(cluster.Annotations)
@@ -113,7 +116,8 @@ func metadata(m clusterv1.ObjectMeta) *runtimehooksv1.ObjectMeta {
 	return &runtimehooksv1.ObjectMeta{Labels: m.Labels, Annotations: m.Annotations}
 }
 
-// IsBuiltin reports whether a path refers to a part of the builtin variable that may exist.
+// IsBuiltin reports whether a path refers to a part of the builtin variable that may exist. The webhook of
+// ClusterClasses validates paths in patches with it.
 func IsBuiltin(p Path) bool {
 	at := reflect.TypeFor[runtimehooksv1.Builtins]()
 	for _, step := range p.parts[1:] {

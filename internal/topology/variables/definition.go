@@ -20,7 +20,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// definition is the definition of one variable in a class. Its schema is compiled on first use.
+// definition is the definition of one variable in a class, with the methods to validate values. Its schema is compiled
+// on first use. [Definitions] caches it until it changes.
 type definition struct {
 	name     string
 	required bool
@@ -43,8 +44,8 @@ const (
 	isValid    = "valid"
 	isComplete = "complete"
 
-	// maxCachedValues is the maximum number of results cached for one definition, maxCachedBytes the maximum length of a cached
-	// value.
+	// maxCachedValues is the maximum number of results cached for one definition, maxCachedBytes the maximum length of
+	// a cached value. Both are our choice.
 	maxCachedValues = 128
 	maxCachedBytes  = 2048
 )

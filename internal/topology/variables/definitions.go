@@ -7,13 +7,15 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Definitions holds the variables that a class defines, inline and through extensions, with their compiled schemas.
+// Definitions holds the variables that a class defines, inline and through extensions, with their compiled schemas. The
+// webhooks of Clusters and ClusterClasses, the topology controller and `slipway create cluster` default and validate
+// values with it.
 type Definitions struct {
 	byName map[string]*definition
 	order  []*definition
 }
 
-// NewDefinitions returns the definitions in the status of a class.
+// NewDefinitions returns the definitions in the status of a class, for callers that need them once.
 func NewDefinitions(list []clusterv1.ClusterClassStatusVariable) *Definitions {
 	return newDefinitions(list, nil)
 }
@@ -40,7 +42,7 @@ func newDefinitions(list []clusterv1.ClusterClassStatusVariable, before *Definit
 const maxClasses = 256
 
 // Schemas is an LRU cache of the definitions of classes, so that their schemas and rules are not compiled for each
-// value.
+// value. The webhooks have one, and the topology controller has another.
 type Schemas struct {
 	mu      sync.Mutex
 	classes *lru.Cache // types.UID → classDefinitions

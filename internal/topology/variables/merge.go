@@ -16,7 +16,8 @@ type Source struct {
 }
 
 // MergeDefinitions returns the variables of a class sorted by name, each with its definitions in the order of the
-// sources. Definitions of one variable that are not equal are in conflict.
+// sources. Definitions of one variable that are not equal are in conflict. The ClusterClass controller writes the
+// result to the status of the class; the form is Cluster API's.
 func MergeDefinitions(sources []Source) []clusterv1.ClusterClassStatusVariable {
 	byName := map[string]*clusterv1.ClusterClassStatusVariable{}
 	for _, source := range sources {
@@ -48,7 +49,8 @@ func isSameDefinition(a, b clusterv1.ClusterClassStatusVariableDefinition) bool 
 	return reflect.DeepEqual(a, b)
 }
 
-// DefinitionsFrom returns the variables in a class's status that come from a source.
+// DefinitionsFrom returns the variables in a class's status that come from a source. The ClusterClass controller needs
+// the previous variables of an extension to validate the new ones.
 func DefinitionsFrom(list []clusterv1.ClusterClassStatusVariable, from string) []clusterv1.ClusterClassVariable {
 	var out []clusterv1.ClusterClassVariable
 	for _, v := range list {

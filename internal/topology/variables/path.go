@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Path refers to a variable, or a part of its value: name.field[0].field.
+// Path refers to a variable, or a part of its value: name.field[0].field. Patches have such paths in
+// valueFrom.variable, in the syntax of Cluster API.
 type Path struct {
 	text  string
 	parts []part
@@ -18,7 +19,7 @@ type part struct {
 	index int
 }
 
-// ParsePath parses a path.
+// ParsePath parses a path of a patch, for package patch and the webhook of ClusterClasses.
 func ParsePath(text string) (Path, error) {
 	p := Path{text: text}
 	for _, segment := range strings.Split(text, ".") {

@@ -9,7 +9,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// propsOf converts a schema to the type of the API server's libraries, without x-metadata.
+// propsOf converts the schema of a variable to the type of the API server's libraries, without x-metadata, which they
+// do not have. It is the first step of compiling and of validating a schema.
 func propsOf(s clusterv1.JSONSchemaProps) (*apiextensions.JSONSchemaProps, error) {
 	raw, err := json.Marshal(s)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// scope is one list of values in a topology.
+// scope is one list of values in a topology: the values for all objects, or the overrides for a part.
 type scope struct {
 	path *field.Path
 	// key identifies the scope within the topology, to find the previous values.
@@ -44,7 +44,8 @@ func scopes(t *clusterv1.Topology, path *field.Path) []scope {
 }
 
 // Default sets missing values, and missing parts of values, for which the class has defaults. It changes the topology
-// in place, and reports whether it did. Invalid values are left to Validate.
+// in place, and reports whether it did. Invalid values are left to Validate. The webhook of Clusters calls both; the
+// topology controller does so too, because a class may have been created after its Clusters.
 func (d *Definitions) Default(t *clusterv1.Topology) (changed bool) {
 	for _, s := range scopes(t, nil) {
 		for i, v := range *s.list {
@@ -116,6 +117,7 @@ func (d *Definitions) Validate(t, old *clusterv1.Topology, path *field.Path) fie
 }
 
 // InvalidVariables returns the names of the variables for which a topology has an invalid value, without duplicates.
+// The webhook of ClusterClasses warns about Clusters whose values a changed schema makes invalid.
 func (d *Definitions) InvalidVariables(t *clusterv1.Topology) []string {
 	var out []string
 	for _, s := range scopes(t, field.NewPath("spec", "topology")) {

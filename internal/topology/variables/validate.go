@@ -18,9 +18,10 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 )
 
-// ValidateDefinitions validates the definitions of a class or extension; old has the previous definitions. A schema
-// that has not changed is not validated again, so that an accepted schema remains accepted. In a changed schema,
-// existing CEL rules may use all CEL functions; new rules may only use functions that all supported versions have.
+// ValidateDefinitions validates the definitions of a class or extension; old has the previous definitions. The webhook
+// of ClusterClasses and, for extensions, the ClusterClass controller call it. A schema that has not changed is not
+// validated again, so that an accepted schema remains accepted. In a changed schema, existing CEL rules may use all CEL
+// functions; new rules may only use functions that all supported versions have.
 func ValidateDefinitions(list, old []clusterv1.ClusterClassVariable, path *field.Path) field.ErrorList {
 	before := map[string]*clusterv1.ClusterClassVariable{}
 	for i := range old {
@@ -129,7 +130,7 @@ func validateProps(props, old *apiextensions.JSONSchemaProps, path *field.Path) 
 	return found
 }
 
-// definitionOf returns a CustomResourceDefinition with a field that has the schema.
+// definitionOf returns a CustomResourceDefinition with a field that has the schema. It is never sent to an API server.
 func definitionOf(props *apiextensions.JSONSchemaProps) *apiextensions.CustomResourceDefinition {
 	const group, plural, version = "variables.cluster.x-k8s.io", "values", "v1"
 	keep := false

@@ -11,10 +11,11 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 )
 
-// Values holds the variables of one scope by name; the builtin variable has the name "builtin".
+// Values holds the variables of one scope by name, as the patches of a class read them; the builtin variable has the
+// name "builtin".
 type Values map[string]apiextensionsv1.JSON
 
-// FromTopology returns the values of a list of variables.
+// FromTopology returns the values of a list of variables in spec.topology.
 func FromTopology(list []clusterv1.ClusterVariable) Values {
 	return Values{}.Overlay(list)
 }
@@ -60,7 +61,7 @@ func decode(value apiextensionsv1.JSON) (any, error) {
 }
 
 // Merge returns the variables of one template: global variables overridden by the variables of the template. The
-// builtin variable is merged.
+// builtin variable is merged. Package patch calls it.
 func Merge(global, own map[string]any) map[string]any {
 	out := make(map[string]any, len(global)+len(own))
 	maps.Copy(out, global)

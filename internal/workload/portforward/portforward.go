@@ -46,9 +46,9 @@ func Transport(cfg *rest.Config, sockets *http.Transport) (http.RoundTripper, er
 	return wrapped, nil
 }
 
-// Dial connects to a port of a Pod through the API server at an address. The context limits the dialing, not the
-// connection. Dial uses a WebSocket, or, if a component in between rejects that, the older SPDY, which takes 0.8 MB
-// while it is open.
+// Dial connects to a port of a Pod through the API server at an address. Package workload calls it for controllers that
+// connect to etcd or read a certificate. The context limits the dialing, not the connection. Dial uses a WebSocket, or,
+// if a component in between rejects that, the older SPDY, which takes 0.8 MB while it is open.
 func Dial(ctx context.Context, t http.RoundTripper, address string, to Target) (net.Conn, error) {
 	base, err := url.Parse(address)
 	if err != nil {
@@ -75,8 +75,8 @@ type pipe struct {
 	plain
 }
 
-// plain implements the methods of net.Conn for addresses and deadlines as no-ops. To end a blocked call, close the
-// connection.
+// plain provides the methods of net.Conn for addresses and deadlines as no-ops to the two kinds of connections. To end
+// a blocked call, close the connection.
 type plain struct{}
 
 func (plain) LocalAddr() net.Addr { return name("") }

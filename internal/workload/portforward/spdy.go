@@ -17,10 +17,10 @@ import (
 	"k8s.io/streaming/pkg/httpstream/spdy"
 )
 
-// protocol is the port-forwarding protocol inside the upgraded connection.
+// protocol is the port-forwarding protocol of Kubernetes inside the upgraded connection.
 const protocol = "portforward.k8s.io"
 
-// dialSPDY connects with SPDY.
+// dialSPDY connects with SPDY. [Dial] calls it if the server rejects a WebSocket.
 func dialSPDY(ctx context.Context, t http.RoundTripper, at *url.URL, to Target) (net.Conn, error) {
 	socket, err := upgrade(ctx, t, at)
 	if err != nil {

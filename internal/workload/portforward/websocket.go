@@ -14,11 +14,11 @@ import (
 	"github.com/coder/websocket"
 )
 
-// channels is the WebSocket port-forwarding protocol of kubelets: each message starts with a channel number, and the
-// first message of a channel starts with its port in two bytes.
+// channels is the WebSocket port-forwarding protocol of kubelets, to which API servers forward: each message starts
+// with a channel number, and the first message of a channel starts with its port in two bytes.
 const channels = "v4.channel.k8s.io"
 
-// The channels of the only forwarded port.
+// The channels of the only forwarded port, in the order that the protocol defines: data, then errors.
 const (
 	dataChannel = iota
 	problemChannel
@@ -35,7 +35,8 @@ const (
 // errRefused means that the API server, or a proxy in front of it, does not upgrade the request to a WebSocket.
 var errRefused = errors.New("the server does not accept WebSocket connections")
 
-// dialWebSocket connects with a WebSocket. It returns errRefused if another protocol may be accepted.
+// dialWebSocket connects with a WebSocket, which [Dial] tries first. It returns errRefused if another protocol may be
+// accepted.
 func dialWebSocket(ctx context.Context, t http.RoundTripper, at *url.URL, to Target) (net.Conn, error) {
 	with := *at
 	with.RawQuery = url.Values{"ports": {strconv.Itoa(to.Port)}}.Encode()

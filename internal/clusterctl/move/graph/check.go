@@ -11,13 +11,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// BlockMove is the annotation with which a provider blocks the move of an object.
+// BlockMove is the annotation of the clusterctl contract with which a provider blocks the move of an object.
 const BlockMove = "clusterctl.cluster.x-k8s.io/block-move"
 
 // Provider is an installed provider in an inventory.
 type Provider struct{ Name, Type, Version, Namespace string }
 
-// CheckItem returns the problems that prevent the move of an object.
+// CheckItem returns the problems that prevent the move of an object. The plan of a move calls it for each object.
 func CheckItem(i Item) []string {
 	if i.Copy {
 		return nil
@@ -25,14 +25,14 @@ func CheckItem(i Item) []string {
 	var out []string
 	add := func(format string, args ...any) { out = append(out, i.ID.String()+" "+fmt.Sprintf(format, args...)) }
 	if i.GetDeletionTimestamp() != nil {
-		add("is being deleted: wait until it is gone, or find out what holds it")
+		add("is being deleted: wait until it is deleted, or check which finalizer prevents the deletion")
 	}
 	switch {
 	case i.ID.IsCore(Cluster):
 		checkCluster(i.Object.Unstructured, add)
 	case i.ID.IsCore(ClusterClass):
 		if IsClassPaused(i.Object.Unstructured) {
-			add("is paused already: remove its annotation %s first", clusterv1.PausedAnnotation)
+			add("is already paused: remove its annotation %s first", clusterv1.PausedAnnotation)
 		}
 	case i.ID.IsCore("Machine"):
 		if field(i.Object.Unstructured, "status", "nodeRef", "name") == "" {
@@ -44,7 +44,7 @@ func CheckItem(i Item) []string {
 
 func checkCluster(o *unstructured.Unstructured, add func(string, ...any)) {
 	if IsClusterPaused(o) {
-		add("is paused already: set spec.paused to false first")
+		add("is already paused: set spec.paused to false first")
 	}
 	if !isTrueAt(o, "status", "initialization", "infrastructureProvisioned") && !isTrueAt(o, "status", "infrastructureReady") {
 		add("has no infrastructure yet: wait until it is provisioned")
@@ -59,8 +59,8 @@ func IsInitialized(o *unstructured.Unstructured) bool {
 	return isTrueAt(o, "status", "initialization", "controlPlaneInitialized") || hasTrueCondition(o, "ControlPlaneInitialized")
 }
 
-// MissingProviders returns the providers that the target lacks, or has in an older version. It returns none if the target
-// has no inventory; then only kinds are compared.
+// MissingProviders returns the providers that the target lacks, or has in an older version. It returns none if the
+// target has no inventory; then only kinds are compared.
 func MissingProviders(source, target []Provider) []string {
 	if len(target) == 0 {
 		return nil
@@ -69,13 +69,13 @@ func MissingProviders(source, target []Provider) []string {
 	for _, s := range source {
 		at := slices.IndexFunc(target, func(t Provider) bool { return t.Name == s.Name && t.Type == s.Type })
 		if at < 0 {
-			out = append(out, fmt.Sprintf("the target does not have the %s %s %s: install it there first", s.Type, s.Name, s.Version))
+			out = append(out, fmt.Sprintf("the target does not have %s %s %s: install it in the target first", s.Type, s.Name, s.Version))
 			continue
 		}
 		want, err1 := version.ParseSemantic(s.Version)
 		have, err2 := version.ParseSemantic(target[at].Version)
 		if err1 != nil || err2 != nil || have.Compare(want) < 0 {
-			out = append(out, fmt.Sprintf("the target has the %s %s in version %s, and the source in %s: upgrade the target first", s.Type, s.Name, target[at].Version, s.Version))
+			out = append(out, fmt.Sprintf("the target has %s %s in version %s, but the source has version %s: upgrade the target first", s.Type, s.Name, target[at].Version, s.Version))
 		}
 	}
 	return out

@@ -1,8 +1,8 @@
-// Package graph determines which objects of a management cluster a move includes. It builds a graph of objects from
-// their owner references and from references that Cluster API makes without an owner ([Build]), selects the objects to
-// move, to copy and to reject ([Graph.Select]), and orders the selection with owners first. It also reports the
-// problems that prevent the move of an object ([CheckItem]), describes the linked objects that are left behind
-// ([LeftBehind]), and converts objects for the target: [Strip] removes cluster-specific content, and [Contains]
+// Package graph determines for package move which objects of a management cluster a move includes. It builds a graph of
+// objects from their owner references and from references that Cluster API makes without an owner ([Build]), selects
+// the objects to move, to copy and to reject ([Graph.Select]), and orders the selection with owners first. It also
+// reports the problems that prevent the move of an object ([CheckItem]), describes the linked objects that are left
+// behind ([LeftBehind]), and converts objects for the target: [Strip] removes cluster-specific content, and [Contains]
 // compares two objects. The package has no side effects and accesses no cluster.
 //
 // The roots of an object follow from these links:

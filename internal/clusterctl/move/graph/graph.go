@@ -69,15 +69,16 @@ type Object struct {
 	Marked, MarkedHierarchy bool
 }
 
-// Node is an object with its links.
+// Node is an object with its links, which determine whether it moves.
 type Node struct {
 	Object
 	ID ID
 	// Owners are the owners that were read.
 	Owners []*Node
-	// parents are the objects that it belongs to, including owners; before are its other dependencies.
+	// parents are the objects that it belongs to, including owners; dependencies are the other objects that must be
+	// created before it.
 	parents, dependencies []*Node
-	// children is the inverse of parents, after the inverse of before.
+	// children is the inverse of parents, dependents the inverse of dependencies.
 	children, dependents []*Node
 	// roots are the roots that it belongs to, including itself if it is one.
 	roots map[*Node]bool
@@ -85,7 +86,7 @@ type Node struct {
 	boundToParents bool
 }
 
-// Graph has the objects read from a management cluster.
+// Graph has the objects read from the source of a move, with their links.
 type Graph struct {
 	nodes []*Node // sorted
 	byID  map[ID]*Node

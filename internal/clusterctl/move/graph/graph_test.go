@@ -225,11 +225,11 @@ func TestSelect(t *testing.T) {
 				object(infra, "InfraNetwork n", owners(core+" Cluster a", core+" Cluster b")),
 			},
 			what: graph.Scope{Namespace: "ns", Clusters: []string{"a"}}, want: []string{"0 Cluster ns/a"},
-			problems: []string{"InfraNetwork ns/n belongs to Cluster b, too, and cannot be in two management clusters: move them together"},
+			problems: []string{"InfraNetwork ns/n also belongs to Cluster b and cannot exist in two management clusters: move the Clusters together"},
 		},
 		"unknown name": {
 			reason: "a wrong name is said", objects: cluster("a"), what: graph.Scope{Namespace: "ns", Clusters: []string{"x"}},
-			problems: []string{"there is no Cluster x in namespace ns: check the name"},
+			problems: []string{"Cluster x does not exist in namespace ns: check the name"},
 		},
 		"credentials of a global identity": {
 			reason: "what belongs to cluster-scoped objects alone stays at the source, where Clusters of other namespaces use it",
@@ -271,7 +271,7 @@ func TestSelect(t *testing.T) {
 				object("v1", "ConfigMap x", owners("v1 ConfigMap y", core+" Cluster a")), object("v1", "ConfigMap y", owners("v1 ConfigMap x")),
 			},
 			what: graph.Scope{Namespace: "ns"}, want: []string{"0 Cluster ns/a"},
-			problems: []string{"these objects own each other in a circle: ConfigMap ns/x, ConfigMap ns/y; remove one of the owner references"},
+			problems: []string{"the owner references of these objects form a cycle: ConfigMap ns/x, ConfigMap ns/y; remove one of the owner references"},
 		},
 		"snapshot policies": {
 			reason: "a policy goes with its Cluster, one of several is copied, and one of none stays; the Secret of its store goes where it goes",

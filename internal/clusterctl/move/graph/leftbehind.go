@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// UnmovedObject is an object that is linked to a selected one and does not move.
+// UnmovedObject is an object that is linked to a selected one and does not move. Package transfer finds them.
 type UnmovedObject struct {
 	Link
 	// Owner is the UID of From, if To depends on it.
@@ -26,7 +26,8 @@ type UnmovedObject struct {
 	ReadError error
 }
 
-// LeftBehind describes the linked objects that do not move, in one sentence for each kind and type of link.
+// LeftBehind describes the linked objects that do not move, in one sentence for each kind and type of link. The
+// sentences are problems of the plan, and prevent the move.
 func LeftBehind(all []UnmovedObject) []string {
 	type group struct{ kind, link string }
 	var order []group
@@ -78,7 +79,7 @@ func unlisted(all []UnmovedObject) []string {
 	if namespace != "" {
 		where = "in namespace " + namespace
 	}
-	return []string{fmt.Sprintf("the account may not list %s %s of the source, and what moves may own some, which the garbage collector would delete: use an account that may list them", list, where)}
+	return []string{fmt.Sprintf("the account is not allowed to list %s %s of the source, but the moved objects may own some of them, which the garbage collector would delete: use an account that is allowed to list them", list, where)}
 }
 
 func plural(kind string) string {
@@ -103,13 +104,13 @@ func (l UnmovedObject) verb() string {
 
 func (l UnmovedObject) sentence(more int) string {
 	if l.ReadError != nil {
-		return fmt.Sprintf("whether objects of this kind belong to the selection cannot be read: %v: use an account that may read them", l.ReadError)
+		return fmt.Sprintf("cannot check whether objects of this kind belong to the selection: %v: use an account that is allowed to read them", l.ReadError)
 	}
 	others := ""
 	if more > 0 {
 		others = fmt.Sprintf(" (and %d more of this kind)", more)
 	}
-	return fmt.Sprintf("%s %s %s of %s%s, which does not go along: %s", l.From, l.verb(), l.To, group(l.To.Group), others, l.remedy())
+	return fmt.Sprintf("%s %s %s of %s%s, which does not move: %s", l.From, l.verb(), l.To, group(l.To.Group), others, l.remedy())
 }
 
 func group(name string) string {
@@ -123,13 +124,13 @@ func (l UnmovedObject) remedy() string {
 	const label = "clusterctl.cluster.x-k8s.io"
 	switch {
 	case l.BuiltIn:
-		return "remove the owner reference, so that it stays at the source, or delete the object there: the garbage collector deletes it after the move"
+		return "remove the owner reference to retain the object in the source, or delete the object: the garbage collector deletes it after the move"
 	case l.Unread && l.CRD != "":
-		return fmt.Sprintf("give CustomResourceDefinition %s the label %s, so that its objects go along", l.CRD, label)
+		return fmt.Sprintf("label CustomResourceDefinition %s with %s, so that its objects move", l.CRD, label)
 	case l.UID != "":
-		return fmt.Sprintf("remove the owner reference, or give the owner the label %s", MoveLabel)
+		return fmt.Sprintf("remove the owner reference, or add the label %s to the owner", MoveLabel)
 	case l.CRD != "" || l.To.Group == "":
-		return fmt.Sprintf("give it the label %s, or select what it belongs to as well", MoveLabel)
+		return fmt.Sprintf("add the label %s to it, or also select the object that it belongs to", MoveLabel)
 	}
-	return "remove the reference, or create the object at the target first"
+	return "remove the reference, or create the object in the target first"
 }

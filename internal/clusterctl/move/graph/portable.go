@@ -17,7 +17,8 @@ import (
 // target.
 const DeleteForMove = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
-// Strip returns a copy of an object without status and cluster-specific metadata.
+// Strip returns a copy of an object without status and cluster-specific metadata, for its creation in another
+// management cluster or its export to a file.
 func Strip(old *unstructured.Unstructured) *unstructured.Unstructured {
 	content := maps.Clone(old.Object)
 	delete(content, "status")
@@ -45,7 +46,8 @@ func IsDeletedForMove(o *unstructured.Unstructured) bool {
 	return marked
 }
 
-// Contains reports whether have contains all content of want. It may have additional defaults.
+// Contains reports whether have contains all content of want. It may have additional defaults. A move compares the
+// objects at the target with it before it deletes them at the source.
 func Contains(want, have *unstructured.Unstructured) bool {
 	for key, value := range want.Object {
 		switch key {

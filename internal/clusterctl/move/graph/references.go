@@ -10,7 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Link is a reference from one object to another.
+// Link is a reference from an object that a move includes to another object.
 type Link struct {
 	From, To ID
 	// UID is the UID of an owner; empty if To is referenced in the spec of From.

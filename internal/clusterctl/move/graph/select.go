@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Scope specifies the objects to select.
+// Scope specifies the objects to select, from the flags of a move or a backup. The journal of a move contains it.
 type Scope struct {
 	// Namespace is the namespace to move; empty for all.
 	Namespace string
@@ -45,13 +45,13 @@ func (s Selection) Find(kind string) []Item {
 	return out
 }
 
-// Select determines the objects to move, to copy and to reject.
+// Select determines the objects to move, to copy and to reject, by the rules in the package documentation.
 func (g *Graph) Select(w Scope) Selection {
 	s := Selection{refused: map[ID]bool{}}
 	chosen := map[*Node]*Item{}
 	for _, name := range w.Clusters {
 		if !slices.ContainsFunc(g.Roots(Cluster), func(n *Node) bool { return n.ID.Name == name && n.ID.Namespace == w.Namespace }) {
-			s.Problems = append(s.Problems, fmt.Sprintf("there is no Cluster %s in namespace %s: check the name", name, w.Namespace))
+			s.Problems = append(s.Problems, fmt.Sprintf("Cluster %s does not exist in namespace %s: check the name", name, w.Namespace))
 		}
 	}
 	for _, n := range g.nodes {
@@ -66,7 +66,7 @@ func (g *Graph) Select(w Scope) Selection {
 	var circle []string
 	s.Levels, circle = levels(g.nodes, chosen)
 	if len(circle) > 0 {
-		s.Problems = append(s.Problems, fmt.Sprintf("these objects own each other in a circle: %s; remove one of the owner references", strings.Join(circle, ", ")))
+		s.Problems = append(s.Problems, fmt.Sprintf("the owner references of these objects form a cycle: %s; remove one of the owner references", strings.Join(circle, ", ")))
 	}
 	return s
 }
@@ -143,7 +143,7 @@ func (w Scope) classifyForClusters(n *Node) (*Item, string) {
 		return nil, ""
 	case chosen && len(others) > 0 && !canBeDuplicated(n):
 		slices.Sort(others)
-		return nil, fmt.Sprintf("%s belongs to Cluster %s, too, and cannot be in two management clusters: move them together", n.ID, strings.Join(others, ", "))
+		return nil, fmt.Sprintf("%s also belongs to Cluster %s and cannot exist in two management clusters: move the Clusters together", n.ID, strings.Join(others, ", "))
 	}
 	return &Item{Node: n, Copy: true}, ""
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Endpoint is the source or target management cluster of a move.
+// Endpoint is the source or target management cluster of a move. Package move reads and writes both through it.
 type Endpoint struct {
 	Client client.Client
 	Writer *kube.Writer

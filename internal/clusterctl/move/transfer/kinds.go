@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// managedLabel is the label of CRDs that were installed by clusterctl.
+// managedLabel is the label of CRDs that were installed by clusterctl, and also the API group of its inventory.
 const managedLabel = "clusterctl.cluster.x-k8s.io"
 
 // contractPrefix is the prefix of the CRD labels that list the API versions for a contract, such as
@@ -37,8 +37,8 @@ type Kind struct {
 	Missing bool
 }
 
-// Kinds returns the kinds of Cluster API and its providers, by the labels of their CRDs, and Secrets and ConfigMaps, in
-// the newest version that both management clusters serve.
+// Kinds returns the kinds whose objects a move reads: the kinds of Cluster API and its providers, by the labels of
+// their CRDs, and Secrets and ConfigMaps, in the newest version that both management clusters serve.
 func (s *Endpoint) Kinds(ctx context.Context, target meta.RESTMapper) ([]Kind, error) {
 	out := []Kind{
 		{GroupVersionKind: corev1.SchemeGroupVersion.WithKind("ConfigMap"), Namespaced: true},

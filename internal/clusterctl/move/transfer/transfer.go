@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,7 +46,8 @@ func (e Entry) At() graph.ID {
 // maxConcurrentWrites is the maximum number of concurrent writes.
 const maxConcurrentWrites = 16
 
-// Transfer transfers objects from one management cluster to the other.
+// Transfer transfers objects from one management cluster to the other: from source to target, back in a rollback, or
+// from files in a restore. Package move creates it in each phase that needs it.
 type Transfer struct {
 	// From is nil if the objects are read from files.
 	From, To *Endpoint
@@ -59,17 +59,20 @@ type Transfer struct {
 
 	// Source are the objects in From, Live the objects in To.
 	Source, Live map[graph.ID]graph.Object
-	owners       map[types.UID]graph.ID // by the UID in From; the ID is the one in To
-	written      bool                   // since both were read
-	mu           sync.Mutex
-	uids         map[graph.ID]types.UID // in To
+	// SourceKnown means that the caller has read Source, which is not read again.
+	SourceKnown bool
+	owners      map[types.UID]graph.ID // by the UID in From; the ID is the one in To
+	written     bool                   // since both were read
+	mu          sync.Mutex
+	uids        map[graph.ID]types.UID // in To
 }
 
-// Load reads the objects from both management clusters. To save memory it drops the status, which does not move, and
-// the managed fields of objects whose managers are already restored.
+// Load reads the objects from both management clusters, or only from To if Source is known. To save memory it drops the
+// status, which does not move, and the managed fields of objects whose managers are already restored.
 func (t *Transfer) Load(ctx context.Context) (err error) {
 	t.Live, t.written = nil, false // release the memory before reading again
-	if t.From != nil {
+	readSource := t.From != nil && !t.SourceKnown
+	if readSource {
 		t.Source = nil
 	}
 	t.Live, err = t.To.findTrimmed(ctx, t.Entries, t.TargetID, func(o graph.Object) {
@@ -81,7 +84,7 @@ func (t *Transfer) Load(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if t.From != nil {
+	if readSource {
 		settled := map[graph.ID]bool{}
 		for _, e := range t.Entries {
 			o, there := t.Live[t.TargetID(e)]
@@ -181,7 +184,7 @@ func EachLevel(ctx context.Context, entries []Entry, do func(context.Context, En
 
 // Each calls do for all entries concurrently.
 func Each(ctx context.Context, entries []Entry, do func(context.Context, Entry) error) error {
-	group, inner := errgroup.WithContext(ctx)
+	group, inner := fault.NewGroup(ctx)
 	group.SetLimit(maxConcurrentWrites)
 	for _, e := range entries {
 		group.Go(func() error { return do(inner, e) })
@@ -272,9 +275,29 @@ func (t *Transfer) desired(e Entry, old *unstructured.Unstructured) (*unstructur
 	return o, nil
 }
 
-// Verify compares both management clusters: everything that still exists in From must exist in To.
+// IsTransferred reports whether an object of From is in To as it is in From now.
+func (t *Transfer) IsTransferred(e Entry, now *unstructured.Unstructured) (bool, error) {
+	live, there := t.Live[t.TargetID(e)]
+	if !there {
+		return false, nil
+	}
+	return t.isEqual(e, now, live.Unstructured)
+}
+
+// isEqual reports whether an object in To has all content of the one in From. An object that is marked for deletion in
+// From was compared before it was marked.
+func (t *Transfer) isEqual(e Entry, old, live *unstructured.Unstructured) (bool, error) {
+	if graph.IsDeletedForMove(old) {
+		return true, nil
+	}
+	want, err := t.desired(e, old)
+	return err == nil && graph.Contains(want, live), err
+}
+
+// Verify compares both management clusters: everything that still exists in From must exist in To. A move calls it
+// before it deletes anything at the source.
 func (t *Transfer) Verify(ctx context.Context) error {
-	if t.Source == nil || t.written {
+	if t.Source == nil || t.Live == nil || t.written {
 		if err := t.Load(ctx); err != nil {
 			return err
 		}
@@ -287,13 +310,13 @@ func (t *Transfer) Verify(ctx context.Context) error {
 		case !exists:
 		case !there:
 			missing = append(missing, t.TargetID(e).String())
-		case e.Copy, graph.IsDeletedForMove(old.Unstructured):
+		case e.Copy:
 		default:
-			want, err := t.desired(e, old.Unstructured)
+			equal, err := t.isEqual(e, old.Unstructured, live.Unstructured)
 			if err != nil {
 				return err
 			}
-			if !graph.Contains(want, live.Unstructured) {
+			if !equal {
 				different = append(different, t.TargetID(e).String())
 			}
 		}

@@ -75,7 +75,9 @@ const (
 	awaited
 )
 
-// Decide computes the drain behavior of all Pods on the Node.
+// Decide computes the drain behavior of all Pods on the Node. The Machine controller calls it in each reconciliation of
+// a Machine that is drained. It is pure: it neither reads nor writes. Cluster API defines the behavior, except for
+// removed machines:
 //
 //	being deleted or awaited, and the machine was removed         stays: no kubelet will confirm the end
 //	deleted some time ago, and the Node is unreachable            stays: no kubelet will confirm the end

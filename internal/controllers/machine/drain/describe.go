@@ -12,8 +12,9 @@ import (
 // shown is the maximum number of objects that a line names; the rest are counted.
 const shown = 5
 
-// Describe returns a message for users with the Pods that the drain waits for, one line for each reason. The text
-// is stable while nothing changes.
+// Describe returns a message for users with the Pods that the drain waits for, one line for each reason. The Machine
+// controller writes it to the Deleting condition. The text must be stable while nothing changes, because each change of
+// it is a write.
 func Describe(p Plan, r Results) []string {
 	var lines []string
 	add := func(what string, pods []types.NamespacedName) {
@@ -36,7 +37,7 @@ func Describe(p Plan, r Results) []string {
 	return lines
 }
 
-// Delays returns short reasons why a drain takes long.
+// Delays returns short reasons why a drain takes long, for the Ready condition of the Machine.
 func Delays(p Plan, r Results) []string {
 	var out []string
 	add := func(what string, is bool) {

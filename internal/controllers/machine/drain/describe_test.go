@@ -74,7 +74,7 @@ func csi(volume, handle, claim string) corev1.PersistentVolume {
 
 func attachment(name string, volume *string) storagev1.VolumeAttachment {
 	return storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: storagev1.VolumeAttachmentSpec{
-		NodeName: "n", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: volume}}}
+		Attacher: "d", NodeName: "n", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: volume}}}
 }
 
 func TestAttached(t *testing.T) { // MD-12
@@ -99,13 +99,13 @@ func TestAttached(t *testing.T) { // MD-12
 	}{
 		"none":            {"nothing to wait for", Volumes{Node: reported()}, nil},
 		"reported":        {"by the Node", Volumes{Node: reported("kubernetes.io/csi/d^ha")}, []string{"a"}},
-		"attachment":      {"by a VolumeAttachment", Volumes{Node: reported(), Attachments: []storagev1.VolumeAttachment{attachment("x", ptr.To("u"))}}, []string{"u"}},
-		"both":            {"one volume, said once", Volumes{Node: reported("kubernetes.io/csi/d^ha"), Attachments: []storagev1.VolumeAttachment{attachment("x", ptr.To("a"))}}, []string{"a"}},
+		"attachment":      {"by a VolumeAttachment", Volumes{Node: reported(), Attachments: []storagev1.VolumeAttachment{attachment("x", ptr.To("u"))}}, []string{"u (VolumeAttachment x of CSI driver d)"}},
+		"both":            {"one volume, said once", Volumes{Node: reported("kubernetes.io/csi/d^ha"), Attachments: []storagev1.VolumeAttachment{attachment("x", ptr.To("a"))}}, []string{"a (VolumeAttachment x of CSI driver d)"}},
 		"kept":            {"of a Pod that stays", Volumes{Node: reported("kubernetes.io/csi/d^hb"), Attachments: []storagev1.VolumeAttachment{attachment("x", ptr.To("b"))}}, nil},
 		"kept, ephemeral": {"the claim is named after Pod and volume", Volumes{Node: reported("kubernetes.io/csi/d^he")}, nil},
 		"unknown":         {"no PersistentVolume of this program's", Volumes{Node: reported("kubernetes.io/other/x")}, []string{"kubernetes.io/other/x"}},
-		"gone":            {"its PersistentVolume does not exist any more", Volumes{Node: reported(), Attachments: []storagev1.VolumeAttachment{attachment("x", ptr.To("z"))}}, []string{"z"}},
-		"inline":          {"has no PersistentVolume", Volumes{Node: reported(), Attachments: []storagev1.VolumeAttachment{attachment("x", nil)}}, []string{"x"}},
+		"gone":            {"its PersistentVolume does not exist any more", Volumes{Node: reported(), Attachments: []storagev1.VolumeAttachment{attachment("x", ptr.To("z"))}}, []string{"z (VolumeAttachment x of CSI driver d)"}},
+		"inline":          {"has no PersistentVolume", Volumes{Node: reported(), Attachments: []storagev1.VolumeAttachment{attachment("x", nil)}}, []string{"x (VolumeAttachment x of CSI driver d)"}},
 	}
 	for n, tc := range cases {
 		tc.v.PersistentVolumes = volumes

@@ -17,7 +17,8 @@ import (
 const (
 	// evictionsTimeout limits the total duration of the evictions in one reconciliation.
 	evictionsTimeout = 10 * time.Second
-	// evictionTimeout limits the duration of one eviction, so that a throttling API server does not delay the other evictions.
+	// evictionTimeout limits the duration of one eviction, so that a throttling API server does not delay the other
+	// evictions.
 	evictionTimeout = 3 * time.Second
 )
 
@@ -53,7 +54,8 @@ const (
 	busy
 )
 
-// HeldByBudget is the prefix of messages for Budgeted refusals.
+// HeldByBudget is the prefix of messages for Budgeted refusals. The Machine controller finds it in the condition, so
+// that it records the event about budgets once.
 const HeldByBudget = "a PodDisruptionBudget does not allow it now"
 
 // Budgets returns one line for each distinct PodDisruptionBudget message, with the Pods that it affects.
@@ -68,9 +70,9 @@ func (r Results) Failures() bool {
 	return slices.ContainsFunc(r.Refused, func(r Refusal) bool { return r.Reason == Failed })
 }
 
-// Evict evicts the Pods one after the other, within [evictionsTimeout]. A rejected eviction is a result, not an error: a
-// later reconciliation retries it. Pods that no longer exist, or were replaced by another Pod with the same name,
-// are omitted from the results.
+// Evict evicts the Pods one after the other, within [evictionsTimeout]. The Machine controller calls it for the Pods in
+// [Plan.Evict]. A rejected eviction is a result, not an error: a later reconciliation retries it. Pods that no longer
+// exist, or were replaced by another Pod with the same name, are omitted from the results.
 func Evict(ctx context.Context, workload client.Client, targets []Target) Results {
 	ctx, cancel := context.WithTimeout(ctx, evictionsTimeout)
 	defer cancel()

@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Volumes contains the volumes attached to a Node.
+// Volumes contains the volumes attached to a Node. After the drain, the Machine controller waits until none of them is
+// [Volumes.Attached], because a machine that is deleted earlier can damage their data.
 type Volumes struct {
 	Node *corev1.Node
 	// Attachments are the VolumeAttachments of the Node that are attached.
@@ -25,7 +26,7 @@ func (v Volumes) None() bool {
 
 // Attached returns the names of the volumes that must be detached before the machine may be deleted, which excludes
 // the volumes of Pods that stay. PersistentVolumes are listed by name, other volumes by their VolumeAttachment or
-// by the name that the Node reports.
+// by the name that the Node reports. The VolumeAttachment and the CSI driver of a volume follow in parentheses.
 func (v Volumes) Attached(stay []*corev1.Pod) []string {
 	byName, byHandle := map[string]*corev1.PersistentVolume{}, map[string]*corev1.PersistentVolume{}
 	for i := range v.PersistentVolumes {
@@ -36,26 +37,38 @@ func (v Volumes) Attached(stay []*corev1.Pod) []string {
 		}
 	}
 	kept := claims(stay)
-	names := map[string]bool{}
-	add := func(pv *corev1.PersistentVolume, otherwise string) {
+	details := map[string]string{}
+	add := func(pv *corev1.PersistentVolume, otherwise, detail string) {
 		switch {
 		case pv == nil:
-			names[otherwise] = true
+			details[otherwise] = detail
 		case !claimedBy(kept, pv):
-			names[pv.Name] = true
+			details[pv.Name] = detail
 		}
 	}
 	for _, a := range v.Node.Status.VolumesAttached {
-		add(byHandle[string(a.Name)], string(a.Name))
+		add(byHandle[string(a.Name)], string(a.Name), "")
 	}
 	for _, a := range v.Attachments {
 		if name := a.Spec.Source.PersistentVolumeName; name != nil {
-			add(byName[*name], *name)
+			add(byName[*name], *name, attachmentDetail(a))
 			continue
 		}
-		add(nil, a.Name)
+		add(nil, a.Name, attachmentDetail(a))
 	}
-	return slices.Sorted(maps.Keys(names))
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(details)) {
+		out = append(out, name+details[name])
+	}
+	return out
+}
+
+// attachmentDetail names the object that shows why a volume stays attached, and the driver that has to detach it.
+func attachmentDetail(a storagev1.VolumeAttachment) string {
+	if a.Spec.Attacher == "" {
+		return " (VolumeAttachment " + a.Name + ")"
+	}
+	return " (VolumeAttachment " + a.Name + " of CSI driver " + a.Spec.Attacher + ")"
 }
 
 // claims returns the PersistentVolumeClaims that the Pods use.

@@ -19,7 +19,8 @@ const (
 // pairPaths are the files of a certificate and its key. An empty path is not written.
 type pairPaths struct{ cert, key string }
 
-// pathsOf returns the file paths that kubeadm expects for the purpose.
+// pathsOf returns the file paths that kubeadm expects for the purpose. kubeadm uses existing files instead of
+// generating its own.
 func pathsOf(p secrets.Purpose, config bootstrapv1.ClusterConfiguration) pairPaths {
 	dir := config.CertificatesDir
 	if dir == "" {
@@ -45,8 +46,9 @@ func pathsOf(p secrets.Purpose, config bootstrapv1.ClusterConfiguration) pairPat
 }
 
 // CertificateFiles returns the certificate and key files that a control plane machine needs, in the order of
-// [secrets.Required]. Both are parsed and encoded again, so that any other data in a Secret is dropped. If a key is
-// stored elsewhere, only the certificate is written. Errors are Invalid faults.
+// [secrets.Required]. The KubeadmConfig controller passes them to [Init] and [JoinControlPlane] in [Input]. Both are
+// parsed and encoded again, so that any other data in a Secret is dropped. If a key is stored elsewhere, only the
+// certificate is written. Errors are Invalid faults.
 func CertificateFiles(config bootstrapv1.ClusterConfiguration, found secrets.Secrets) ([]File, error) {
 	var out []File
 	for _, r := range secrets.Required(config) {

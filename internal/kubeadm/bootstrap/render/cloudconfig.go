@@ -10,10 +10,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/api"
 )
 
-// cloudConfigHeader is the beginning of every document.
+// cloudConfigHeader is the beginning of every document. cloud-init recognizes the format by it.
 const cloudConfigHeader = "## template: jinja\n#cloud-config\n"
 
-// CloudConfigFormat writes cloud-config. The zero value is ready to use.
+// CloudConfigFormat writes cloud-config, the default format of bootstrap data. The KubeadmConfig controller renders
+// with it unless spec.format is ignition. The zero value is ready to use.
 type CloudConfigFormat struct{}
 
 // Name returns the value of KubeadmConfig.spec.format for this format.
@@ -25,7 +26,8 @@ func (CloudConfigFormat) ConfigPath() string { return "" }
 // Render returns the payload as a cloud-config document, see [renderCloudConfig].
 func (CloudConfigFormat) Render(p Payload) ([]byte, error) { return renderCloudConfig(p) }
 
-// renderCloudConfig returns the document. Errors are Invalid faults about conflicting entries of the payload.
+// renderCloudConfig returns the document. Keys and values are defined by cloud-init's modules, and the tests compare
+// documents with golden files. Errors are Invalid faults about conflicting entries of the payload.
 func renderCloudConfig(p Payload) ([]byte, error) {
 	files, err := writeFiles(p.Files)
 	if err != nil {

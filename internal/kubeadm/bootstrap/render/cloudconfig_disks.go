@@ -6,7 +6,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/api"
 )
 
-// diskSetup returns the partitions by device. cloud-init supports one entry per device.
+// diskSetup returns the entry disk_setup of a cloud-config document: the partitions by device. cloud-init supports one
+// entry per device.
 func diskSetup(partitions []bootstrapv1.Partition) (*api.YAMLNode, error) {
 	var entries []api.YAMLEntry
 	seen := map[string]bool{}
@@ -62,6 +63,7 @@ func partitionType(name string) string {
 	return name
 }
 
+// fsSetup returns the entry fs_setup of a cloud-config document.
 func fsSetup(filesystems []bootstrapv1.Filesystem) *api.YAMLNode {
 	var items []*api.YAMLNode
 	for _, f := range filesystems {
@@ -78,6 +80,7 @@ func fsSetup(filesystems []bootstrapv1.Filesystem) *api.YAMLNode {
 	return api.YAMLList(items...)
 }
 
+// mounts returns the entry mounts of a cloud-config document.
 func mounts(in []bootstrapv1.MountPoints) *api.YAMLNode {
 	var items []*api.YAMLNode
 	for _, m := range in {

@@ -14,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
+// The names are the same as in the reference implementation, because commands and drop-ins of users refer to them.
 const (
 	// configPath is the configuration file of kubeadm. It is moved to /tmp once kubeadm has succeeded.
 	configPath = "/etc/kubeadm.yml"
@@ -23,7 +24,9 @@ const (
 	unitName = "kubeadm.service"
 )
 
-// IgnitionFormat writes Ignition. The zero value is ready to use.
+// IgnitionFormat writes Ignition, for operating systems such as Flatcar. The KubeadmConfig controller renders with it
+// if spec.format is ignition and the feature gate KubeadmBootstrapFormatIgnition is enabled. The zero value is ready to
+// use.
 type IgnitionFormat struct{}
 
 // Name returns the value of KubeadmConfig.spec.format for this format.
@@ -55,6 +58,8 @@ func renderIgnition(p Payload) ([]byte, error) {
 	return out, nil
 }
 
+// ignitionConfig converts the payload without the user's additional configuration. The functions that add one part each
+// are in ignition_users.go, ignition_disks.go and ignition_files.go.
 func ignitionConfig(p Payload) (types.Config, error) {
 	config := types.Config{Ignition: types.Ignition{Version: types.MaxVersion.String()}}
 	if len(p.BootCommands) > 0 {

@@ -7,7 +7,8 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 )
 
-// withAdditional merges the user's Container Linux Config. Warnings are treated as errors if the user has set strict.
+// withAdditional merges the user's Container Linux Config (spec.ignition.containerLinuxConfig) into the rendered
+// configuration. Warnings are treated as errors if the user has set strict.
 func withAdditional(config types.Config, user bootstrapv1.ContainerLinuxConfig) (types.Config, error) {
 	if user.AdditionalConfig == "" {
 		return config, nil

@@ -9,6 +9,8 @@ import (
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
 )
 
+// addDisks adds the partitions and file systems of spec.diskSetup to an Ignition configuration. Values that Ignition
+// 2.3 cannot express are Invalid faults.
 func addDisks(config *types.Config, p Payload) error {
 	for _, d := range p.DiskSetup.Partitions {
 		partitions, err := partitionsOf(d)

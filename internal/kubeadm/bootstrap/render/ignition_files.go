@@ -16,6 +16,7 @@ const (
 	defaultMode    = 0o644
 )
 
+// addFiles adds the files of the payload to an Ignition configuration, including the script that runs kubeadm.
 func addFiles(config *types.Config, p Payload) error {
 	for _, f := range p.Files {
 		if f.Path == markerPath { // the script creates that directory
@@ -33,6 +34,7 @@ func addFiles(config *types.Config, p Payload) error {
 	return nil
 }
 
+// fileOf converts a file, whose content Ignition stores as a data URL.
 func fileOf(f File) (types.File, error) {
 	content := f.Content
 	switch f.Encoding {
@@ -40,7 +42,7 @@ func fileOf(f File) (types.File, error) {
 	case bootstrapv1.Base64:
 		var err error
 		if content, err = base64.StdEncoding.DecodeString(strings.TrimSpace(string(f.Content))); err != nil {
-			return types.File{}, ignitionInvalid("the content of file %s is not base64, as its encoding says; correct either", f.Path).From(err)
+			return types.File{}, ignitionInvalid("the content of file %s is not base64, although its encoding is base64; correct one of them", f.Path).From(err)
 		}
 	default:
 		return types.File{}, ignitionInvalid("the encoding %s of file %s is not supported with the format ignition; use base64", f.Encoding, f.Path)

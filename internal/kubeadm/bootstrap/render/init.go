@@ -8,8 +8,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/api"
 )
 
-// Init returns the payload of the machine that initializes the control plane. JoinConfiguration is ignored. Errors
-// are Invalid faults.
+// Init returns the payload of the machine that initializes the control plane. The KubeadmConfig controller calls it for
+// the control plane Machine that holds the lock of its Cluster. JoinConfiguration is ignored. Errors are Invalid
+// faults.
 func Init(in Input, cluster *clusterv1.Cluster) (Payload, error) {
 	p, err := in.userPayload()
 	if err != nil {
@@ -23,7 +24,8 @@ func Init(in Input, cluster *clusterv1.Cluster) (Payload, error) {
 	return in.withKubeadm(p, "init", config), nil
 }
 
-// clusterValues returns the values from the Cluster and its Machine. They are only rendered and not written to the spec.
+// clusterValues returns the values from the Cluster and its Machine. They are only rendered and not written to the
+// spec.
 func clusterValues(in Input, cluster *clusterv1.Cluster) api.ClusterValues {
 	network := cluster.Spec.ClusterNetwork
 	return api.ClusterValues{

@@ -10,7 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/api"
 )
 
-// Input is the input of a payload.
+// Input is the input of a payload. The KubeadmConfig controller collects it and calls [Init], [Join] or
+// [JoinControlPlane], depending on the role of the machine.
 type Input struct {
 	// Spec of the KubeadmConfig. Its discovery must be complete if the machine joins.
 	Spec bootstrapv1.KubeadmConfigSpec

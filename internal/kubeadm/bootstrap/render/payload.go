@@ -6,7 +6,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Paths on the machine.
+// Paths on the machine. The sentinel file is part of the bootstrap contract of Cluster API: infrastructure providers
+// check it. The other paths are the same as in the reference implementation, because commands of users refer to them.
 const (
 	// sentinelPath is the file that indicates that kubeadm succeeded.
 	sentinelPath = "/run/cluster-api/bootstrap-success.complete"
@@ -26,7 +27,9 @@ const (
 // ReasonInvalid is the reason of faults about the content of a KubeadmConfig.
 const ReasonInvalid = "InvalidBootstrapConfig"
 
-// Payload lists everything that turns a machine into a node. The slices are ordered.
+// Payload lists everything that turns a machine into a node, before it is rendered in a format. [Init], [Join] and
+// [JoinControlPlane] return it, and [CloudConfigFormat] and [IgnitionFormat] render it; a new field needs code in both
+// formats. The slices are ordered.
 type Payload struct {
 	// BootCommands run early on every boot.
 	BootCommands []string

@@ -19,7 +19,8 @@ const (
 	maxPassword = 4 << 10
 )
 
-// files resolves the content and templates of the user's files.
+// files resolves the content and templates of the user's files (spec.files), from Secrets and with the version of the
+// control plane. Their author may not be trusted, so sizes are limited and most functions of Go templates are rejected.
 func (in Input) files() ([]File, error) {
 	out := make([]File, 0, len(in.Spec.Files))
 	left := maxContent
@@ -80,8 +81,8 @@ func (in Input) expand(path string, content []byte) ([]byte, error) {
 	}
 	b := limitedBuffer{left: maxContent}
 	if err := t.Execute(&b, map[string]any{"controlPlane": controlPlane}); err != nil {
-		return nil, invalid("the template of file %s cannot be filled in (.controlPlane.version is known only "+
-			"where the Cluster has a controlPlaneRef to something with spec.version)", path).From(err)
+		return nil, invalid("the template of file %s cannot be rendered (.controlPlane.version is only known "+
+			"if spec.controlPlaneRef of the Cluster references an object with spec.version)", path).From(err)
 	}
 	return b.Bytes(), nil
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/api"
 )
 
-// ChangesBeforeJoin returns the changes that are required before a Machine with the desired version and configuration joins, or
-// the problem that the user has to correct first.
+// ChangesBeforeJoin returns the changes that are required before a Machine with the desired version and configuration
+// joins, or the problem that the user has to correct first. The KubeadmControlPlane controller calls it before it
+// creates a joining Machine, because kubeadm join reads these objects.
 func ChangesBeforeJoin(f KubeadmState, d desiredState) (changes []Change, problem string) {
 	if f.Problem != "" {
 		return nil, f.Problem
@@ -45,7 +46,8 @@ func ChangesBeforeJoin(f KubeadmState, d desiredState) (changes []Change, proble
 	return changes, ""
 }
 
-// stored parses kubeadm's configuration.
+// stored parses the ClusterConfiguration in ConfigMap kubeadm-config, or returns the problem that the user has to
+// correct.
 func stored(f KubeadmState) (api.StoredConfiguration, string) {
 	if f.Config == nil {
 		return api.StoredConfiguration{}, "ConfigMap kubeadm-config of the workload cluster does not exist: restore it, because Machines cannot join without it"
@@ -57,6 +59,7 @@ func stored(f KubeadmState) (api.StoredConfiguration, string) {
 	return s, ""
 }
 
+// configWith returns ConfigMap kubeadm-config with a changed ClusterConfiguration.
 func configWith(config *corev1.ConfigMap, s api.StoredConfiguration) (*corev1.ConfigMap, string) {
 	out, err := s.Text()
 	if err != nil {
@@ -83,8 +86,9 @@ const (
 	nodesGroup   = "system:nodes"
 )
 
-// roles returns the roles and bindings that the supported versions of kubeadm expect when a Machine joins. kubeadm
-// init only creates the roles for its own version.
+// roles returns the roles and bindings that the supported versions of kubeadm expect when a Machine joins. Names and
+// rules are those that kubeadm creates. kubeadm init only creates the roles for its own version. A role that exists is
+// not changed.
 func roles() []client.Object {
 	const admins = "kubeadm:cluster-admins"
 	system := metav1.NamespaceSystem

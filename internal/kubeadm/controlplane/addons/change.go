@@ -11,7 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// Change is one object of a workload cluster to create or change.
+// Change is one object of a workload cluster to create or change. It is an action in the plan of the
+// KubeadmControlPlane controller, which executes it with [Apply].
 type Change struct {
 	// Object is the name of the object. Why describes the difference and its reason.
 	Object, Why string

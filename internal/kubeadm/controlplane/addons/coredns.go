@@ -16,6 +16,7 @@ import (
 // maxCorefile limits the size of a Corefile to migrate, in bytes.
 const maxCorefile = 64 << 10
 
+// dnsUpgrade is the input of the plan for an upgrade of CoreDNS ([PlanUpgrades]).
 type dnsUpgrade struct {
 	KubeadmState
 	desired  desiredState
@@ -24,6 +25,8 @@ type dnsUpgrade struct {
 	fromRelease, toRelease semver.Version
 }
 
+// planDNSUpgrade returns the changes that can be applied now to reach the desired image of CoreDNS. For the inputs see
+// the table of [PlanUpgrades].
 func planDNSUpgrade(f KubeadmState, d desiredState) addon {
 	a := addon{Name: "CoreDNS"}
 	switch {
@@ -55,6 +58,7 @@ func planDNSUpgrade(f KubeadmState, d desiredState) addon {
 	return a
 }
 
+// newDNSUpgrade compares the current with the desired image. The error is a problem that the user has to correct.
 func newDNSUpgrade(f KubeadmState, d desiredState, current string) (m dnsUpgrade, err error) {
 	m = dnsUpgrade{KubeadmState: f, desired: d}
 	if m.from, err = parseImage(current); err != nil {

@@ -8,7 +8,9 @@ import (
 	"github.com/google/go-containerregistry/pkg/name"
 )
 
-// image is an image reference of the form <repository>/<name>:<tag>.
+// image is an image reference of the form <repository>/<name>:<tag>. The upgrades of kube-proxy and CoreDNS change its
+// tag and repository. References come from objects that users of the workload cluster can write, so they are validated
+// and clipped in messages.
 type image struct{ repository, name, tag string }
 
 // String returns the image reference.

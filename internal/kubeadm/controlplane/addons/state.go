@@ -18,7 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// KubeadmState contains the objects that kubeadm created in a workload cluster. Missing objects are nil.
+// KubeadmState contains the objects that kubeadm created in a workload cluster. The KubeadmControlPlane controller
+// caches it between reconciliations, and all decisions of this package are computed from it. Missing objects are nil.
 type KubeadmState struct {
 	// At is the time of the read, or zero if it never happened.
 	At time.Time
@@ -51,7 +52,8 @@ func DesiredBy(plane *controlplanev1.KubeadmControlPlane) desiredState {
 	return desiredState{Version: plane.Spec.Version, Cluster: plane.Spec.KubeadmConfigSpec.ClusterConfiguration, SkipProxy: proxy, SkipDNS: dns}
 }
 
-// Names of kubeadm's objects in namespace kube-system.
+// Names of kubeadm's objects in namespace kube-system, and of their keys. They must not change, because kubeadm and
+// CoreDNS define them; backupKey has the name that kubeadm upgrade uses.
 const (
 	configName    = "kubeadm-config"
 	configKey     = "ClusterConfiguration"

@@ -10,7 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// addon is the planned upgrade of kube-proxy or CoreDNS.
+// addon is the planned upgrade of kube-proxy or CoreDNS. Its changes become actions of the KubeadmControlPlane
+// controller, and the rest appears in the condition AddonsUpToDate ([Condition]).
 type addon struct {
 	Name string
 	// Changes are the changes to reach the desired image, in order.
@@ -37,6 +38,7 @@ func PlanUpgrades(f KubeadmState, d desiredState) []addon {
 	return []addon{planProxyUpgrade(f, d), planDNSUpgrade(f, d)}
 }
 
+// problems returns a message about each addon with a problem.
 func problems(addons []addon) []string {
 	var out []string
 	for _, a := range addons {
@@ -70,6 +72,7 @@ func states(addons []addon) []string {
 	return out
 }
 
+// planProxyUpgrade returns the change of the image of kube-proxy.
 func planProxyUpgrade(f KubeadmState, d desiredState) addon {
 	a := addon{Name: proxyName}
 	switch {

@@ -18,7 +18,8 @@ import (
 const flakeTime = 10 * time.Second
 
 // UnhealthyReason describes the first unhealthy component of a Machine, in the order of the conditions, ignoring the
-// given types. It returns the empty string if all components are healthy.
+// given types. It returns the empty string if all components are healthy. The KubeadmControlPlane controller calls it
+// for each Machine in each reconciliation, and in the preflight checks before it creates or deletes a Machine.
 func UnhealthyReason(m *clusterv1.Machine, managed bool, but ...string) string {
 	if !m.Status.NodeRef.IsDefined() {
 		return "has no Node yet"
@@ -53,7 +54,9 @@ func allTrue(m *clusterv1.Machine, types []string) bool {
 	return true
 }
 
-// ControlPlaneHealth is the input of the health conditions of a control plane.
+// ControlPlaneHealth is the input of the health conditions of a control plane. The KubeadmControlPlane controller fills
+// it in when it computes its status, and its methods compute the conditions ControlPlaneComponentsHealthy,
+// EtcdClusterHealthy and Available. Their reasons are the API of Cluster API, and their messages have its list format.
 type ControlPlaneHealth struct {
 	Now time.Time
 	// Machines with their conditions after this reconciliation.
@@ -168,6 +171,7 @@ func (p ControlPlaneHealth) withoutMachine() (lines []string, harm bool) {
 	return lines, harm
 }
 
+// quorumText describes how many members are healthy, for a message.
 func (p ControlPlaneHealth) quorumText() string {
 	unknown := ""
 	if n := p.Etcd.Unknown(); n > 0 {

@@ -33,7 +33,8 @@ type EtcdForwarder interface {
 // EtcdTimeouts limits connecting to members and calling them. Zero selects the defaults of package etcd.
 type EtcdTimeouts struct{ Dial, Call time.Duration }
 
-// EtcdConnections caches the connections to the etcd members of all workload clusters.
+// EtcdConnections caches the connections to the etcd members of all workload clusters. The KubeadmControlPlane
+// controller has one, and uses it in each read of a workload cluster and to change the membership.
 type EtcdConnections struct {
 	Forwarder EtcdForwarder
 	// Secrets lists the readers that are tried in order.
@@ -45,6 +46,8 @@ type EtcdConnections struct {
 	open map[client.ObjectKey]*connection
 }
 
+// connection is the cached connection to the members of one cluster. It is replaced if the Nodes or the etcd CA change,
+// or at [maxConnectionAge].
 type connection struct {
 	etcd.Cluster
 	nodes []string
@@ -64,16 +67,16 @@ func (c *EtcdConnections) Etcd(ctx context.Context, cluster client.ObjectKey, no
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	for other, have := range c.open { // the cluster does not exist, or was not read for a long time
+		if c.Now().Sub(have.since) >= 2*maxConnectionAge {
+			c.close(other)
+		}
+	}
 	if have := c.open[cluster]; have != nil {
 		if slices.Equal(have.nodes, nodes) && bytes.Equal(have.ca, secret.Data[corev1.TLSCertKey]) && c.Now().Sub(have.since) < maxConnectionAge {
 			return have, nil
 		}
 		c.close(cluster)
-	}
-	for other, have := range c.open { // the cluster does not exist, or was not read for a long time
-		if c.Now().Sub(have.since) >= 2*maxConnectionAge {
-			c.close(other)
-		}
 	}
 	made, err := c.connect(cluster, nodes, secret)
 	if err != nil {
@@ -86,6 +89,7 @@ func (c *EtcdConnections) Etcd(ctx context.Context, cluster client.ObjectKey, no
 	return made, nil
 }
 
+// connect opens a connection with a new client certificate, through forwarded ports of the static Pods of etcd.
 func (c *EtcdConnections) connect(cluster client.ObjectKey, nodes []string, secret *corev1.Secret) (*connection, error) {
 	config, err := etcd.ClientTLS(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey], c.Now())
 	if err != nil {

@@ -15,11 +15,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload/portforward"
 )
 
+// defaultPort is kubeadm's default of bindPort.
 const defaultPort = 6443
 
 const expiryTimeout = 10 * time.Second
 
-// ExpiryReader reads certificates of API servers.
+// ExpiryReader reads certificates of API servers. The KubeadmControlPlane controller uses it for Machines whose
+// KubeadmConfig does not record the expiration yet.
 type ExpiryReader struct {
 	Forwarder EtcdForwarder
 	// Secrets lists the readers that are tried in order.
@@ -66,6 +68,7 @@ func (r ExpiryReader) Expiry(ctx context.Context, s ExpiryServer) (time.Time, er
 	return found, nil
 }
 
+// roots returns the CA of the cluster.
 func (r ExpiryReader) roots(ctx context.Context, cluster client.ObjectKey) (*x509.CertPool, error) {
 	found, err := kubeadmsecrets.Read(ctx, cluster, []kubeadmsecrets.Purpose{kubeadmsecrets.CA}, r.Secrets...)
 	if err != nil {
@@ -91,10 +94,10 @@ func expires(presented []*x509.Certificate, roots *x509.CertPool) (time.Time, er
 	if err != nil {
 		return time.Time{}, err
 	}
-	first := own.NotAfter
-	for _, c := range chains[0][1 : len(chains[0])-1] { // a new Machine renews all certificates except the CA
-		if c.NotAfter.Before(first) {
-			first = c.NotAfter
+	first, chain := own.NotAfter, chains[0]
+	for i := 1; i < len(chain)-1; i++ { // a new Machine renews all certificates except the CA, which may be the only one
+		if chain[i].NotAfter.Before(first) {
+			first = chain[i].NotAfter
 		}
 	}
 	return first, nil

@@ -63,6 +63,16 @@ func issued(t *testing.T, by pki.Pair, lifetime time.Duration, at time.Time) *tl
 	return &out
 }
 
+// itself is a server that presents the certificate of the CA, whose key is on each control plane node.
+func itself(t *testing.T, authority pki.Pair) *tls.Certificate {
+	t.Helper()
+	out, err := tls.X509KeyPair(authority.CertPEM, authority.KeyPEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &out
+}
+
 func TestOf(t *testing.T) { // KC-24
 	began := time.Now().Add(-48 * time.Hour).Truncate(time.Second)
 	authority, err := pki.NewAuthority(pki.Authority{Name: "kubernetes"}, began)
@@ -82,6 +92,7 @@ func TestOf(t *testing.T) { // KC-24
 	}{
 		"valid":             {expiryPod{certificate: valid}, ExpiryServer{Node: "cp-1"}, valid.Leaf.NotAfter, portforward.Target{Namespace: "kube-system", Pod: "kube-apiserver-cp-1", Port: 6443}},
 		"expired":           {expiryPod{certificate: expired}, ExpiryServer{Node: "cp-1", Port: 443}, expired.Leaf.NotAfter, portforward.Target{Namespace: "kube-system", Pod: "kube-apiserver-cp-1", Port: 443}},
+		"the CA itself":     {expiryPod{certificate: itself(t, authority)}, ExpiryServer{Node: "cp-1"}, authority.Cert.NotAfter, portforward.Target{Namespace: "kube-system", Pod: "kube-apiserver-cp-1", Port: 6443}},
 		"another authority": {expiryPod{certificate: issued(t, foreign, 96*time.Hour, began)}, ExpiryServer{Node: "cp-1"}, time.Time{}, portforward.Target{Namespace: "kube-system", Pod: "kube-apiserver-cp-1", Port: 6443}},
 		"refused":           {expiryPod{refused: errors.New("nothing listens")}, ExpiryServer{Node: "cp-2"}, time.Time{}, portforward.Target{Namespace: "kube-system", Pod: "kube-apiserver-cp-2", Port: 6443}},
 	} {

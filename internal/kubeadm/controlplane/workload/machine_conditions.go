@@ -14,7 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines"
 )
 
-// MachineState is the input of the conditions of a Machine.
+// MachineState is the input of the conditions of a Machine. The KubeadmControlPlane controller fills it in for each of
+// its Machines in each reconciliation.
 type MachineState struct {
 	machines.OwnedMachine
 	State State
@@ -33,7 +34,9 @@ type MachineState struct {
 	Lost string
 }
 
-// MachineConditions returns the conditions of a control plane Machine that its KubeadmControlPlane sets.
+// MachineConditions returns the conditions of a control plane Machine that its KubeadmControlPlane sets. Types and
+// reasons are the API of Cluster API; the conditions are also readiness gates of the Machine, so a Machine becomes
+// ready only if all of them are True.
 func MachineConditions() condition.Table[MachineState] {
 	return condition.Table[MachineState]{
 		{Type: controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetCondition, Compute: MachineState.labelsAndTaints},
@@ -175,6 +178,7 @@ func (f MachineState) pod(conditionType, component string) condition.Result {
 	return podVerdict(pod)
 }
 
+// podVerdict returns the condition of a static Pod that exists.
 func podVerdict(pod *corev1.Pod) condition.Result {
 	const provisioning, failed = controlplanev1.KubeadmControlPlaneMachinePodProvisioningReason, controlplanev1.KubeadmControlPlaneMachinePodFailedReason
 	crashed := crashes(pod)

@@ -19,12 +19,13 @@ const (
 	// joinGracePeriod is the time after the creation of its Node during which a Machine may still be starting its etcd
 	// member. kubeadm adds the member before etcd starts, and images may have to be pulled.
 	joinGracePeriod = 10 * time.Minute
-	// orphanGracePeriod is the time after which a member without a Machine counts as orphaned if its Node is not ready. Nodes
-	// are temporarily not ready when the kubelet restarts or the host is slow.
+	// orphanGracePeriod is the time after which a member without a Machine counts as orphaned if its Node is not ready.
+	// Nodes are temporarily not ready when the kubelet restarts or the host is slow.
 	orphanGracePeriod = time.Minute
 )
 
-// MatchInput is the input of [MatchMembers].
+// MatchInput is the input of [MatchMembers]. The KubeadmControlPlane controller matches members and Machines in each
+// reconciliation, because a member must only be removed together with its own Machine, or if it has none.
 type MatchInput struct {
 	Now time.Time
 	// Machines of the control plane. ProviderIDs are the provider IDs of their infrastructure machines, by Machine.
@@ -167,6 +168,7 @@ func (in MatchInput) isJoining(m machines.OwnedMachine) bool {
 	return !m.Deleted && isBootstrapped(m) && (!m.Status.NodeRef.IsDefined() || in.isYoung(m.Status.NodeRef.Name))
 }
 
+// isYoung reports whether a Node is missing or so new that its Machine may still be starting its member.
 func (in MatchInput) isYoung(name string) bool {
 	node := in.State.Nodes[name]
 	return node == nil || in.Now.Sub(node.CreationTimestamp.Time) < joinGracePeriod
@@ -277,6 +279,7 @@ func (in MatchInput) links() links {
 	return out
 }
 
+// byNode, byProviderID, byPeerURL and byHostName are the kinds of evidence; see the table in the package documentation.
 func byNode(m machines.OwnedMachine, member etcd.Member) bool {
 	return m.Status.NodeRef.IsDefined() && m.Status.NodeRef.Name == member.Name
 }

@@ -9,8 +9,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/etcd"
 )
 
-// healthOf evaluates a member from its own status and from the reports of the other members. A member without a path
-// to reach it is unknown, not unhealthy.
+// healthOf evaluates a member from its own status and from the reports of the other members. [MatchMembers] calls it
+// for each member; the condition EtcdMemberHealthy reports the result, and a member that is not healthy does not count
+// when another member is to be removed. A member without a path to reach it is unknown, not unhealthy.
 func healthOf(e Etcd, member etcd.Member) (MemberHealth, string) {
 	status, asked := e.Statuses[member.Name]
 	switch {

@@ -7,7 +7,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines"
 )
 
-// MemberHealth of an etcd member.
+// MemberHealth of an etcd member. This file has the rules about etcd's quorum: the KubeadmControlPlane controller
+// removes a member only if [EtcdMembers.AllowsRemoval] permits it.
 type MemberHealth string
 
 // The health states. The zero value is Unknown.

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,7 +35,8 @@ type CertificateReader interface {
 	Expiry(ctx context.Context, s ExpiryServer) (time.Time, error)
 }
 
-// Reader reads workload clusters.
+// Reader reads workload clusters. The KubeadmControlPlane controller calls [Reader.Read] when the cached [State] is due
+// for a refresh, and before it changes Machines or etcd members.
 type Reader struct {
 	Clusters     Clusters
 	Members      EtcdConnector
@@ -96,6 +96,7 @@ func problemText(err error, otherwise string) string {
 	return otherwise
 }
 
+// read reads kubeadm's configuration, the Pods of the control plane and the Nodes from the API server.
 func (s *State) read(ctx context.Context, c client.Client, q ReadRequest) error {
 	config := &corev1.ConfigMap{}
 	err := c.Get(ctx, client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: configName}, config)
@@ -180,7 +181,7 @@ func (r Reader) readExpiry(ctx context.Context, s State, servers []ExpiryServer)
 		return pod == nil || pod.Status.Phase != corev1.PodRunning || len(s.readyNodes([]string{server.Node})) == 0
 	})
 	read := make([]time.Time, len(servers))
-	var all errgroup.Group
+	var all fault.Group
 	for i, server := range servers {
 		all.Go(func() (err error) {
 			read[i], err = r.Certificates.Expiry(ctx, server)
@@ -188,7 +189,7 @@ func (r Reader) readExpiry(ctx context.Context, s State, servers []ExpiryServer)
 		})
 	}
 	if err := all.Wait(); err != nil {
-		log.FromContext(ctx).V(1).Info("A certificate could not be read", "reason", err.Error())
+		log.FromContext(ctx).V(1).Info("reading a certificate failed", "reason", err.Error())
 	}
 	out := map[string]time.Time{}
 	for i, server := range servers {
@@ -261,11 +262,13 @@ func (e *Etcd) withoutQuorum() {
 // readStatuses reads the statuses of members concurrently.
 func (e *Etcd) readStatuses(ctx context.Context, members etcd.Cluster, asked []string) {
 	statuses := make([]EtcdStatus, len(asked))
-	var all errgroup.Group
+	var all fault.Group
 	for i, node := range asked {
 		all.Go(func() error {
-			status, err := members.Status(ctx, node)
-			statuses[i].Status = status
+			err := fault.Recover(func() (err error) {
+				statuses[i].Status, err = members.Status(ctx, node)
+				return err
+			})
 			if err != nil {
 				statuses[i].Problem = problemText(err, "the etcd member on Node "+node+" does not respond")
 			}

@@ -11,7 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// State is the observed state of a workload cluster. The zero value means that the cluster was never read.
+// State is the observed state of a workload cluster, as [Reader.Read] returns it. The KubeadmControlPlane controller
+// caches it between reads ([StateCache]) and computes conditions and decisions from it. The zero value means that the
+// cluster was never read.
 type State struct {
 	// At is the time of the read, or zero.
 	At time.Time
@@ -124,7 +126,8 @@ func sameMembers(a, b []etcd.Member) bool {
 
 // Leader returns the Node of the leader as seen by the members, or the empty string if unknown.
 func (e Etcd) Leader() string {
-	for _, s := range e.Statuses {
+	for _, node := range slices.Sorted(maps.Keys(e.Statuses)) { // members may disagree for a moment
+		s := e.Statuses[node]
 		if s.Problem != "" || s.Leader == 0 {
 			continue
 		}
@@ -137,7 +140,7 @@ func (e Etcd) Leader() string {
 	return ""
 }
 
-// The components of a control plane. Their static Pods are named <component>-<node>.
+// The components of a control plane. kubeadm names their static Pods <component>-<node>.
 const (
 	apiServerPod         = "kube-apiserver"
 	controllerManagerPod = "kube-controller-manager"
@@ -163,4 +166,6 @@ func (e Etcd) ClusterID() uint64 {
 	return most
 }
 
+// configName is the ConfigMap that kubeadm init creates once the API server runs. As in the reference implementation,
+// its existence means that the cluster is initialized.
 const configName = "kubeadm-config"

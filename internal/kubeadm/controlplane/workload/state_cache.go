@@ -6,7 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// StateCache caches the latest state of workload clusters, by control plane. The zero value is ready to use.
+// StateCache caches the latest state of workload clusters, by the UID of the control plane, because they are read less
+// often than the KubeadmControlPlane controller reconciles. It holds the [State] of this package, or the state of
+// package addons. The zero value is ready to use.
 type StateCache[T any] struct {
 	mu   sync.Mutex
 	last map[types.UID]T

@@ -35,7 +35,7 @@ type Options struct {
 	Prefix string
 }
 
-// Extension is an extension that runs in the test.
+// Extension is a Runtime Extension that runs in a test, as a TLS server on the loopback address.
 type Extension struct {
 	*httptest.Server
 	Authority *Authority

@@ -136,7 +136,8 @@ func (r Release) crdVersions() string {
 }
 
 // Write writes the releases into a folder and returns a clusterctl configuration with their providers. The repository
-// URL points to the latest version.
+// URL points to the latest version. Tests of `slipway init`, `upgrade` and `delete` install them; file names,
+// metadata.yaml and the configuration have clusterctl's format.
 func Write(t testing.TB, folder string, releases ...Release) string {
 	t.Helper()
 	config := "providers:\n"

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// Drip serves one byte every 20 ms until the client disconnects.
+// Drip serves one byte every 20 ms until the client disconnects. It and the following handlers are the broken
+// extensions of the tests of package hook, which pass them to [Extension.Handle] and [Extension.Serve].
 func Drip(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusOK)
 	tick := time.NewTicker(20 * time.Millisecond)

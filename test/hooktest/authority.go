@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Authority issues certificates.
+// Authority is a certificate authority for tests. It issues valid and invalid certificates of extensions and clients.
 type Authority struct {
 	t    testing.TB
 	cert *x509.Certificate

@@ -16,7 +16,8 @@ const (
 	Terminating = string(status.TerminatingStatus)
 )
 
-// Compute returns the kstatus status of an object.
+// Compute returns the kstatus status of an object. Tests of our own kinds check with it that Flux and Helm see an
+// object as ready only when it is.
 func Compute(t testing.TB, o any) string {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)

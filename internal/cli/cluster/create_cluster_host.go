@@ -1,0 +1,179 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	dockerclient "github.com/moby/moby/client"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/config/classes"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/local/container"
+	"github.com/slipwayhq/slipway/internal/nodeimage"
+)
+
+// The least that each part of a cluster needs without the Pods of its users, in MiB. With less, the kernel or the kubelet
+// ends processes before the cluster is ready.
+const (
+	workerMemory, workerDisk             = 200, 300
+	controlPlaneMemory, controlPlaneDisk = 700, 700
+	hostedMemory, hostedDisk             = 250, 100
+)
+
+// hostRoom is what a host has for further clusters. 0 and nil mean that a value is unknown.
+type hostRoom struct {
+	// MemoryMiB is the available memory, TotalMiB all memory.
+	MemoryMiB, TotalMiB int64
+	// DiskMiB is the free space of the disk with DockerRoot.
+	DiskMiB    int64
+	DockerRoot string
+	Images     []nodeimage.Image
+}
+
+// clusterNeeds are the nodes of a cluster on this host.
+type clusterNeeds struct {
+	Version                string
+	Workers, ControlPlanes int64
+	// DefaultImages means that nodes run the images of `slipway image build`.
+	DefaultImages bool
+	// LimitMiB is the sum of the memory that the nodes may use by the variables of the cluster.
+	LimitMiB int64
+}
+
+// checkHost returns an error if the host of the management cluster lacks what the nodes need at least, before anything is
+// written. The host is known only to commands on the same host.
+func (f *createClusterFlags) checkHost(ctx context.Context, c *management.Connection, values []clusterv1.ClusterVariable, warn func(string)) error {
+	if f.skipChecks || !f.prefix.IsValid() || c.DataDir == "" {
+		return nil
+	}
+	state, err := datadir.Inspect(datadir.Dir(c.DataDir))
+	if err != nil || state.Run == nil || state.Run.Nodes == nil {
+		return err
+	}
+	needs := clusterNeeds{Version: f.version, Workers: int64(f.workers), ControlPlanes: int64(f.controlPlanes), LimitMiB: memoryLimits(values, f.workers, f.controlPlanes)}
+	needs.DefaultImages = slices.Contains(classes.Names(), f.ref.Name) && f.ref.Namespace == "" && textOf(values, imageVariable) == ""
+	room := readHostRoom(ctx)
+	if text := needs.overcommitment(room); text != "" {
+		warn(text)
+	}
+	problems := append(needs.missingImages(room), needs.shortages(room)...)
+	if len(problems) == 0 {
+		return nil
+	}
+	return fault.New(fault.Invalid, "HostUnsuitable", "this host cannot run the cluster: %s. --skip-checks creates it nevertheless", strings.Join(problems, "; "))
+}
+
+// readHostRoom reads what this host has. Docker may be unreachable for this user, although the manager reaches it.
+func readHostRoom(ctx context.Context) hostRoom {
+	room := hostRoom{}
+	room.MemoryMiB, room.TotalMiB = container.ThisHost().MemoryMiB()
+	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
+	defer cancel()
+	docker, err := dockerclient.New(dockerclient.FromEnv)
+	if err != nil {
+		return room
+	}
+	defer func() { _ = docker.Close() }()
+	if images, err := nodeimage.List(ctx, docker); err == nil {
+		room.Images = append([]nodeimage.Image{}, images...)
+	}
+	info, err := docker.Info(ctx, dockerclient.InfoOptions{})
+	if err != nil || info.Info.DockerRootDir == "" {
+		return room
+	}
+	if space, err := datadir.SpaceOf(datadir.Dir(info.Info.DockerRootDir)); err == nil {
+		room.DiskMiB, room.DockerRoot = max(1, space.Free>>20), info.Info.DockerRootDir
+	}
+	return room
+}
+
+// missingImages returns a problem for each role of nodes without an image.
+func (n clusterNeeds) missingImages(room hostRoom) []string {
+	if !n.DefaultImages || room.Images == nil {
+		return nil
+	}
+	var out []string
+	for _, role := range []struct {
+		nodes        int64
+		controlPlane bool
+		name, flag   string
+	}{{n.ControlPlanes, true, "control plane nodes", " --control-plane"}, {n.Workers, false, "workers", ""}} {
+		exists := slices.ContainsFunc(room.Images, func(i nodeimage.Image) bool {
+			return i.KubernetesVersion == n.Version && i.ControlPlane == role.controlPlane
+		})
+		if role.nodes > 0 && !exists {
+			out = append(out, fmt.Sprintf("it has no node image for %s with Kubernetes %s; build it with `slipway image build --kubernetes-version %s%s`", role.name, n.Version, n.Version, role.flag))
+		}
+	}
+	return out
+}
+
+// shortages returns a problem for each resource of which the host has less than the nodes need at least.
+func (n clusterNeeds) shortages(room hostRoom) []string {
+	memory, disk := n.Workers*workerMemory+n.ControlPlanes*controlPlaneMemory, n.Workers*workerDisk+n.ControlPlanes*controlPlaneDisk
+	if n.ControlPlanes == 0 {
+		memory, disk = memory+hostedMemory, disk+hostedDisk
+	}
+	var out []string
+	if room.MemoryMiB > 0 && room.MemoryMiB < memory {
+		out = append(out, fmt.Sprintf("%s at least %d MiB of memory, and %d MiB are available; end other programs, delete clusters, or create fewer nodes", n.nodesNeed(), memory, room.MemoryMiB))
+	}
+	if room.DiskMiB > 0 && room.DiskMiB < disk {
+		out = append(out, fmt.Sprintf("%s at least %d MiB of disk, and %d MiB are free on the disk of %s; free some, for example with `docker image prune`, or create fewer nodes", n.nodesNeed(), disk, room.DiskMiB, room.DockerRoot))
+	}
+	return out
+}
+
+func (n clusterNeeds) nodesNeed() string {
+	switch nodes := n.Workers + n.ControlPlanes; nodes {
+	case 0:
+		return "its control plane needs"
+	case 1:
+		return "1 node needs"
+	default:
+		return fmt.Sprintf("%d nodes need", nodes)
+	}
+}
+
+// overcommitment returns a warning if the nodes together may use more memory than the host has.
+func (n clusterNeeds) overcommitment(room hostRoom) string {
+	if room.TotalMiB == 0 || n.LimitMiB <= room.TotalMiB {
+		return ""
+	}
+	return fmt.Sprintf("Warning: the nodes may use %d MiB of memory together, and this host has %d MiB: Pods can end for lack of memory", n.LimitMiB, room.TotalMiB)
+}
+
+// memoryLimits returns the sum of the memory that variables allow the nodes, in MiB. Nodes without a variable are left out.
+func memoryLimits(values []clusterv1.ClusterVariable, workers, controlPlanes int32) int64 {
+	sum := int64(0)
+	for _, v := range values {
+		var asked localv1.ContainerResources
+		if !slices.Contains(resourceVariables(), v.Name) || json.Unmarshal(v.Value.Raw, &asked) != nil {
+			continue
+		}
+		nodes := workers
+		if v.Name == controlPlaneResources {
+			nodes = controlPlanes
+		}
+		sum += asked.MemoryMiB * int64(nodes)
+	}
+	return sum
+}
+
+// textOf returns the value of a variable that is a string, or an empty string.
+func textOf(values []clusterv1.ClusterVariable, name string) string {
+	text := ""
+	for _, v := range values {
+		if v.Name == name && json.Unmarshal(v.Value.Raw, &text) != nil {
+			return ""
+		}
+	}
+	return text
+}

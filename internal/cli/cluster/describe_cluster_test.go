@@ -1,0 +1,26 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/slipwayhq/slipway/test/mirrortest"
+)
+
+func TestDescribeBeginsWithTheCause(t *testing.T) {
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "bad")+"\n---\n"+mirrortest.Cluster("team", "good"))
+	api.Put(t, mirrortest.Broken("team", "bad", "it belongs to another\nobject"))
+	u := newListUser(t, api)
+	out, _, err := u.run(DescribeClusterCommand, "bad")
+	first, rest, _ := strings.Cut(out, "\n")
+	want := "LocalMachine bad-md-a-1: it belongs to another object (since 5m); `slipway explain cluster/bad -n team --kubeconfig " + u.kubeconfig + "` has the remedy"
+	if err != nil || first != want || !strings.HasPrefix(rest, "\nNAME") {
+		t.Errorf("%v, the output begins with %q, want %q:\n%s", err, first, want, rest)
+	}
+	if out, _, err := u.run(DescribeClusterCommand, "good"); err != nil || !strings.HasPrefix(out, "NAME") {
+		t.Errorf("%v, without a problem the output is:\n%s", err, out)
+	}
+	if out, _, err := u.run(DescribeClusterCommand, "bad", "-o", "json"); err != nil || !strings.HasPrefix(out, "{") {
+		t.Errorf("%v, as data the output is:\n%s", err, out)
+	}
+}

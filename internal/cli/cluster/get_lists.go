@@ -1,0 +1,330 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/fleet"
+	"github.com/slipwayhq/slipway/internal/fleet/mirror"
+	"github.com/slipwayhq/slipway/internal/redact"
+)
+
+const (
+	// watchSettle is the minimum time between two outputs of --watch.
+	watchSettle = 500 * time.Millisecond
+	// watchAges is the interval in which a terminal shows new ages.
+	watchAges = 10 * time.Second
+	// watchSync is the time after which --watch shows rows although a kind has not been read.
+	watchSync = 30 * time.Second
+)
+
+// lists implements a list over all clusters with rows of one type.
+type lists[R any] struct {
+	// kind is the plural for messages.
+	kind string
+	// read computes the rows.
+	read func(*mirror.Mirror, term.Env) []R
+	// compare and byTrouble order the rows.
+	compare, byTrouble func(a, b R) int
+	attributes         func(R) attributes
+	// header are the columns, and wide the further columns of -o wide.
+	header, wide []string
+	cells        func(R, cellTimes) (cells, wide []string)
+	// empty prints that there are no rows; nil: a default.
+	empty func(w io.Writer, namespace string) error
+}
+
+// attributes are what the flags select rows by.
+type attributes struct {
+	namespace string
+	labels    map[string]string
+	health    fleet.Health
+}
+
+// listFlags are the flags of the lists.
+type listFlags struct {
+	all, problems, watch bool
+	selector, sortBy     string
+	format               *term.Format
+}
+
+func (l lists[R]) addTo(e term.Env, cmd *cobra.Command) {
+	connection := management.AddFlags(cmd.Flags())
+	f := &listFlags{}
+	set := cmd.Flags()
+	set.BoolVarP(&f.all, "all-namespaces", "A", false, "list the "+l.kind+" in all namespaces")
+	set.StringVarP(&f.selector, "selector", "l", "", "label selector of the "+l.kind+", such as team=a,tier!=dev")
+	set.BoolVar(&f.problems, "problems", false, "list only "+l.kind+" with a problem")
+	set.StringVar(&f.sortBy, "sort-by", "name", "order of the rows: name or trouble, which lists the worst first")
+	set.BoolVarP(&f.watch, "watch", "w", false, "show changes until the command is interrupted")
+	f.format = term.AddOutputFlag(set, "wide")
+	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, _ []string) error {
+		selector, err := f.check()
+		if err != nil {
+			return err
+		}
+		run := listRun[R]{lists: l, listFlags: f, env: e, connection: c, selector: selector}
+		if !f.all {
+			run.namespace = c.Namespace
+		}
+		if f.watch {
+			return run.follow(ctx)
+		}
+		return run.once(ctx)
+	})
+}
+
+// check validates the flags and returns the label selector.
+func (f *listFlags) check() (labels.Selector, error) {
+	if f.sortBy != "name" && f.sortBy != "trouble" {
+		return nil, fault.New(fault.Invalid, "Usage", "--sort-by %q is neither name nor trouble", f.sortBy)
+	}
+	if f.watch && f.format.String() != "" && f.format.String() != "wide" {
+		return nil, fault.New(fault.Invalid, "Usage", "--watch cannot be used with --output %s", f.format)
+	}
+	selector, err := labels.Parse(f.selector)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "Usage", "--selector %q is not a label selector: %v", f.selector, err).From(err)
+	}
+	return selector, nil
+}
+
+// listRun is one call of a list command.
+type listRun[R any] struct {
+	lists[R]
+	*listFlags
+	env        term.Env
+	connection *management.Connection
+	selector   labels.Selector
+	// namespace is empty for all namespaces.
+	namespace string
+}
+
+// once prints the rows of the current objects.
+func (r listRun[R]) once(ctx context.Context) error {
+	m, err := mirror.New(r.connection.Config, mirror.Options{Namespace: r.namespace})
+	if err != nil {
+		return err
+	}
+	if err := m.Load(ctx); err != nil {
+		return err
+	}
+	r.warn(m)
+	rows := r.choose(r.read(m, r.env))
+	return r.format.Print(r.env.Out, rows, func(w io.Writer) error {
+		if len(rows) > 0 {
+			return r.print(w, rows)
+		}
+		if err := noNamespace(ctx, r.connection, r.namespace, r.kind); err != nil {
+			return err
+		}
+		return r.printEmpty(r.env.Err)
+	})
+}
+
+// warn reports kinds that cannot be read, because a cause may be missing.
+func (r listRun[R]) warn(m *mirror.Mirror) {
+	var kinds []string
+	for _, u := range m.Status().Unreadable {
+		kinds = append(kinds, u.Kind.String())
+	}
+	if len(kinds) > 0 {
+		_, _ = fmt.Fprintf(r.env.Err, "Causes may be missing, because these kinds cannot be read: %s\n", strings.Join(kinds, ", "))
+	}
+}
+
+// choose returns the selected rows in order.
+func (r listRun[R]) choose(rows []R) []R {
+	out := []R{}
+	for _, row := range rows {
+		a := r.attributes(row)
+		if (r.namespace == "" || r.namespace == a.namespace) && r.selector.Matches(labels.Set(a.labels)) && (!r.problems || a.health == fleet.Problem) {
+			out = append(out, row)
+		}
+	}
+	order := r.compare
+	if r.sortBy == "trouble" {
+		order = r.byTrouble
+	}
+	slices.SortStableFunc(out, order)
+	return out
+}
+
+func (r listRun[R]) printEmpty(w io.Writer) error {
+	switch {
+	case r.problems:
+		_, err := fmt.Fprintf(w, "There are no %s with a problem%s.\n", r.kind, r.place())
+		return err
+	case r.selector.String() != "":
+		_, err := fmt.Fprintf(w, "There are no %s with the labels %s%s.\n", r.kind, r.selector, r.place())
+		return err
+	case r.empty != nil:
+		return r.empty(w, r.namespace)
+	}
+	_, err := fmt.Fprintf(w, "There are no %s%s.\n", r.kind, r.place())
+	return err
+}
+
+func (r listRun[R]) place() string {
+	if r.namespace == "" {
+		return ""
+	}
+	return " in namespace " + r.namespace + "; -A lists all namespaces"
+}
+
+// print prints the rows as a table.
+func (r listRun[R]) print(w io.Writer, rows []R) error {
+	return r.table(w, rows, true)
+}
+
+func (r listRun[R]) table(w io.Writer, rows []R, withHeader bool) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	times := cellTimes{r.env.Now()}
+	if withHeader {
+		r.line(t, "NAMESPACE", slices.Clone(r.header), r.wide)
+	}
+	for _, row := range rows {
+		cells, wide := r.cells(row, times)
+		r.line(t, r.attributes(row).namespace, cells, wide)
+	}
+	return t.Flush()
+}
+
+// line writes one line of the table. Texts of tenants have no line breaks and tabs, and visible control characters.
+func (r listRun[R]) line(w io.Writer, namespace string, cells, wide []string) {
+	if r.namespace == "" {
+		cells = slices.Insert(cells, 0, namespace)
+	}
+	if r.format.String() == "wide" {
+		cells = append(cells, wide...)
+	}
+	for i, c := range cells {
+		cells[i] = redact.Escape(strings.Join(strings.Fields(c), " "))
+	}
+	_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
+}
+
+// cellTimes formats times relative to now.
+type cellTimes struct{ now time.Time }
+
+func (t cellTimes) since(at *metav1.Time) string {
+	if at == nil {
+		return "-"
+	}
+	return t.age(at.Time)
+}
+
+func (t cellTimes) age(at time.Time) string {
+	return duration.HumanDuration(max(0, t.now.Sub(at)))
+}
+
+// follow prints the rows again after changes: the whole table on a terminal, elsewhere the changed rows.
+func (r listRun[R]) follow(ctx context.Context) error {
+	changed := make(chan struct{}, 1)
+	m, err := mirror.New(r.connection.Config, mirror.Options{Namespace: r.namespace, OnChange: func(mirror.Change) {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}})
+	if err != nil {
+		return err
+	}
+	if err := noNamespace(ctx, r.connection, r.namespace, r.kind); err != nil {
+		return err
+	}
+	run, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{})
+	go func() { defer close(ended); m.Run(run) }()
+	defer func() { cancel(); <-ended }()
+	if err := r.awaitSync(ctx, m); err != nil {
+		return err
+	}
+	r.warn(m)
+	shown := map[string]bool{}
+	for first := true; ; first = false {
+		if err := r.show(r.choose(r.read(m, r.env)), shown, first); err != nil {
+			return err
+		}
+		if err := pauseFor(ctx, watchSettle, nil); err != nil {
+			return err
+		}
+		if err := pauseFor(ctx, watchAges, changed); err != nil {
+			return err
+		}
+	}
+}
+
+// awaitSync waits until all kinds have been read.
+func (r listRun[R]) awaitSync(ctx context.Context, m *mirror.Mirror) error {
+	for limit := r.env.Now().Add(watchSync); ; {
+		status := m.Status()
+		switch {
+		case status.Err != nil:
+			return status.Err
+		case status.Synced || r.env.Now().After(limit):
+			return nil
+		}
+		if err := pauseFor(ctx, watchSettle/5, nil); err != nil {
+			return err
+		}
+	}
+}
+
+// pauseFor waits for a signal or until the time has passed, or returns the error of the context.
+func pauseFor(ctx context.Context, most time.Duration, signal <-chan struct{}) error {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-signal:
+	case <-timer.C:
+	}
+	return nil
+}
+
+// show prints the table, or outside of a terminal the lines that differ from the lines shown before. Ages are not compared.
+func (r listRun[R]) show(rows []R, shown map[string]bool, first bool) error {
+	if term.DetectScreen(r.env, r.env.Out).Live {
+		var out bytes.Buffer
+		out.WriteString(clearScreen)
+		if err := r.print(&out, rows); err != nil {
+			return err
+		}
+		_, err := term.Unescaped(r.env.Out).Write(out.Bytes())
+		return err
+	}
+	next := map[string]bool{}
+	var changed []R
+	for _, row := range rows {
+		cells, wide := r.cells(row, cellTimes{})
+		key := r.attributes(row).namespace + "\x00" + strings.Join(append(cells, wide...), "\x00")
+		next[key] = true
+		if !shown[key] {
+			changed = append(changed, row)
+		}
+	}
+	clear(shown)
+	for key := range next {
+		shown[key] = true
+	}
+	if len(changed) == 0 && !first {
+		return nil
+	}
+	return r.table(r.env.Out, changed, first)
+}

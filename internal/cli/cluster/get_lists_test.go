@@ -1,0 +1,221 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/test/mirrortest"
+)
+
+// listUser runs the lists against an API with objects.
+type listUser struct{ kubeconfig string }
+
+func newListUser(t *testing.T, api *mirrortest.API) listUser {
+	t.Helper()
+	c := clientcmdapi.NewConfig()
+	c.Clusters["m"] = &clientcmdapi.Cluster{Server: api.URL}
+	c.Contexts["m"] = &clientcmdapi.Context{Cluster: "m", Namespace: "team"}
+	c.CurrentContext = "m"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*c, path); err != nil {
+		t.Fatal(err)
+	}
+	return listUser{path}
+}
+
+func (u listUser) run(command func(term.Env) *cobra.Command, args ...string) (out, stderr string, err error) {
+	var o, e bytes.Buffer
+	cmd := command(term.Env{In: strings.NewReader(""), Out: &o, Err: &e, Getenv: os.Getenv, Now: mirrortest.Now})
+	cmd.SetArgs(append(args, "--kubeconfig", u.kubeconfig))
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	err = cmd.ExecuteContext(context.Background())
+	return o.String(), e.String(), err
+}
+
+func TestLists(t *testing.T) {
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "bad")+"\n---\n"+mirrortest.Cluster("team", "all-good")+"\n---\n"+mirrortest.Cluster("other", "demo"))
+	api.Put(t, mirrortest.Broken("team", "bad", "Container bad-md-a-1 belongs to another\t\x1b[31mobject"))
+	u := newListUser(t, api)
+	for name, tc := range map[string]struct {
+		command func(term.Env) *cobra.Command
+		args    string
+		want    string
+	}{
+		"clusters": {GetClustersCommand, "", `
+NAME      CLASS  VERSION  CONTROL PLANE  WORKERS  STATUS   REASON                                                                           SINCE
+all-good  local  v1.36.0  1/1            1/1      Healthy  -                                                                                -
+bad       local  v1.36.0  1/1            0/1      Problem  LocalMachine bad-md-a-1: Container bad-md-a-1 belongs to another \x1b[31mobject  5m
+`},
+		"by trouble, all namespaces": {GetClustersCommand, "-A --sort-by trouble -l team=a", `
+NAMESPACE  NAME      CLASS  VERSION  CONTROL PLANE  WORKERS  STATUS   REASON                                                                           SINCE
+team       bad       local  v1.36.0  1/1            0/1      Problem  LocalMachine bad-md-a-1: Container bad-md-a-1 belongs to another \x1b[31mobject  5m
+other      demo      local  v1.36.0  1/1            1/1      Healthy  -                                                                                -
+team       all-good  local  v1.36.0  1/1            1/1      Healthy  -                                                                                -
+`},
+		"problems": {GetClustersCommand, "--problems -n other", ""},
+		"machines": {GetMachinesCommand, "-l cluster.x-k8s.io/cluster-name=all-good", `
+CLUSTER   NAME             NODE                  VERSION  READY  UP TO DATE  STATUS   REASON  SINCE
+all-good  all-good-cp      all-good-cp-node      v1.36.0  True   True        Healthy  -       -
+all-good  all-good-md-a-1  all-good-md-a-1-node  v1.36.0  True   True        Healthy  -       -
+`},
+		"nodes": {GetNodesCommand, "-n other -o wide", `
+CLUSTER  NAME              ROLE           VERSION  READY  STATUS   REASON  SINCE  MACHINE      ADDRESS     OS IMAGE   KERNEL  CONTAINER RUNTIME  AGE
+demo     demo-cp-node      control-plane  v1.36.0  Ready  Healthy  -       -      demo-cp      172.30.0.5  Debian 12  6.1     containerd://2.1   2d
+demo     demo-md-a-1-node  worker         v1.36.0  Ready  Healthy  -       -      demo-md-a-1  172.30.0.5  Debian 12  6.1     containerd://2.1   2d
+`},
+	} {
+		out, stderr, err := u.run(tc.command, strings.Fields(tc.args)...)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if diff := cmp.Diff(strings.TrimPrefix(tc.want, "\n"), out); diff != "" {
+			t.Errorf("%s (stderr %q):\n%s", name, stderr, diff)
+		}
+	}
+	if _, stderr, _ := u.run(GetClustersCommand, "--problems", "-n", "other"); stderr != "There are no clusters with a problem in namespace other; -A lists all namespaces.\n" {
+		t.Errorf("no problems: %q", stderr)
+	}
+}
+
+func TestListsAsData(t *testing.T) {
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "bad"))
+	api.Put(t, mirrortest.Broken("team", "bad", "it belongs to another object"))
+	out, _, err := newListUser(t, api).run(GetClustersCommand, "-o", "json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []map[string]any
+	if err := json.Unmarshal([]byte(out), &rows); err != nil || len(rows) != 1 {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for key, want := range map[string]any{
+		"name": "bad", "version": "v1.36.0", "health": "Problem", "object": "LocalMachine bad-md-a-1", "reason": "LocalMachine bad-md-a-1: it belongs to another object",
+		"since": "2026-05-04T11:55:00Z", "needsUser": true, "available": "True", "phase": "Provisioned",
+	} {
+		if diff := cmp.Diff(want, rows[0][key]); diff != "" {
+			t.Errorf("%s:\n%s", key, diff)
+		}
+	}
+	if remedy, _ := rows[0]["remedy"].(string); remedy == "" {
+		t.Errorf("no remedy: %s", out)
+	}
+	for _, command := range []func(term.Env) *cobra.Command{GetMachinesCommand, GetNodesCommand} {
+		if out, _, err := newListUser(t, api).run(command, "-n", "none", "-o", "json"); err != nil || out != "[]\n" {
+			t.Errorf("an empty list is %q, %v", out, err)
+		}
+	}
+}
+
+func TestListFlags(t *testing.T) {
+	u := newListUser(t, mirrortest.Start(t, mirrortest.Cluster("team", "a")))
+	for args, want := range map[string]string{
+		"--sort-by size":  "--sort-by",
+		"-l ===":          "is not a label selector",
+		"--watch -o json": "--watch cannot be used with --output json",
+		"-o table":        "unknown output format",
+	} {
+		fields := strings.Fields(args)
+		if _, _, err := u.run(GetClustersCommand, fields...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+}
+
+func TestListWithoutPermission(t *testing.T) {
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "a"))
+	api.Forbid("localmachines")
+	if out, stderr, err := newListUser(t, api).run(GetClustersCommand); err != nil || !strings.Contains(out, "Healthy") && !strings.Contains(out, "Problem") || !strings.Contains(stderr, "LocalMachine.infrastructure.slipway.dev") {
+		t.Errorf("%v, %q, %q", err, out, stderr)
+	}
+	api.Forbid("clusters")
+	if _, _, err := newListUser(t, api).run(GetClustersCommand); fault.KindOf(err) != fault.Invalid {
+		t.Errorf("forbidden: %v", err)
+	}
+}
+
+// A cluster without Cluster API, and one that does not respond, are reported with a remedy.
+func TestListsOfOtherClusters(t *testing.T) {
+	empty := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		switch r.URL.Path {
+		case "/api":
+			_, _ = w.Write([]byte(`{"kind": "APIVersions", "versions": ["v1"]}`))
+		case "/apis":
+			_, _ = w.Write([]byte(`{"kind": "APIGroupList", "apiVersion": "v1", "groups": []}`))
+		case "/api/v1":
+			_, _ = w.Write([]byte(`{"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "v1", "resources": []}`))
+		default:
+			_, _ = w.Write([]byte(`{"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "items": []}`))
+		}
+	}))
+	defer empty.Close()
+	for server, want := range map[string]string{empty.URL: "is not a management cluster: it does not have the kind Cluster", "http://127.0.0.1:1": "does not respond"} {
+		api := &mirrortest.API{URL: server}
+		if _, _, err := newListUser(t, api).run(GetClustersCommand); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", server, err, want)
+		}
+	}
+}
+
+// lineWriter passes complete outputs to a channel.
+type lineWriter struct {
+	mu  sync.Mutex
+	out chan string
+}
+
+func (w *lineWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.out <- string(p)
+	return len(p), nil
+}
+
+func TestListWatch(t *testing.T) {
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "a"))
+	u := newListUser(t, api)
+	w := &lineWriter{out: make(chan string, 100)}
+	cmd := GetClustersCommand(term.Env{In: strings.NewReader(""), Out: w, Err: &bytes.Buffer{}, Getenv: os.Getenv, Now: mirrortest.Now})
+	cmd.SetArgs([]string{"--watch", "--kubeconfig", u.kubeconfig})
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.ExecuteContext(ctx) }()
+	wait := func(text string) {
+		t.Helper()
+		limit := time.After(30 * time.Second)
+		for seen := ""; !strings.Contains(seen, text); {
+			select {
+			case more := <-w.out:
+				seen += more
+			case err := <-ended:
+				t.Fatalf("the command ended: %v", err)
+			case <-limit:
+				t.Fatalf("%q is not printed, but %q", text, seen)
+			}
+		}
+	}
+	wait("Healthy")
+	api.Put(t, mirrortest.Broken("team", "a", "it belongs to another object"))
+	wait("it belongs to another object")
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -1,0 +1,8 @@
+// Package fleet computes the rows of the lists of clusters, Machines and Nodes of a management cluster. The rows are
+// computed from objects alone: versions and counters from the status of Clusters and Machines, and the reason of a problem
+// from the root cause chain (package rootcause). Workload clusters are not read.
+//
+//	cluster.go  rows of clusters        health.go  Problem, Changing, Paused or Healthy, as a decision table
+//	machine.go  rows of Machines        sort.go    order by name, or worst first
+//	node.go     rows of Nodes           board.go   the rows of all clusters, computed again only after changes
+package fleet

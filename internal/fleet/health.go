@@ -1,0 +1,134 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/redact"
+	"github.com/slipwayhq/slipway/internal/rootcause"
+)
+
+// Health summarizes the state of a cluster or Machine.
+type Health string
+
+// The values of Health, the worst first.
+const (
+	Problem  Health = "Problem"
+	changing Health = "Changing"
+	paused   Health = "Paused"
+	healthy  Health = "Healthy"
+)
+
+// AllHealth returns the values of Health, the worst first.
+func AllHealth() []Health { return []Health{Problem, changing, paused, healthy} }
+
+// Bounds of the reason of a row, in bytes.
+const maxReason = 160
+
+// healthFacts are the facts about an object that determine its health.
+type healthFacts struct {
+	paused, deleting bool
+	// progressing is true while a creation, rollout, upgrade or scaling is not complete.
+	progressing bool
+	// troubled is true if there is a root cause chain, needsUser if it ends with an action of a user, and stalled if its
+	// cause exists for a long time.
+	troubled, needsUser, stalled bool
+}
+
+// healthOf applies the rules in this order; the first that matches decides.
+//
+//	paused, deleting             Problem   the deletion cannot proceed
+//	paused                       Paused
+//	needs a user                 Problem
+//	troubled, nothing changes    Problem
+//	troubled, stalled            Problem   a rollout whose cause does not go away
+//	deleting or progressing      Changing
+//	otherwise                    Healthy
+func healthOf(f healthFacts) Health {
+	switch {
+	case f.paused && f.deleting:
+		return Problem
+	case f.paused:
+		return paused
+	case f.needsUser, f.troubled && (f.stalled || !f.progressing && !f.deleting):
+		return Problem
+	case f.deleting || f.progressing:
+		return changing
+	}
+	return healthy
+}
+
+// Cause is the root cause of a row: where the chain ends, and what ends it.
+type Cause struct {
+	// Object is the object that caused the state, as "Kind name".
+	Object string `json:"object,omitempty"`
+	// Reason is one short line.
+	Reason string `json:"reason,omitempty"`
+	// Since is the time when the cause began; nil if it is unknown.
+	Since *metav1.Time `json:"since,omitempty"`
+	// Remedy is the action that ends it, and Command its command.
+	Remedy  string `json:"remedy,omitempty"`
+	Command string `json:"command,omitempty"`
+	// NeedsUser is true if a user has to act.
+	NeedsUser bool `json:"needsUser"`
+
+	chain rootcause.Chain
+}
+
+// Chain returns the links from the object of the row to the cause; empty if there is no problem.
+func (c Cause) Chain() rootcause.Chain { return c.chain }
+
+// explain returns the cause of the state of an object, and the facts about it.
+func explain(g rootcause.Graph, of rootcause.Ref, now time.Time) (Cause, healthFacts) {
+	chain, found := rootcause.Explain(g, of, now)
+	if !found || len(chain.Links) == 0 {
+		return Cause{}, healthFacts{}
+	}
+	root := chain.Root()
+	c := Cause{
+		Object: root.Object.Kind + " " + root.Object.Name, Reason: shortReason(of, root),
+		Remedy: chain.Remedy.Text, Command: chain.Remedy.Command, NeedsUser: chain.NeedsUser(), chain: chain,
+	}
+	if !root.Since.IsZero() {
+		c.Since = &metav1.Time{Time: root.Since}
+	}
+	return c, healthFacts{troubled: true, needsUser: c.NeedsUser, stalled: isStalled(root.Since, now)}
+}
+
+// isStalled reports whether a cause exists for longer than a normal step of a rollout takes.
+func isStalled(since, now time.Time) bool {
+	return !since.IsZero() && now.Sub(since) >= condition.LingerAfter
+}
+
+// shortReason returns the cause in one line. It names the object unless it is the object of the row.
+func shortReason(of rootcause.Ref, root rootcause.Link) string {
+	text := cmp.Or(firstLine(root.Message), root.Reason, root.Type)
+	if root.Object != of {
+		text = root.Object.Kind + " " + root.Object.Name + ": " + text
+	}
+	return redact.Clip(text, maxReason)
+}
+
+// firstLine returns the first line of a message without the bullet of a list.
+func firstLine(message string) string {
+	line, _, more := strings.Cut(strings.TrimSpace(message), "\n")
+	line = strings.TrimSpace(strings.TrimPrefix(line, "* "))
+	if more && strings.HasSuffix(line, ":") {
+		_, rest, _ := strings.Cut(strings.TrimSpace(message), "\n")
+		return line + " " + firstLine(rest)
+	}
+	return line
+}
+
+func isTrue(conditions []metav1.Condition, conditionType string) bool {
+	return condition.Set(conditions).IsTrue(conditionType)
+}
+
+func anyTrue(conditions []metav1.Condition, types ...string) bool {
+	return slices.ContainsFunc(types, func(t string) bool { return isTrue(conditions, t) })
+}

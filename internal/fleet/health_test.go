@@ -1,0 +1,64 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipwayhq/slipway/internal/rootcause"
+)
+
+func TestHealth(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		facts  healthFacts
+		want   Health
+	}{
+		"nothing":              {"no facts", healthFacts{}, healthy},
+		"paused":               {"paused on purpose", healthFacts{paused: true, troubled: true, needsUser: true}, paused},
+		"paused, deleting":     {"the deletion waits for ever", healthFacts{paused: true, deleting: true}, Problem},
+		"user":                 {"a user has to act, also during a change", healthFacts{troubled: true, needsUser: true, progressing: true}, Problem},
+		"trouble":              {"something is wrong and nothing changes", healthFacts{troubled: true}, Problem},
+		"trouble in a change":  {"not yet ready is normal in a rollout", healthFacts{troubled: true, progressing: true}, changing},
+		"stalled rollout":      {"the cause does not go away", healthFacts{troubled: true, progressing: true, stalled: true}, Problem},
+		"deleting":             {"a deletion proceeds", healthFacts{deleting: true, troubled: true}, changing},
+		"stalled deletion":     {"a deletion does not proceed", healthFacts{deleting: true, troubled: true, stalled: true}, Problem},
+		"progress, no trouble": {"a rollout", healthFacts{progressing: true}, changing},
+	} {
+		if got := healthOf(tc.facts); got != tc.want {
+			t.Errorf("%s (%s): got %s, want %s", name, tc.reason, got, tc.want)
+		}
+	}
+}
+
+func TestShortReason(t *testing.T) {
+	own := rootcause.Ref{Kind: "Cluster", Name: "a"}
+	other := rootcause.Ref{Kind: "Machine", Name: "m"}
+	for name, tc := range map[string]struct {
+		link rootcause.Link
+		want string
+	}{
+		"own message":  {rootcause.Link{Object: own, Message: "It is paused"}, "It is paused"},
+		"other object": {rootcause.Link{Object: other, Message: "* It does not boot\n* and more"}, "Machine m: It does not boot"},
+		"heading":      {rootcause.Link{Object: own, Message: "Problems:\n* one\n* two"}, "Problems: one"},
+		"no message":   {rootcause.Link{Object: own, Reason: "NotReady", Type: "Ready"}, "NotReady"},
+		"type only":    {rootcause.Link{Object: own, Type: "Ready"}, "Ready"},
+		"long":         {rootcause.Link{Object: own, Message: strings.Repeat("é", 200)}, strings.Repeat("é", 80) + " …"},
+	} {
+		if got := shortReason(own, tc.link); got != tc.want {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
+func TestStalled(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for ago, want := range map[time.Duration]bool{0: false, 14 * time.Minute: false, 15 * time.Minute: true, 100 * time.Hour: true} {
+		if isStalled(now.Add(-ago), now) != want {
+			t.Errorf("%s: want %v", ago, want)
+		}
+	}
+	if isStalled(time.Time{}, now) {
+		t.Error("an unknown time is not long ago")
+	}
+}

@@ -1,0 +1,173 @@
+package mirror
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/restmapper"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// maxKinds bounds the kinds that are copied, because every tenant who may create CRDs could add more.
+const maxKinds = 256
+
+// Kind is a kind that is copied.
+type Kind struct {
+	Group, Kind, Version, Resource string
+	Namespaced                     bool
+}
+
+// GroupKind returns the group and the kind.
+func (k Kind) GroupKind() schema.GroupKind { return schema.GroupKind{Group: k.Group, Kind: k.Kind} }
+
+// resource returns the resource of the API.
+func (k Kind) resource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Resource}
+}
+
+// discovered are the kinds of a management cluster.
+type discovered struct {
+	kinds  []Kind
+	mapper meta.RESTMapper
+}
+
+// discover reads the kinds of the API server and selects those of Cluster API.
+func discover(ctx context.Context, api discovery.DiscoveryInterface, crds metadata.Interface) (discovered, error) {
+	_, lists, err := discovery.ServerGroupsAndResources(api)
+	var partial *discovery.ErrGroupDiscoveryFailed
+	if err != nil && !errors.As(err, &partial) {
+		return discovered{}, fmt.Errorf("reading the kinds of the API server: %w", err)
+	}
+	groups, err := restmapper.GetAPIGroupResources(api)
+	if err != nil {
+		return discovered{}, fmt.Errorf("reading the kinds of the API server: %w", err)
+	}
+	preferred := map[string]string{}
+	for _, g := range groups {
+		preferred[g.Group.Name] = g.Group.PreferredVersion.Version
+	}
+	labelled, err := labelledResources(ctx, crds)
+	if err != nil {
+		return discovered{}, err
+	}
+	kinds := selectKinds(lists, preferred, labelled)
+	if !slices.ContainsFunc(kinds, func(k Kind) bool { return k.GroupKind() == clusterKind() }) {
+		return discovered{}, fmt.Errorf("the cluster is not a management cluster of Cluster API: %w", &meta.NoKindMatchError{GroupKind: clusterKind()})
+	}
+	return discovered{kinds: kinds, mapper: restmapper.NewDiscoveryRESTMapper(groups)}, nil
+}
+
+func clusterKind() schema.GroupKind {
+	return schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "Cluster"}
+}
+
+// labelledResources returns the resources, as "plural.group", of the CRDs with a label of a provider. Without permission
+// to list CRDs, the result is empty and the kinds are selected by their group.
+func labelledResources(ctx context.Context, crds metadata.Interface) (map[string]bool, error) {
+	out := map[string]bool{}
+	resource := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	list, err := crds.Resource(resource).List(ctx, metav1.ListOptions{})
+	if apierrors.IsForbidden(err) {
+		return out, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
+	}
+	for i := range list.Items {
+		if hasProviderLabel(list.Items[i].Labels) {
+			out[list.Items[i].Name] = true
+		}
+	}
+	return out, nil
+}
+
+// hasProviderLabel reports whether a CRD has a label of clusterctl, of a provider, or of a contract version.
+func hasProviderLabel(labels map[string]string) bool {
+	for label := range labels {
+		if label == clusterv1.ProviderNameLabel || strings.HasPrefix(label, "clusterctl.cluster.x-k8s.io") || strings.HasPrefix(label, clusterv1.GroupVersion.Group+"/v1") {
+			return true
+		}
+	}
+	return false
+}
+
+// isClusterAPIGroup reports whether a group belongs to Cluster API or Slipway by its name.
+func isClusterAPIGroup(group string) bool {
+	for _, suffix := range []string{"cluster.x-k8s.io", "slipway.dev"} {
+		if group == suffix || strings.HasSuffix(group, "."+suffix) {
+			return true
+		}
+	}
+	return false
+}
+
+// selectKinds selects the kinds that are copied, in a stable order: kinds with a CRD label of a provider or in a group of
+// Cluster API that can be listed and watched. Each kind is read in one version: the latest that Slipway knows for the core
+// group, otherwise the preferred version of the group, otherwise the first.
+func selectKinds(lists []*metav1.APIResourceList, preferred map[string]string, labelled map[string]bool) []Kind {
+	found := map[schema.GroupKind]Kind{}
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil || gv.Group == "" {
+			continue
+		}
+		for _, r := range list.APIResources {
+			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "watch") ||
+				!isClusterAPIGroup(gv.Group) && !labelled[r.Name+"."+gv.Group] {
+				continue
+			}
+			k := Kind{Group: gv.Group, Kind: r.Kind, Version: gv.Version, Resource: r.Name, Namespaced: r.Namespaced}
+			if known, ok := found[k.GroupKind()]; !ok || versionRank(k, preferred) < versionRank(known, preferred) {
+				found[k.GroupKind()] = k
+			}
+		}
+	}
+	kinds := make([]Kind, 0, len(found))
+	for _, k := range found {
+		kinds = append(kinds, k)
+	}
+	slices.SortFunc(kinds, func(a, b Kind) int {
+		return cmp.Or(compareCore(a, b), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
+	})
+	return kinds[:min(len(kinds), maxKinds)]
+}
+
+func versionRank(k Kind, preferred map[string]string) int {
+	switch {
+	case k.Group == clusterv1.GroupVersion.Group && k.Version == clusterv1.GroupVersion.Version:
+		return 0
+	case preferred[k.Group] == k.Version:
+		return 1
+	}
+	return 2
+}
+
+// compareCore orders the core group first, so that it is never cut off.
+func compareCore(a, b Kind) int {
+	rank := func(k Kind) int {
+		if isClusterAPIGroup(k.Group) {
+			return len(strings.TrimSuffix(k.Group, clusterv1.GroupVersion.Group))
+		}
+		return 1 << 20
+	}
+	return cmp.Compare(rank(a), rank(b))
+}
+
+// listOptions limits lists to the namespace of the mirror.
+func listOptions(k Kind, namespace string) []client.ListOption {
+	if namespace == "" || !k.Namespaced {
+		return nil
+	}
+	return []client.ListOption{client.InNamespace(namespace)}
+}

@@ -1,0 +1,90 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/redact"
+)
+
+// Node is the row of a Node, from the status of its Machine.
+type Node struct {
+	Namespace string `json:"namespace"`
+	Cluster   string `json:"cluster"`
+	Name      string `json:"name"`
+	Machine   string `json:"machine"`
+	Role      string `json:"role"`
+	// Version is the version of the kubelet.
+	Version string `json:"version,omitempty"`
+	// Ready is the Ready condition of the Node, and Healthy the summary of its conditions.
+	Ready   string `json:"ready"`
+	Healthy string `json:"healthy"`
+	// Address is the internal IP address, or the external one.
+	Address string `json:"address,omitempty"`
+	Image   string `json:"osImage,omitempty"`
+	Kernel  string `json:"kernelVersion,omitempty"`
+	Runtime string `json:"containerRuntime,omitempty"`
+	Health  Health `json:"health"`
+	// Reason is the message of the failed condition, and Since its transition time.
+	Reason  string            `json:"reason,omitempty"`
+	Since   *metav1.Time      `json:"since,omitempty"`
+	Created time.Time         `json:"created"`
+	Labels  map[string]string `json:"-"`
+}
+
+// NewNode computes the row of the Node of a Machine. It reports false if the Machine has no Node.
+func NewNode(m *clusterv1.Machine) (Node, bool) {
+	if m.Status.NodeRef.Name == "" {
+		return Node{}, false
+	}
+	have := condition.Set(m.Status.Conditions)
+	row := Node{
+		Namespace: m.Namespace, Cluster: m.Spec.ClusterName, Name: m.Status.NodeRef.Name, Machine: m.Name, Role: roleOf(m),
+		Ready: statusOf(have, clusterv1.MachineNodeReadyCondition), Healthy: statusOf(have, clusterv1.MachineNodeHealthyCondition),
+		Address: addressOf(m.Status.Addresses), Created: m.CreationTimestamp.Time, Labels: m.Labels, Health: healthy,
+	}
+	if info := m.Status.NodeInfo; info != nil {
+		row.Version, row.Image, row.Kernel, row.Runtime = info.KubeletVersion, info.OSImage, info.KernelVersion, info.ContainerRuntimeVersion
+	}
+	for _, t := range []string{clusterv1.MachineNodeReadyCondition, clusterv1.MachineNodeHealthyCondition} {
+		if c := have.Get(t); c != nil && c.Status != metav1.ConditionTrue {
+			row.Health, row.Since = Problem, zeroTime(c.LastTransitionTime)
+			row.Reason = redact.Clip(cmp.Or(firstLine(c.Message), c.Reason), maxReason)
+			break
+		}
+	}
+	if !m.DeletionTimestamp.IsZero() {
+		row.Health, row.Since = changing, zeroTime(*m.DeletionTimestamp)
+		row.Reason = "Machine " + m.Name + " is being deleted"
+	}
+	return row, true
+}
+
+func addressOf(addresses clusterv1.MachineAddresses) string {
+	for _, t := range []clusterv1.MachineAddressType{clusterv1.MachineInternalIP, clusterv1.MachineExternalIP} {
+		if i := slices.IndexFunc(addresses, func(a clusterv1.MachineAddress) bool { return a.Type == t }); i >= 0 {
+			return addresses[i].Address
+		}
+	}
+	return ""
+}
+
+// readyText returns the status of a Node as kubectl prints it.
+func readyText(status string) string {
+	switch corev1.ConditionStatus(status) {
+	case corev1.ConditionTrue:
+		return "Ready"
+	case corev1.ConditionFalse:
+		return "NotReady"
+	}
+	return "Unknown"
+}
+
+// StatusText returns the readiness of the Node as kubectl prints it.
+func (n Node) StatusText() string { return readyText(n.Ready) }

@@ -1,0 +1,21 @@
+package backend
+
+// KubeletState is the state of the service that runs the kubelet of a machine.
+type KubeletState struct {
+	// Service is the state of the service; empty if it is unknown.
+	Service ServiceState
+	// Start is the command that starts the kubelet.
+	Start string
+}
+
+// ServiceState is the state of a service of a machine.
+type ServiceState string
+
+const (
+	// ServiceRunning: it runs.
+	ServiceRunning ServiceState = "running"
+	// ServiceStopped: it does not run and is not restarted.
+	ServiceStopped ServiceState = "stopped"
+	// ServiceFailing: it exits repeatedly.
+	ServiceFailing ServiceState = "failing"
+)

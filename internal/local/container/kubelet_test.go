@@ -1,0 +1,23 @@
+package container
+
+import (
+	"testing"
+
+	"github.com/slipwayhq/slipway/internal/local/backend"
+)
+
+func TestParseService(t *testing.T) {
+	for out, want := range map[string]backend.ServiceState{
+		"ActiveState=active\nSubState=running\n":          backend.ServiceRunning,
+		"SubState=dead\nActiveState=inactive\n":           backend.ServiceStopped,
+		"ActiveState=activating\nSubState=auto-restart\n": backend.ServiceFailing,
+		"ActiveState=failed\nSubState=failed\n":           backend.ServiceFailing,
+		"ActiveState=activating\nSubState=start\n":        "",
+		"ActiveState=\x1b[2Jevil\n":                       "",
+		"":                                                "",
+	} {
+		if got := parseService(out); got != want {
+			t.Errorf("%q: got %q, want %q", out, got, want)
+		}
+	}
+}

@@ -1,0 +1,480 @@
+package rootcause
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// fault is an injected fault: the objects as their controllers leave them, and the explanation that users need.
+type fault struct {
+	reason  string
+	objects []*unstructured.Unstructured
+	plans   map[string]Plan // by object
+	of      string
+	// path is the expected chain.
+	path string
+	// cause is part of the message of the root.
+	cause string
+	// since is the age of the cause in minutes.
+	since int
+	// remedy is part of the text and command of the remedy.
+	remedy    string
+	automatic bool
+}
+
+// TestFaults explains faults that were injected into real clusters.
+func TestFaults(t *testing.T) {
+	all := map[string]fault{}
+	for _, table := range []map[string]fault{managementFaults(), machineFaults(), planeFaults(), topologyFaults(), deletionFaults()} {
+		for name, f := range table {
+			if _, twice := all[name]; twice {
+				t.Errorf("%s exists twice", name)
+			}
+			all[name] = f
+		}
+	}
+	if len(all) < 55 {
+		t.Errorf("only %d faults", len(all))
+	}
+	for name, f := range all {
+		t.Run(name, func(t *testing.T) { f.check(t) })
+	}
+}
+
+func (f fault) check(t *testing.T) {
+	g := memory(f.objects...)
+	for object, plan := range f.plans {
+		g.SetPlans(refTo(object), []Plan{plan})
+	}
+	c := checkExplained(t, g, f.of)
+	root := c.Root()
+	remedy := c.Remedy.Text + "\n" + c.Remedy.Command
+	if got := path(c); got != f.path {
+		t.Errorf("%s: the chain is %q, want %q", f.reason, got, f.path)
+	}
+	if !strings.Contains(root.Message, f.cause) {
+		t.Errorf("%s: the cause is %q, want %q", f.reason, root.Message, f.cause)
+	}
+	if got := int(now.Sub(root.Since).Minutes()); got != f.since {
+		t.Errorf("%s: since %d minutes (%s), want %d", f.reason, got, root.Since, f.since)
+	}
+	if !strings.Contains(remedy, f.remedy) || strings.Contains(remedy, "{") && !strings.Contains(remedy, "'{") || strings.Contains(remedy, "NAME") {
+		t.Errorf("%s: the remedy is %q, want %q", f.reason, remedy, f.remedy)
+	}
+	if c.Remedy.Automatic != f.automatic || c.NeedsUser() == f.automatic {
+		t.Errorf("%s: automatic is %t, want %t: %s", f.reason, c.Remedy.Automatic, f.automatic, remedy)
+	}
+	if c.Plans != (len(f.plans) > 0) {
+		t.Errorf("%s: plans used: %t", f.reason, c.Plans)
+	}
+	if !strings.HasPrefix(Summary(c), root.Object.String()+": ") || strings.Contains(Summary(c), "\n") {
+		t.Errorf("%s: the summary is %q", f.reason, Summary(c))
+	}
+}
+
+func things(objects ...*unstructured.Unstructured) []*unstructured.Unstructured { return objects }
+
+// available is a Cluster that is initialized, with an infrastructure and a control plane.
+func cluster(options ...option) *unstructured.Unstructured {
+	return thing("Cluster c", append([]option{
+		infrastructure("LocalCluster c"), plane("HostedControlPlane c"),
+		field(true, "status", "initialization", "controlPlaneInitialized"),
+	}, options...)...)
+}
+
+// worker is a Machine of a MachineSet with its provider objects.
+func worker(options ...option) *unstructured.Unstructured {
+	return thing("Machine c-w1", append([]option{owner("MachineSet c-w"), infrastructure("LocalMachine c-w1"), bootstrap("KubeadmConfig c-w1"), field("c", "spec", "clusterName")}, options...)...)
+}
+
+func localMachine(options ...option) *unstructured.Unstructured {
+	return thing("LocalMachine c-w1", append([]option{owner("Machine c-w1")}, options...)...)
+}
+
+func config(options ...option) *unstructured.Unstructured {
+	return thing("KubeadmConfig c-w1", append([]option{owner("Machine c-w1"), field(true, "status", "initialization", "dataSecretCreated")}, options...)...)
+}
+
+// workers are the owners of a Machine with a problem.
+func workers(message string, minutes int) []*unstructured.Unstructured {
+	return things(
+		thing("MachineDeployment c-workers", owner("Cluster c"), bad("Available", "NotAvailable", "1 available replicas, at least 2 required", minutes), bad("MachinesReady", "NotReady", message, minutes)),
+		thing("MachineSet c-w", owner("MachineDeployment c-workers"), bad("MachinesReady", "NotReady", message, minutes)),
+	)
+}
+
+func managementFaults() map[string]fault {
+	return map[string]fault{
+		"M4 client certificate of the kubeconfig expired": {
+			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection probe failed: the API server rejects the credentials of the kubeconfig Secret; the client certificate in Secret m4-kubeconfig expired on 2024-02-01", 9))),
+			of:      "Cluster c", path: "Cluster c", cause: "expired on 2024-02-01", since: 9, remedy: "m4-kubeconfig",
+		},
+		"M6 quota": {
+			objects: things(thing("MachineSet c-w", owner("MachineDeployment c-workers"), bad("Available", "NotAvailable", "1 of 3", 3),
+				cond("ScalingUp", "True", "ScalingUp", "Scaling up from 1 to 3 replicas\n* Machines could not be created: forbidden: exceeded quota: q", 3))),
+			plans: map[string]Plan{"MachineSet c-w": {Errors: []string{`machines.cluster.x-k8s.io is forbidden: exceeded quota: q, requested: count/machines=1`}}},
+			of:    "MachineSet c-w", path: "MachineSet c-w", cause: "exceeded quota: q", since: 3, remedy: "Raise the ResourceQuota",
+		},
+		"M6 quota, and another Machine with a problem": {
+			objects: things(thing("MachineDeployment c-workers", owner("Cluster c"), bad("MachinesReady", "NotReady", "* Machine c-w1: x", 9), cond("ScalingUp", "True", "ScalingUp", "Scaling up from 3 to 5 replicas", 3)),
+				thing("MachineSet c-w", owner("MachineDeployment c-workers"), bad("Reconciled", "Forbidden", "Creating objects of kind Machine: exceeded quota: q", 3)), worker(bad("NodeHealthy", "NodeNotHealthy", "x", 1))),
+			of: "MachineDeployment c-workers", path: "MachineDeployment c-workers > MachineSet c-w", cause: "exceeded quota: q", since: 3, remedy: "Raise the ResourceQuota",
+		},
+		"M7 rights of a provider deleted": {
+			reason: "the provider cannot write its condition: the plan has the error",
+			objects: things(
+				cluster(bad("InfrastructureReady", "NotReady", "LocalCluster status.initialization.provisioned is false", 8), bad("Available", "NotAvailable", "* InfrastructureReady: …", 8)),
+				thing("LocalCluster c", owner("Cluster c"), noStatus(), field([]any{"localcluster.infrastructure.slipway.dev"}, "metadata", "finalizers"))),
+			plans: map[string]Plan{"LocalCluster c": {Errors: []string{"User slipway:manager:infrastructure-local cannot patch resource localclusters/status in API group infrastructure.slipway.dev"}, ErrorsSince: now.Add(-8 * minute)}},
+			of:    "Cluster c", path: "Cluster c > LocalCluster c", cause: "cannot patch resource localclusters/status", since: 8, remedy: "ClusterRoleBinding",
+		},
+		"M8 CRD deleted": {
+			objects: things(thing("Cluster c", infrastructure("FooCluster c"), bad("InfrastructureReady", "KindNotInstalled", "kind FooCluster of group infrastructure.foo.dev is not installed; install the provider it belongs to", 4))),
+			of:      "Cluster c", path: "Cluster c", cause: "FooCluster", since: 4, remedy: "Install the provider",
+		},
+		"M10 no aggregated role": {
+			objects: things(thing("Cluster c", infrastructure("FooCluster c"), bad("InfrastructureReady", "Forbidden", "this manager has no right to list and watch kind BazCluster", 4))),
+			of:      "Cluster c", path: "Cluster c", cause: "no right", since: 4, remedy: "aggregate-to-manager=true",
+		},
+		"user acts before other problems": {
+			reason: "a wait of a plan for a user is the cause, whatever else is wrong",
+			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection not established yet", 9)), thing("MachineDeployment c-workers", owner("Cluster c"), bad("MachinesReady", "NotReady", "* Machine c-w1: x", 9)),
+				worker(bad("NodeHealthy", "NodeNotHealthy", "Kubelet stopped posting node status", 9))),
+			plans: map[string]Plan{"MachineDeployment c-workers": {Waits: []Wait{{Reason: "RolloutHeld", Message: "LocalMachineTemplate fleet-workers does not exist", User: true, Since: now.Add(-2 * minute)}}}},
+			of:    "MachineDeployment c-workers", path: "MachineDeployment c-workers", cause: "LocalMachineTemplate fleet-workers does not exist", since: 2, remedy: "Correct what the message names",
+		},
+		"M9 CRD without a contract label": {
+			objects: things(thing("Cluster c", infrastructure("FooCluster c"), bad("InfrastructureReady", "NoContract", "CRD barclusters.infrastructure.foo.dev has no label cluster.x-k8s.io/v1beta2 or v1beta1: its provider must set one", 4))),
+			of:      "Cluster c", path: "Cluster c", cause: "has no label", since: 4, remedy: "Set the label of the CustomResourceDefinition",
+		},
+		"M11 authority expired": {
+			objects: things(cluster(bad("ControlPlaneAvailable", "NotAvailable", "HostedControlPlane c: see its conditions", 5)),
+				thing("HostedControlPlane c", owner("Cluster c"), bad("CertificatesAvailable", "CertificatesInvalid", "The certificate of Secret c-ca expired on 2024-02-01", 6))),
+			of: "Cluster c", path: "Cluster c > HostedControlPlane c", cause: "expired on 2024-02-01", since: 6, remedy: "kubectl get secret c-ca -n ns",
+		},
+		"paused Cluster": {
+			objects: things(cluster(field(true, "spec", "paused"), cond("Paused", "True", "Paused", "Cluster spec.paused is true", 70)), worker(cond("Paused", "True", "Paused", "", 69))),
+			of:      "Machine c-w1", path: "Machine c-w1 > Cluster c", cause: "spec.paused", since: 70, remedy: `kubectl patch cluster c -n ns --type merge -p '{"spec":{"paused":false}}'`,
+		},
+		"paused Machine": {
+			objects: things(cluster(), worker(annotated("cluster.x-k8s.io/paused", ""), cond("Paused", "True", "Paused", "", 7), bad("NodeHealthy", "NodeNotHealthy", "x", 9))),
+			of:      "Machine c-w1", path: "Machine c-w1", cause: "annotation cluster.x-k8s.io/paused", since: 7, remedy: "kubectl annotate machine c-w1 -n ns cluster.x-k8s.io/paused-",
+		},
+	}
+}
+
+func machineFaults() map[string]fault {
+	node := func(message string, minutes int) option {
+		return bad("NodeHealthy", "NodeNotHealthy", message, minutes)
+	}
+	ofMachine := func(text string, minutes int, objects ...*unstructured.Unstructured) []*unstructured.Unstructured {
+		return slices.Concat(things(cluster(bad("WorkersAvailable", "NotAvailable", "* MachineDeployment c-workers: 1 available replicas", minutes))), workers(text, minutes), objects)
+	}
+	return map[string]fault{
+		"I1 Docker is down": {
+			objects: ofMachine("* Machine c-w1: x", 5, worker(bad("InfrastructureReady", "NotReady", "x", 6)), config(),
+				localMachine(bad("MachineProvisioned", "DockerUnreachable", "Docker does not respond at unix:///x: install it or start it", 6))),
+			of: "Cluster c", path: "Cluster c > MachineDeployment c-workers > MachineSet c-w > Machine c-w1 > LocalMachine c-w1", cause: "Docker does not respond", since: 6, remedy: "systemctl start docker",
+		},
+		"I2 image missing": {
+			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 6)), localMachine(bad("MachineProvisioned", "ImageAbsent", "The node image slipway.dev/node:v9.9.9 is not on this host", 6))),
+			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "v9.9.9", since: 6, remedy: "slipway image list",
+		},
+		"I3 subnet taken": {
+			objects: things(cluster(bad("InfrastructureReady", "NotReady", "x", 2)), thing("LocalCluster c", owner("Cluster c"), bad("NetworkReady", "SubnetTaken", "Range 172.27.0.0/16 is not free on this host", 2))),
+			of:      "Cluster c", path: "Cluster c > LocalCluster c", cause: "172.27.0.0/16", since: 2, remedy: "other address ranges",
+		},
+		"I4 container removed": {
+			objects: things(cluster(), worker(bad("InfrastructureReady", "NotReady", "x", 1), cond("NodeReady", "Unknown", "NodeReadyUnknown", "", 1)), config(),
+				localMachine(bad("Ready", "NotReady", "* MachineProvisioned: x", 1), bad("MachineProvisioned", "MachineRemoved", "The machine c-w1 was removed from the host, by hand or by another program", 1))),
+			of: "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "was removed from the host", since: 1, remedy: "kubectl delete machine c-w1 -n ns",
+		},
+		"I4 container removed, with a health check": {
+			objects: things(cluster(), healthCheck(), worker(bad("InfrastructureReady", "NotReady", "x", 1)), config(),
+				localMachine(bad("MachineProvisioned", "MachineRemoved", "The machine c-w1 was removed from the host, by hand or by another program", 1))),
+			of: "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "was removed from the host", since: 1, remedy: "MachineHealthCheck c-workers replaces it in 9m", automatic: true,
+		},
+		"I5 container stopped": {
+			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 1)), localMachine(bad("MachineProvisioned", "MachineStopped", "The machine c-w1 does not run (it ended with exit code 137)", 1))),
+			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "exit code 137", since: 1, remedy: "docker start",
+		},
+		"I6 disk pressure": {
+			objects: ofMachine("* Machine c-w1: Node.DiskPressure: kubelet has disk pressure", 3, worker(node("* Node.DiskPressure: kubelet has disk pressure", 3)), config(), localMachine()),
+			of:      "MachineDeployment c-workers", path: "MachineDeployment c-workers > MachineSet c-w > Machine c-w1", cause: "disk pressure", since: 3, remedy: "Free space on the disk of Node c-w1",
+		},
+		"W3 kubelet stopped": {
+			objects: ofMachine("* Machine c-w1: Node.Ready: x", 4, worker(node("* Node.Ready: Kubelet stopped posting node status.", 4)), config(), localMachine()),
+			of:      "MachineSet c-w", path: "MachineSet c-w > Machine c-w1", cause: "stopped posting", since: 4, remedy: "Start the kubelet on Node c-w1",
+		},
+		"W3 kubelet stopped, with a health check": {
+			objects: things(cluster(), healthCheck(), worker(node("* Node.Ready: Kubelet stopped posting node status.", 1), cond("NodeReady", "Unknown", "NodeReadyUnknown", "x", 1))),
+			of:      "Machine c-w1", path: "Machine c-w1", cause: "stopped posting", since: 1, remedy: "MachineHealthCheck c-workers replaces it in 4m", automatic: true,
+		},
+		"H1 health check is not allowed": {
+			objects: things(cluster(), healthCheck(bad("RemediationAllowed", "TooManyUnhealthy", "3 of 3 Machines are not started or not healthy, which unhealthyLessThanOrEqualTo 1 does not allow", 2)),
+				worker(node("* Node.Ready: Kubelet stopped posting node status.", 6), cond("NodeReady", "Unknown", "NodeReadyUnknown", "x", 6))),
+			of: "MachineHealthCheck c-workers", path: "MachineHealthCheck c-workers", cause: "3 of 3", since: 2, remedy: "unhealthyLessThanOrEqualTo",
+		},
+		"B1 command fails": {
+			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 2)), config(), localMachine(bad("BootstrapExecSucceeded", "BootstrapFailed", "The bootstrap data failed; its last lines:\nproxy configuration missing\nslipway: runcmd ended with code 7", 2))),
+			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "proxy configuration missing", since: 2, remedy: "Correct the command",
+		},
+		"B2 wrong hash": {
+			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 2)), localMachine(bad("BootstrapExecSucceeded", "BootstrapFailed", `cluster CA found in cluster-info ConfigMap is invalid: none of the public keys "sha256:1" are pinned`, 2))),
+			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "are pinned", since: 2, remedy: "caCertHashes",
+		},
+		"B3 cloud-config is not YAML": {
+			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 2)), localMachine(bad("BootstrapExecSucceeded", "InvalidCloudConfig", "the cloud-config is not valid YAML: line 3", 2))),
+			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "not valid YAML", since: 2, remedy: "Correct the cloud-config",
+		},
+		"B4 part of the cloud-config is not applied": {
+			objects: things(worker(cond("Ready", "True", "Ready", "", 5)), localMachine(cond("BootstrapExecSucceeded", "True", "BootstrapSucceeded", "The machine does not apply snap of the bootstrap data, because a node in a container has no disks", 5))),
+			of:      "Machine c-w1", path: "LocalMachine c-w1", cause: "does not apply snap", since: 5, remedy: "use files and runcmd", automatic: true,
+		},
+		"B6 sentinel is not written": {
+			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 2)), config(), localMachine(bad("BootstrapExecSucceeded", "BootstrapFailed", "The bootstrap data ended without /run/cluster-api/bootstrap-success.complete in machine c-w1: no command failed; let the last one create that file", 2))),
+			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "no command failed", since: 2, remedy: "Let the last command",
+		},
+		"B5 file from a missing Secret": {
+			objects: things(worker(bad("BootstrapConfigReady", "NotReady", "x", 2), bad("InfrastructureReady", "WaitingForInfrastructure", "Waiting", 2)), localMachine(bad("MachineProvisioned", "WaitingForBootstrapData", "Waiting for Machine c-w1 to have bootstrap data", 2)),
+				config(bad("DataSecretAvailable", "SecretMissing", "File /etc/registry.json comes from Secret registry-credentials, which does not exist; create it", 3))),
+			plans: map[string]Plan{"KubeadmConfig c-w1": {Waits: []Wait{{Reason: "SecretMissing", Message: "File /etc/registry.json comes from Secret registry-credentials, which does not exist; create it", User: true, On: []Ref{{Kind: "Secret", Name: "registry-credentials"}}}}}},
+			of:    "Machine c-w1", path: "Machine c-w1 > KubeadmConfig c-w1", cause: "registry-credentials", since: 3, remedy: "Create the object",
+		},
+		"B7 bootstrap takes too long": {
+			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 2)), localMachine(bad("BootstrapExecSucceeded", "BootstrapFailed", "its last lines: slipway: ended after 60 seconds", 2))),
+			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "60 seconds", since: 2, remedy: "bootstrapTimeoutSeconds",
+		},
+		"B8 unknown flag of the kubelet": {
+			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 2)), localMachine(bad("BootstrapExecSucceeded", "KubeletFails", `The kubelet ends with "failed to parse kubelet flag: unknown flag: --eviction-hardd"`, 2))),
+			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "--eviction-hardd", since: 2, remedy: "kubeletExtraArgs",
+		},
+		"W4 version skew": {
+			objects: things(thing("MachineSet c-w", bad("Available", "NotAvailable", "0 of 1", 4), cond("ScalingUp", "True", "ScalingUp", "x", 4))),
+			plans:   map[string]Plan{"MachineSet c-w": {Waits: []Wait{{Reason: "PreflightCheckFailed", Message: "Version v1.37.0 of the MachineSet is newer than version v1.36.3 of HostedControlPlane c (preflight check KubernetesVersionSkew)"}}}},
+			of:      "MachineSet c-w", path: "MachineSet c-w", cause: "v1.37.0", since: 4, remedy: "Upgrade the control plane first",
+		},
+		"foreign Machine gave up": {
+			reason:  "the failure fields of the v1beta1 contract, with another implementation of Cluster API",
+			objects: things(thing("Machine m", infrastructure("FooMachine m"), bad("InfrastructureReady", "NotReady", "x", 5)), thing("FooMachine m", owner("Machine m"), field("CreateError", "status", "failureReason"), field("no capacity left in zone a", "status", "failureMessage"), bad("Ready", "InstanceFailed", "", 5))),
+			of:      "Machine m", path: "Machine m > FooMachine m", cause: "no capacity left in zone a", since: 5, remedy: "gave up",
+		},
+		"foreign Machine is being created": {
+			objects: things(thing("Machine m", infrastructure("FooMachine m"), bad("InfrastructureReady", "WaitingForInfrastructure", "x", 1)), thing("FooMachine m", owner("Machine m"), bad("Ready", "InstanceProvisioning", "creating the instance", 1))),
+			of:      "Machine m", path: "Machine m > FooMachine m", cause: "creating the instance", since: 1, remedy: "no action is needed", automatic: true,
+		},
+		"rollout waits for a Machine": {
+			reason: "explain of a MachineDeployment with a stuck rollout once found nothing to do",
+			objects: things(
+				thing("MachineDeployment c-workers", owner("Cluster c"), cond("RollingOut", "True", "RollingOut", "Rolling out 1 not up-to-date replicas", 14)),
+				thing("MachineSet c-w", owner("MachineDeployment c-workers"), cond("ScalingUp", "True", "ScalingUp", "Scaling up from 0 to 1 replicas", 14)),
+				worker(bad("InfrastructureReady", "NotReady", "LocalMachine status.initialization.provisioned is false", 13)), config(),
+				localMachine(bad("MachineProvisioned", "NeverBoots", "The annotation simulated.slipway.dev/never-boots prevents the machine from starting", 13))),
+			of: "MachineDeployment c-workers", path: "MachineDeployment c-workers > MachineSet c-w > Machine c-w1 > LocalMachine c-w1", cause: "prevents the machine from starting", since: 13, remedy: "kubectl annotate localmachine c-w1 -n ns simulated.slipway.dev/never-boots-",
+		},
+		"P1 pool with IDs that no Node has": {
+			objects: things(thing("MachinePool p", infrastructure("FooMachinePool p"), bad("Available", "NotAvailable", "FooMachinePool p reports foo://ghost-1, foo://ghost-2, which no Node has", 6)),
+				thing("FooMachinePool p", owner("MachinePool p"), cond("Ready", "True", "Ready", "", 6))),
+			of: "MachinePool p", path: "MachinePool p", cause: "foo://ghost-1", since: 6, remedy: "providerIDList",
+		},
+		"P2 pool with an ID twice": {
+			objects: things(thing("MachinePool p", infrastructure("FooMachinePool p"), bad("Available", "NotAvailable", "x", 6))),
+			plans:   map[string]Plan{"MachinePool p": {Waits: []Wait{{Reason: "DuplicateProviderIDs", User: true, On: []Ref{{Kind: "FooMachinePool", Name: "p"}}, Since: now.Add(-7 * minute), Message: "FooMachinePool p lists provider IDs more than once in spec.providerIDList: foo://one; each instance needs an ID of its own"}}}},
+			of:      "MachinePool p", path: "MachinePool p", cause: "foo://one", since: 7, remedy: "Correct spec.providerID",
+		},
+		"W5 control plane is not stable": {
+			objects: things(thing("MachineSet c-w", bad("Available", "NotAvailable", "0 of 1", 4)), thing("KubeadmControlPlane c", bad("ControlPlaneComponentsHealthy", "NotHealthy", "* Machine c-1:\n  * APIServerPodHealthy: Pod kube-apiserver-c-1: kube-apiserver CrashLoopBackOff", 8)),
+				thing("Machine c-1", owner("KubeadmControlPlane c"), bad("APIServerPodHealthy", "PodFailed", "Pod kube-apiserver-c-1: kube-apiserver CrashLoopBackOff", 8))),
+			plans: map[string]Plan{"MachineSet c-w": {Waits: []Wait{{Reason: "PreflightCheckFailed", Message: "KubeadmControlPlane c is being upgraded from v1.36.3 to v1.36.4 (preflight check ControlPlaneIsStable)"}}}},
+			of:    "MachineSet c-w", path: "MachineSet c-w > KubeadmControlPlane c > Machine c-1", cause: "CrashLoopBackOff", since: 8, remedy: "flags of the kube-apiserver",
+		},
+		"P3 pool with wrong types": {
+			objects: things(thing("MachinePool p", infrastructure("FooMachinePool p"), bad("InfrastructureReady", "InvalidConditionReported", "FooMachinePool p reports what its contract does not allow: field spec.providerIDList: want array, have string", 6))),
+			of:      "MachinePool p", path: "MachinePool p", cause: "want array, have string", since: 6, remedy: "does not follow the contract",
+		},
+	}
+}
+
+func planeFaults() map[string]fault {
+	kcp := func(options ...option) *unstructured.Unstructured {
+		return thing("KubeadmControlPlane c", append([]option{owner("Cluster c")}, options...)...)
+	}
+	member := func(options ...option) *unstructured.Unstructured {
+		return thing("Machine c-1", append([]option{owner("KubeadmControlPlane c"), infrastructure("LocalMachine c-1")}, options...)...)
+	}
+	return map[string]fault{
+		"C1 etcd member down": {
+			objects: things(kcp(bad("EtcdClusterHealthy", "NotHealthy", "* Machine c-1:\n  * EtcdPodHealthy: Pod etcd-c-1: etcd CrashLoopBackOff", 3)), member(bad("EtcdPodHealthy", "PodFailed", "Pod etcd-c-1: etcd CrashLoopBackOff", 3))),
+			of:      "KubeadmControlPlane c", path: "KubeadmControlPlane c > Machine c-1", cause: "etcd CrashLoopBackOff", since: 3, remedy: "kubectl delete machine c-1 -n ns",
+		},
+		"C2 alarm": {
+			objects: things(kcp(bad("EtcdClusterHealthy", "NotHealthy", "Etcd reports the alarms NOSPACE: the database has reached its quota", 3))),
+			of:      "KubeadmControlPlane c", path: "KubeadmControlPlane c", cause: "NOSPACE", since: 3, remedy: "defragment",
+		},
+		"C3 quorum lost": {
+			objects: things(thing("Cluster c", plane("KubeadmControlPlane c"), bad("ControlPlaneAvailable", "NotAvailable", "Etcd has lost its quorum: 1 of 3 members left", 3)),
+				kcp(bad("Available", "NotAvailable", "Etcd has lost its quorum: 1 of 3 members left", 3)), member(bad("NodeHealthy", "NodeNotHealthy", "x", 4))),
+			of: "KubeadmControlPlane c", path: "KubeadmControlPlane c", cause: "1 of 3 members left", since: 3, remedy: "slipway recover controlplane c -n ns",
+		},
+		"C4 kube-apiserver crashes": {
+			reason: "explain of the control plane once found nothing to wait for",
+			objects: things(kcp(bad("Available", "NotAvailable", "Control plane not yet initialized", 9), bad("MachinesReady", "NotReady", "* Machine c-1: x", 9)), member(bad("InfrastructureReady", "NotReady", "x", 8)),
+				thing("LocalMachine c-1", owner("Machine c-1"), bad("BootstrapExecSucceeded", "BootstrapFailed", `kube-apiserver exits: unknown admission plugin PodSecurityPolicy`, 8))),
+			of: "KubeadmControlPlane c", path: "KubeadmControlPlane c > Machine c-1 > LocalMachine c-1", cause: "PodSecurityPolicy", since: 8, remedy: "flags of the kube-apiserver",
+		},
+		"C7 API answers 503": {
+			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection probe failed: the API server at https://127.0.0.1:19353/ answers with HTTP status 503", 5))),
+			of:      "Cluster c", path: "Cluster c", cause: "503", since: 5, remedy: "load balancer",
+		},
+		"X1 API hangs": {
+			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "the API server at https://x/ does not respond", 5))),
+			of:      "Cluster c", path: "Cluster c", cause: "does not respond", since: 5, remedy: "Secret c-kubeconfig",
+		},
+		"C5 endpoint does not answer": {
+			objects: things(cluster(bad("ControlPlaneAvailable", "NotAvailable", "x", 5)), thing("HostedControlPlane c", owner("Cluster c"), bad("Available", "NotAvailable", "The API server does not answer: the annotation simulated.controlplane.slipway.dev/api-down makes it unreachable", 5))),
+			of:      "Cluster c", path: "Cluster c > HostedControlPlane c", cause: "makes it unreachable", since: 5, remedy: "kubectl annotate hostedcontrolplane c -n ns simulated.controlplane.slipway.dev/api-down-",
+		},
+		"C6 slow API": {
+			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection probe failed: the API server at https://x/ did not respond within 10s: it is slow or overloaded", 5))),
+			of:      "Cluster c", path: "Cluster c", cause: "slow or overloaded", since: 5, remedy: "enough CPU",
+		},
+		"API server does not run": {
+			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "nothing listens at the address of the API server, https://x: the control plane is starting, or does not run", 5))),
+			of:      "Cluster c", path: "Cluster c", cause: "nothing listens", since: 5, remedy: "API server of Cluster c runs",
+		},
+		"X2 captive portal": {
+			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "the server at https://x is not a Kubernetes API server (unexpected response to /version)", 5))),
+			of:      "Cluster c", path: "Cluster c", cause: "not a Kubernetes API server", since: 5, remedy: "check for a proxy",
+		},
+		"X3 redirect": {
+			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "the API server at https://x redirects to another address: set server in the kubeconfig Secret to that", 5))),
+			of:      "Cluster c", path: "Cluster c", cause: "redirects", since: 5, remedy: "Correct server in Secret c-kubeconfig",
+		},
+		"H2 remediation without a quorum": {
+			objects: things(kcp(cond("Remediating", "True", "RemediationDeferred", "No other Machine has all components of the control plane healthy", 3)), member(cond("Available", "True", "Available", "", 3))),
+			of:      "KubeadmControlPlane c", path: "KubeadmControlPlane c", cause: "No other Machine", since: 3, remedy: "Repair another control plane Machine first",
+		},
+		"C8 hosted control plane crashes": {
+			objects: things(cluster(bad("ControlPlaneAvailable", "NotAvailable", "x", 5)), thing("HostedControlPlane c", owner("Cluster c"), bad("ProcessRunning", "Died", "The control plane died: unknown api groups nosuch", 6))),
+			of:      "Cluster c", path: "Cluster c > HostedControlPlane c", cause: "nosuch", since: 6, remedy: "slipway logs control-plane c -n ns",
+		},
+		"I7 port taken": {
+			objects: things(thing("HostedControlPlane c", bad("ProcessRunning", "Died", "listen tcp 172.24.0.1:21790: bind: address already in use", 6))),
+			of:      "HostedControlPlane c", path: "HostedControlPlane c", cause: "address already in use", since: 6, remedy: "End the program",
+		},
+		"F1 infrastructure without a controller": {
+			objects: things(thing("Cluster c", infrastructure("FooCluster f1"), bad("InfrastructureReady", "NotReady", "FooCluster status.initialization.provisioned is false", 59)), thing("FooCluster f1", owner("Cluster c"), noStatus())),
+			plans:   map[string]Plan{"Cluster c": {Waits: []Wait{{Reason: "WaitingForProvider", Message: "Waiting for FooCluster f1 to report status.initialization.provisioned", On: []Ref{{Kind: "FooCluster", Name: "f1"}}}}}},
+			of:      "Cluster c", path: "Cluster c > FooCluster f1", cause: "none has written to this object", since: 60, remedy: "Install or start the provider of kind FooCluster (group infrastructure.foo.dev)",
+		},
+		"F2 wrong types in a status": {
+			objects: things(thing("Cluster c", infrastructure("FooCluster f2"), bad("InfrastructureReady", "InvalidConditionReported", "FooCluster f2 reports what its contract does not allow: field status.initialization.provisioned: want bool, have string", 4)), thing("FooCluster f2", owner("Cluster c"), cond("Ready", "True", "Ready", "", 4))),
+			of:      "Cluster c", path: "Cluster c", cause: "want bool, have string", since: 4, remedy: "Report it to the provider",
+		},
+		"Machine waits for the infrastructure of its Cluster": {
+			reason: "another Machine with a problem has nothing to do with it",
+			objects: things(cluster(bad("InfrastructureReady", "NotReady", "x", 6), bad("WorkersAvailable", "NotAvailable", "Machine c-w2", 60)), config(bad("DataSecretAvailable", "WaitingForClusterInfrastructure", "Waiting for the infrastructure of Cluster c to be provisioned", 6)),
+				worker(bad("BootstrapConfigReady", "NotReady", "x", 6)),
+				thing("Machine c-w2", owner("Cluster c"), bad("NodeHealthy", "NodeNotHealthy", "Kubelet stopped posting node status", 60)),
+				thing("LocalCluster c", owner("Cluster c"), bad("NetworkReady", "SubnetTaken", "Range 172.27.0.0/16 is not free", 6))),
+			of: "Machine c-w1", path: "Machine c-w1 > KubeadmConfig c-w1 > Cluster c > LocalCluster c", cause: "172.27.0.0/16", since: 6, remedy: "other address ranges",
+		},
+	}
+}
+
+func topologyFaults() map[string]fault {
+	topology := func(reason, message string, minutes int) []*unstructured.Unstructured {
+		return things(cluster(field("simulated", "spec", "topology", "classRef", "name"), bad("TopologyReconciled", reason, message, minutes)))
+	}
+	return map[string]fault{
+		"T1 patch": {
+			objects: topology("TopologyReconcileFailed", `Patch registry of ClusterClass simulated cannot be applied to LocalMachineTemplate simulated-worker: field "registry" does not exist`, 3),
+			of:      "Cluster c", path: "Cluster c", cause: "Patch registry", since: 3, remedy: "Correct the ClusterClass",
+		},
+		"T2 variable": {
+			objects: topology("VariablesInvalid", `spec.topology.variables[startupDelay].value: Invalid value: "5s"`, 3),
+			of:      "Cluster c", path: "Cluster c", cause: "startupDelay", since: 3, remedy: "kubectl edit cluster c -n ns",
+		},
+		"T3 template deleted": {
+			objects: topology("TemplateMissing", "KubeadmConfigTemplate simulated-worker, the bootstrap template of the MachineDeployment workers of ClusterClass simulated, does not exist: create it", 3),
+			of:      "Cluster c", path: "Cluster c", cause: "simulated-worker", since: 3, remedy: "kubectl edit clusterclass simulated -n ns",
+		},
+		"T4 extension down": {
+			objects: append(topology("TopologyReconcileFailed", "Hook BeforeClusterCreate failed: handler bcc.ext-t4: nothing listens at 127.0.0.1:21770; retrying", 3), thing("ExtensionConfig ext-t4", cond("Discovered", "True", "Discovered", "", 50))),
+			of:      "Cluster c", path: "Cluster c", cause: "ext-t4", since: 3, remedy: "Start Runtime Extension ext-t4, or correct spec.clientConfig",
+		},
+		"T5 hook blocks": {
+			objects: topology("LifecycleHookBlocking", "Hook BeforeClusterUpgrade has blocked the upgrade: handler guard.ext-t5: change freeze until Monday; it is called again in 15s", 4),
+			plans:   map[string]Plan{"Cluster c": {Waits: []Wait{{Reason: "HookBlocking", Message: "Hook BeforeClusterUpgrade has blocked the upgrade: handler guard.ext-t5: change freeze until Monday; it is called again in 15s", Timed: true}}}},
+			of:      "Cluster c", path: "Cluster c", cause: "change freeze until Monday", since: 4, remedy: "called again", automatic: true,
+		},
+		"T6 hook answers HTML": {
+			objects: topology("TopologyReconcileFailed", "handler bcc.ext-t6: the response is not a BeforeClusterCreateResponse in JSON; retrying", 3),
+			of:      "Cluster c", path: "Cluster c", cause: "in JSON", since: 3, remedy: "Correct Runtime Extension ext-t6",
+		},
+		"T9 external patch": {
+			objects: topology("ExtensionAnswerInvalid", "Extension gp.ext-t9 of patch site: LocalClusterTemplate simulated, item 0 of its answer: replace operation does not apply: doc is missing path; correct the extension", 3),
+			of:      "Cluster c", path: "Cluster c", cause: "doc is missing path", since: 3, remedy: "Correct Runtime Extension ext-t9",
+		},
+		"T7 hook is slow": {
+			objects: topology("TopologyReconcileFailed", "handler bcc.ext-t7: 127.0.0.1:21773 did not answer in time; retrying", 3),
+			of:      "Cluster c", path: "Cluster c", cause: "in time", since: 3, remedy: "timeoutSeconds of ExtensionConfig ext-t7",
+		},
+		"A1 bad YAML": {
+			objects: things(thing("ClusterResourceSet logging", bad("ResourcesApplied", "NotApplied", "ConfigMap logging cannot be read: key agent.yaml: is neither YAML nor JSON", 3))),
+			plans:   map[string]Plan{"ClusterResourceSet logging": {Waits: []Wait{{Reason: "ApplyFailed", Message: "ConfigMap logging cannot be read: key agent.yaml: is neither YAML nor JSON", User: true, Since: now.Add(-4 * minute)}}}},
+			of:      "ClusterResourceSet logging", path: "ClusterResourceSet logging", cause: "agent.yaml", since: 4, remedy: "Correct the resources",
+		},
+		"A2 missing ConfigMap": {
+			objects: things(thing("ClusterResourceSet logging", bad("ResourcesApplied", "NotApplied", "* ConfigMap nowhere does not exist", 3))),
+			of:      "ClusterResourceSet logging", path: "ClusterResourceSet logging", cause: "nowhere", since: 3, remedy: "Create the object",
+		},
+		"A2 wrong type": {
+			objects: things(thing("ClusterResourceSet logging", bad("ResourcesApplied", "WrongSecretType", "Secret wrongtype is not of type addons.cluster.x-k8s.io/resource-set; create it again with that type", 3))),
+			of:      "ClusterResourceSet logging", path: "ClusterResourceSet logging", cause: "wrongtype", since: 3, remedy: "kubectl delete secret wrongtype -n ns",
+		},
+		"H3 remediation template missing": {
+			objects: things(healthCheck(bad("RemediationAllowed", "RemediationTemplateNotFound", "kind FooRemediationTemplate of group infrastructure.foo.dev is not installed; install the provider it belongs to", 3))),
+			of:      "MachineHealthCheck c-workers", path: "MachineHealthCheck c-workers", cause: "FooRemediationTemplate", since: 3, remedy: "Install the provider",
+		},
+	}
+}
+
+func deletionFaults() map[string]fault {
+	deleting := func(reason, message string, minutes int) option {
+		return cond("Deleting", "True", reason, message, minutes)
+	}
+	return map[string]fault{
+		"D1 foreign finalizer": {
+			objects: things(cluster(deleted(12, "cluster.cluster.x-k8s.io"), deleting("WaitingForInfrastructureDeletion", "* LocalCluster: c", 11), bad("RemoteConnectionProbe", "ProbeFailed", "does not answer", 11)), thing("LocalCluster c", owner("Cluster c"), deleted(10, "acme.example.com/ipam"))),
+			of:      "Cluster c", path: "Cluster c > LocalCluster c", cause: "acme.example.com/ipam", since: 10, remedy: "The controller of acme.example.com has to",
+		},
+		"D2 hook that nothing removes": {
+			objects: things(worker(deleted(12, "machine.cluster.x-k8s.io"), deleting("WaitingForPreTerminateHook", "Waiting for the owners of the annotations pre-terminate.delete.hook.machine.cluster.x-k8s.io/backup to remove them", 8))),
+			of:      "Machine c-w1", path: "Machine c-w1", cause: "/backup", since: 8, remedy: "owner of the annotation",
+		},
+		"W1 disruption budget": {
+			objects: things(worker(deleted(12, "machine.cluster.x-k8s.io"), deleting("DrainingNode", "Draining Node n\nPods that cannot be evicted: The disruption budget web needs 1 healthy pods and has 1 currently: shop/web-0", 8))),
+			of:      "Machine c-w1", path: "Machine c-w1", cause: "shop/web-0", since: 8, remedy: "PodDisruptionBudget",
+		},
+		"W2 finalizer on a Node": {
+			objects: things(worker(deleted(12, "machine.cluster.x-k8s.io"), deleting("DeletingNode", "Waiting for Node c-w1 to be deleted; blocked by finalizers, which their owners have to remove: Node c-w1, deleted at 2026-11-28T17:50:00Z, by example.com/inventory", 8))),
+			of:      "Machine c-w1", path: "Machine c-w1", cause: "example.com/inventory", since: 8, remedy: "nodeDeletionTimeoutSeconds",
+		},
+		"W6 volume attached": {
+			objects: things(worker(deleted(12, "machine.cluster.x-k8s.io"), deleting("WaitingForVolumeDetach", "Waiting for volumes to be detached from Node c-w1: pv-data-0", 8))),
+			of:      "Machine c-w1", path: "Machine c-w1", cause: "pv-data-0", since: 8, remedy: "nodeVolumeDetachTimeoutSeconds",
+		},
+		"deletion in progress": {
+			objects: things(worker(deleted(1, "machine.cluster.x-k8s.io"), deleting("DrainingNode", "Draining Node n; Pods still to be evicted: a/b", 1), bad("NodeHealthy", "NodeNotHealthy", "Node.DiskPressure: kubelet has disk pressure", 9))),
+			of:      "Machine c-w1", path: "Machine c-w1", cause: "still to be evicted", since: 1, remedy: "nodeDrainTimeoutSeconds", automatic: true,
+		},
+		"provider was uninstalled": {
+			objects: things(thing("FooMachine m", owner("Machine m"), deleted(30, "foomachine.infrastructure.foo.dev"))),
+			of:      "FooMachine m", path: "FooMachine m", cause: "foomachine.infrastructure.foo.dev", since: 30, remedy: "Check that the provider of FooMachine (group infrastructure.foo.dev) runs",
+		},
+	}
+}

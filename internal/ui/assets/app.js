@@ -1,0 +1,187 @@
+"use strict";
+// Updates the page after server-sent events: it fetches the same page again and changes only the nodes that differ, so that
+// focus, scroll position, open details and the text of inputs remain.
+(() => {
+  const quiet = 500;
+  const live = document.getElementById("live");
+  const position = document.body.dataset.position;
+  // The clock of the server may differ from the clock of the browser.
+  const skew = Date.now() - Date.parse(document.body.dataset.now);
+  let busy = false, again = false, timer = 0, ended = false;
+
+  function setLive(state, text) {
+    if (live.dataset.state !== state) {
+      live.dataset.state = state;
+      live.textContent = text;
+    }
+  }
+
+  // sync makes the attributes of a node those of another. The state that the reader has changed remains.
+  function sync(node, next) {
+    for (const a of Array.from(node.attributes)) {
+      if (!next.hasAttribute(a.name) && !(node.nodeName === "DETAILS" && a.name === "open") && a.name !== "data-seen") node.removeAttribute(a.name);
+    }
+    for (const a of Array.from(next.attributes)) {
+      if (node.nodeName === "DETAILS" && a.name === "open") continue;
+      if (node.getAttribute(a.name) !== a.value) node.setAttribute(a.name, a.value);
+    }
+  }
+
+  // morph changes a node into another of the same name. Children with an ID are moved instead of replaced.
+  function morph(node, next) {
+    if (node.isEqualNode(next)) return;
+    sync(node, next);
+    const known = new Map();
+    for (const child of node.children) if (child.id) known.set(child.id, child);
+    let at = node.firstChild;
+    for (const child of Array.from(next.childNodes)) {
+      const id = child.nodeType === 1 ? child.id : "";
+      let match = id ? known.get(id) : at;
+      if (match && (match.nodeType !== child.nodeType || match.nodeName !== child.nodeName || (!id && match.id))) match = null;
+      if (!match) {
+        node.insertBefore(document.importNode(child, true), at);
+        continue;
+      }
+      known.delete(id);
+      if (match === at) at = at.nextSibling;
+      else node.insertBefore(match, at);
+      if (match.nodeType !== 1) {
+        if (match.nodeValue !== child.nodeValue) match.nodeValue = child.nodeValue;
+      } else morph(match, child);
+    }
+    while (at) {
+      const rest = at.nextSibling;
+      at.remove();
+      at = rest;
+    }
+  }
+
+  function isSelecting() {
+    const s = document.getSelection();
+    return s && !s.isCollapsed && document.getElementById("main").contains(s.anchorNode);
+  }
+
+  async function refresh(force) {
+    if (busy || (!force && (document.hidden || isSelecting()))) {
+      again = true;
+      return;
+    }
+    busy = true;
+    again = false;
+    const began = performance.now();
+    try {
+      const response = await fetch(location.pathname + location.search, { credentials: "same-origin" });
+      if (response.status === 401) {
+        ended = true;
+        setLive("off", "Session ended");
+        return;
+      }
+      const next = new DOMParser().parseFromString(await response.text(), "text/html");
+      const focused = document.activeElement;
+      for (const id of ["tabs", "views", "main"]) {
+        const from = next.getElementById(id);
+        if (from) morph(document.getElementById(id), from);
+      }
+      document.title = next.title;
+      if (document.activeElement !== focused && focused.isConnected) focused.focus({ preventScroll: true }); // it was moved
+      prepare();
+    } catch {
+      again = true;
+    } finally {
+      busy = false;
+      if (again && !ended) schedule(Math.max(quiet, 3 * (performance.now() - began)));
+    }
+  }
+
+  function schedule(delay) {
+    if (!timer) timer = setTimeout(() => { timer = 0; refresh(false); }, delay);
+  }
+
+  function connect(after) {
+    const stream = new EventSource("/events?page=" + encodeURIComponent(location.pathname) + "&after=" + after);
+    stream.onopen = () => setLive("on", "Live");
+    stream.addEventListener("change", () => schedule(0));
+    stream.onerror = () => {
+      if (ended) return stream.close();
+      setLive("off", "Reconnecting");
+      if (stream.readyState === EventSource.CLOSED) {
+        setTimeout(() => { refresh(false); connect(""); }, 10000);
+      }
+    };
+  }
+
+  // text returns a duration as the server does, with one or two units.
+  function duration(seconds) {
+    const s = Math.max(0, Math.floor(seconds)), m = Math.floor(s / 60), h = Math.floor(m / 60), d = Math.floor(h / 24);
+    if (s < 120) return s + "s";
+    if (m < 10) return m + "m" + (s % 60 ? (s % 60) + "s" : "");
+    if (h < 3) return m + "m";
+    if (h < 8) return h + "h" + (m % 60 ? (m % 60) + "m" : "");
+    if (h < 48) return h + "h";
+    if (d < 8) return d + "d" + (h % 24 ? (h % 24) + "h" : "");
+    if (d < 730) return d + "d";
+    return Math.floor(d / 365) + "y";
+  }
+
+  function ages() {
+    const now = Date.now() - skew;
+    for (const t of document.querySelectorAll("time[data-age]")) {
+      const text = duration((now - Date.parse(t.dateTime)) / 1000);
+      if (t.textContent !== text) t.textContent = text;
+    }
+  }
+
+  function prepare() {
+    for (const b of document.querySelectorAll("button[data-copy][hidden]")) b.hidden = false;
+  }
+
+  function filter(form) {
+    const query = new URLSearchParams();
+    for (const [name, value] of new FormData(form)) if (value) query.set(name, value);
+    history.replaceState(null, "", location.pathname + (query.size ? "?" + query : ""));
+    refresh(true);
+  }
+
+  let typing = 0;
+  document.addEventListener("input", (e) => {
+    const form = e.target.closest("#filter");
+    if (!form) return;
+    clearTimeout(typing);
+    typing = setTimeout(() => filter(form), 200);
+  });
+  document.addEventListener("submit", (e) => {
+    if (e.target.id !== "filter") return;
+    e.preventDefault();
+    filter(e.target);
+  });
+  document.addEventListener("click", async (e) => {
+    const button = e.target.closest("button[data-copy]");
+    if (!button) return;
+    try {
+      await navigator.clipboard.writeText(button.previousElementSibling.textContent);
+      button.textContent = "Copied";
+    } catch {
+      button.textContent = "Select and copy";
+    }
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  });
+  document.addEventListener("keydown", (e) => {
+    const inText = /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.nodeName);
+    if (e.key === "/" && !inText && !e.ctrlKey && !e.metaKey && !e.altKey) {
+      const q = document.getElementById("q");
+      if (q) {
+        e.preventDefault();
+        q.focus();
+        q.select();
+      }
+    }
+  });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && again) schedule(0); });
+  document.addEventListener("selectionchange", () => { if (again && !isSelecting()) schedule(quiet); });
+  addEventListener("popstate", () => refresh(true));
+
+  prepare();
+  ages();
+  setInterval(ages, 10000);
+  connect(position);
+})();

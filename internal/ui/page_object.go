@@ -1,0 +1,220 @@
+package ui
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/operate/describe"
+	"github.com/slipwayhq/slipway/internal/redact"
+	"github.com/slipwayhq/slipway/internal/rootcause"
+)
+
+// Limits of the object page.
+const (
+	readTimeout     = 5 * time.Second
+	maxYAML         = 256 << 10
+	maxObjectEvents = 100
+	maxRelated      = 200
+)
+
+type objectContent struct {
+	rootcause.Ref
+	APIVersion string
+	Age        age
+	Deleting   age
+	Cluster    link
+	Chain      *chainView
+	Conditions []conditionRow
+	Plans      []planView
+	PlanText   string
+	Events     []timelineRow
+	EventText  string
+	Owners     []link
+	Owned      []link
+	OwnedMore  int
+	// YAML is the object as it is now, without managed fields.
+	YAML      string
+	YAMLShort bool
+	// Managers are the managers of fields, and ManagedYAML the managed fields.
+	Managers    []managerRow
+	ManagedYAML string
+	Commands    []string
+	// Stored is false for an object whose kind is not copied, so that the page is not updated.
+	Stored bool
+}
+
+type conditionRow struct {
+	Type, Status, Reason, Message string
+	Since                         age
+	Good                          bool
+}
+
+type planView struct {
+	Plan
+	Age age
+}
+
+type managerRow struct {
+	Name, Operation, Subresource string
+	Age                          age
+}
+
+// objectPage shows one object.
+func (s *Server) objectPage(q request) (any, error) {
+	of := rootcause.Ref{
+		Group: dashToEmpty(q.PathValue("group")), Kind: q.PathValue("kind"), Namespace: dashToEmpty(q.PathValue("namespace")), Name: q.PathValue("name"),
+	}
+	if of.Group == "" {
+		return nil, fault.New(fault.Invalid, "NotShown", "objects of the core group, such as Secrets, are not shown on this page")
+	}
+	live, err := q.source.readObject(q.Context(), of)
+	if err != nil {
+		return nil, err
+	}
+	out := objectContent{
+		Ref: of, APIVersion: live.GetAPIVersion(), Age: newAge(live.GetCreationTimestamp().Time, q.now),
+		Commands: []string{fmt.Sprintf("slipway kubectl get %s.%s %s%s -o yaml%s", lowerKind(of.Kind), of.Group, of.Name, namespaceFlag(of), q.source.Flags)},
+	}
+	if at := live.GetDeletionTimestamp(); at != nil {
+		out.Deleting = newAge(at.Time, q.now)
+	}
+	_, out.Stored = q.source.store.Get(of)
+	out.addConditions(live, q.now)
+	out.addYAML(live, q.now)
+	out.addRelated(q.source, live)
+	out.addPlans(q)
+	if chain, found := q.source.explain(q.Context(), of, q.now); found {
+		out.Chain = q.source.chain(chain, q.now)
+	}
+	out.addEvents(q)
+	return out, nil
+}
+
+func namespaceFlag(of rootcause.Ref) string {
+	if of.Namespace == "" {
+		return ""
+	}
+	return " -n " + of.Namespace
+}
+
+// lowerKind returns the kind in lower case, which kubectl accepts.
+func lowerKind(kind string) string { return string(bytes.ToLower([]byte(kind))) }
+
+// readObject reads the object from the API server, in the version that it prefers.
+func (s *Source) readObject(ctx context.Context, of rootcause.Ref) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	mapping, err := s.mirror.RESTMapper().RESTMapping(of.GroupKind(), s.versionOf(of.GroupKind())...)
+	if meta.IsNoMatchError(err) {
+		return nil, fault.New(fault.Gone, "UnknownKind", "the management cluster has no kind %s of group %s", of.Kind, of.Group).From(err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking up %s: %w", of.Kind, err)
+	}
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(mapping.GroupVersionKind)
+	err = s.mirror.Live().Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: of.Name}, u)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, fault.New(fault.Gone, "ObjectNotFound", "%s does not exist", of.Qualified()).From(err)
+	case apierrors.IsForbidden(err):
+		return nil, fault.New(fault.Invalid, "NotAllowed", "you may not get %s", of.Qualified()).From(err)
+	case err != nil:
+		return nil, fault.New(fault.Unreachable, "NotRead", "%s cannot be read: %v", of.Qualified(), err).From(err)
+	}
+	return u, nil
+}
+
+// versionOf returns the version of a copied kind.
+func (s *Source) versionOf(kind schema.GroupKind) []string {
+	for _, k := range s.mirror.Kinds() {
+		if k.GroupKind() == kind {
+			return []string{k.Version}
+		}
+	}
+	return nil
+}
+
+func (c *objectContent) addConditions(u *unstructured.Unstructured, now time.Time) {
+	for _, d := range describe.ConditionsOf(u) {
+		c.Conditions = append(c.Conditions, conditionRow{
+			Type: d.Type, Status: string(d.Status), Reason: d.Reason, Message: d.Message, Since: newAge(d.LastTransitionTime.Time, now), Good: describe.HasExpectedStatus(d, nil),
+		})
+	}
+	slices.SortStableFunc(c.Conditions, func(a, b conditionRow) int { return boolOrder(a.Good, b.Good) })
+}
+
+// addYAML adds the object and, folded, its managed fields.
+func (c *objectContent) addYAML(u *unstructured.Unstructured, now time.Time) {
+	for _, e := range u.GetManagedFields() {
+		row := managerRow{Name: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource}
+		if e.Time != nil {
+			row.Age = newAge(e.Time.Time, now)
+		}
+		c.Managers = append(c.Managers, row)
+	}
+	if fields, found, _ := unstructured.NestedSlice(u.Object, "metadata", "managedFields"); found {
+		c.ManagedYAML, _ = toYAML(fields)
+	}
+	unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
+	c.YAML, c.YAMLShort = toYAML(u.Object)
+}
+
+// toYAML returns the YAML of a value with visible control characters, and whether it is shortened.
+func toYAML(v any) (string, bool) {
+	data, err := yaml.Marshal(v)
+	if err != nil {
+		return "# " + err.Error(), false
+	}
+	return redact.Escape(redact.Clip(string(data), maxYAML)), len(data) > maxYAML
+}
+
+// addRelated adds the owners, the owned objects and the cluster.
+func (c *objectContent) addRelated(s *Source, u *unstructured.Unstructured) {
+	for _, r := range u.GetOwnerReferences() {
+		if len(c.Owners) < maxRelated {
+			group := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).Group
+			c.Owners = append(c.Owners, s.link(rootcause.Ref{Group: group, Kind: r.Kind, Namespace: c.Namespace, Name: r.Name}))
+		}
+	}
+	owned := s.store.Owned(c.Ref)
+	c.OwnedMore = max(0, len(owned)-maxRelated)
+	for _, of := range owned[:len(owned)-c.OwnedMore] {
+		c.Owned = append(c.Owned, s.link(of))
+	}
+	if clusters := s.store.ClustersOf(u); len(clusters) == 1 {
+		c.Cluster = link{Kind: "Cluster", Name: clusters[0].Name, URL: s.clusterURL(clusters[0].Namespace, clusters[0].Name)}
+	}
+}
+
+func (c *objectContent) addPlans(q request) {
+	plans, problem := q.source.readPlans(q.Context(), c.Ref)
+	c.PlanText = problem
+	for _, p := range plans {
+		c.Plans = append(c.Plans, planView{Plan: p, Age: newAge(p.Time, q.now)})
+	}
+}
+
+func (c *objectContent) addEvents(q request) {
+	namespace := cmp.Or(c.Namespace, "default") // the namespace of Events about objects without one
+	all, problem := q.source.events.read(q.Context(), namespace, q.now)
+	c.EventText = problem
+	about := func(of rootcause.Ref) bool { return of.Kind == c.Kind && of.Name == c.Name && of.Group == c.Group }
+	for _, e := range eventsOf(all, about, maxObjectEvents) {
+		c.Events = append(c.Events, timelineRow{
+			entry: entry{At: e.At, What: "event", Title: e.Reason, Message: e.Note, Warning: e.Type == "Warning", Count: e.Count, Manager: e.Manager}, Age: newAge(e.At, q.now),
+		})
+	}
+}

@@ -1,0 +1,253 @@
+package ui
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/fleet"
+	"github.com/slipwayhq/slipway/internal/fleet/mirror"
+	"github.com/slipwayhq/slipway/internal/rootcause"
+)
+
+const (
+	// settle is the time in which changes are collected before rows are computed.
+	settle = 100 * time.Millisecond
+	// patience is the time after which a page is shown although some kinds have not been read.
+	patience = 20 * time.Second
+	// idleRefresh is the interval of refreshes without a change, for rows whose health depends on the time.
+	idleRefresh = 30 * time.Second
+	// history is the period of timelines and rollouts.
+	history = time.Hour
+	// maxRemoved is the number of deleted Machines that are remembered.
+	maxRemoved = 2000
+)
+
+// SourceOptions describe a management cluster.
+type SourceOptions struct {
+	// Title is shown in the tab, for example the name of the context.
+	Title string
+	// Config connects to the API server. It is used for reads only.
+	Config *rest.Config
+	// Namespace limits the page to one namespace; empty: all.
+	Namespace string
+	// Flags select the management cluster in the commands that the page shows.
+	Flags string
+	// Plans reads the last plans of an object from the manager; nil if no manager is known.
+	Plans PlanReader
+	// Metrics reads the metrics of the manager in the text format of Prometheus; nil if no manager is known.
+	Metrics func(context.Context) ([]byte, error)
+	// Now returns the time.
+	Now func() time.Time
+}
+
+// Source is one management cluster.
+type Source struct {
+	SourceOptions
+	// id is the segment of its paths.
+	id     string
+	mirror *mirror.Mirror
+	store  *mirror.Store
+	board  *fleet.Board
+	events eventCache
+	// planned records the plans that are in the store.
+	planned planTimes
+	rows    rowCache
+	hub     *hub
+
+	changed chan struct{}
+	started time.Time
+
+	mu      sync.Mutex
+	pending map[rootcause.Ref]mirror.Change
+	removed []removedMachine
+	ready   bool
+}
+
+// removedMachine is a Machine that has been deleted.
+type removedMachine struct {
+	machine *unstructured.Unstructured
+	at      time.Time
+}
+
+// NewSource returns the source. It sends no request before it runs.
+func NewSource(o SourceOptions) (*Source, error) {
+	s := newSource(o)
+	m, err := mirror.New(o.Config, mirror.Options{Namespace: o.Namespace, OnChange: s.note})
+	if err != nil {
+		return nil, err
+	}
+	s.attach(m)
+	return s, nil
+}
+
+func newSource(o SourceOptions) *Source {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Source{SourceOptions: o, changed: make(chan struct{}, 1), pending: map[rootcause.Ref]mirror.Change{}, started: o.Now(), rows: rowCache{rows: map[fleet.Key]renderedRow{}}}
+}
+
+func (s *Source) attach(m *mirror.Mirror) {
+	s.mirror, s.store = m, m.Store
+	s.board = fleet.NewBoard(m.Store)
+	s.events.reader = m.Live()
+}
+
+// note records a change for the next refresh.
+func (s *Source) note(c mirror.Change) {
+	s.mu.Lock()
+	s.pending[c.Of] = c
+	if c.Deleted && isMachine(c.Of) {
+		s.removed = append(s.removed[max(0, len(s.removed)+1-maxRemoved):], removedMachine{machine: c.Object, at: s.Now()})
+	}
+	s.mu.Unlock()
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+func isMachine(of rootcause.Ref) bool {
+	return of.Group == clusterv1.GroupVersion.Group && of.Kind == "Machine"
+}
+
+// Run copies the objects and publishes changes until the context ends.
+func (s *Source) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { s.mirror.Run(ctx) })
+	if s.Plans != nil {
+		all.Go(func() { s.watchPlans(ctx) })
+	}
+	for {
+		s.refresh()
+		wait := idleRefresh
+		if !s.isReady() {
+			wait = settle
+		}
+		if !waitFor(ctx, s.changed, wait) || !waitFor(ctx, nil, settle) {
+			return
+		}
+	}
+}
+
+// waitFor waits for a signal or until the time has passed. It reports false if the context has ended.
+func waitFor(ctx context.Context, signal <-chan struct{}, most time.Duration) bool {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-signal:
+	case <-timer.C:
+	}
+	return true
+}
+
+// isReady reports whether all kinds have been read, or most of them after some time.
+func (s *Source) isReady() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ready
+}
+
+// refresh computes the rows of the changed clusters and publishes the changes. It does nothing before the objects have been
+// read, because a row without the objects of its cluster would report them as missing.
+func (s *Source) refresh() {
+	status := s.mirror.Status()
+	now := s.Now()
+	if !s.isReady() && !status.Synced && now.Sub(s.started) < patience {
+		return
+	}
+	s.mu.Lock()
+	changes := s.pending
+	s.pending = map[rootcause.Ref]mirror.Change{}
+	first := !s.ready
+	s.ready = true
+	s.mu.Unlock()
+
+	topics := s.touch(changes)
+	rows := s.board.Refresh(now)
+	s.rows.update(request{source: s, now: now}, rows)
+	if len(rows) > 0 || first {
+		topics = append(topics, s.topic("fleet"))
+		for _, key := range rows {
+			topics = append(topics, s.clusterTopic(key))
+		}
+	}
+	if len(topics) > 0 {
+		s.hub.publish(topics...)
+	}
+}
+
+// touch marks the rows of the changed clusters as stale, and returns the topics of the changes.
+func (s *Source) touch(changes map[rootcause.Ref]mirror.Change) []string {
+	var topics []string
+	clusters := map[fleet.Key]bool{}
+	for of, c := range changes {
+		topics = append(topics, s.objectTopic(of))
+		if of.Group == "runtime.cluster.x-k8s.io" {
+			topics = append(topics, s.topic("extensions"))
+		}
+		for _, key := range s.store.ClustersOf(c.Object) {
+			clusters[key] = true
+		}
+	}
+	for key := range clusters {
+		s.board.Touch(key)
+		topics = append(topics, s.clusterTopic(key))
+	}
+	return topics
+}
+
+func (s *Source) topic(name string) string { return s.id + "/" + name }
+
+func (s *Source) clusterTopic(key fleet.Key) string {
+	return s.topic("cluster/" + key.Namespace + "/" + key.Name)
+}
+
+func (s *Source) objectTopic(of rootcause.Ref) string {
+	return s.topic("object/" + of.Group + "/" + of.Kind + "/" + of.Namespace + "/" + of.Name)
+}
+
+// removedOf returns the Machines of a cluster that were deleted after a time.
+func (s *Source) removedOf(key fleet.Key, after time.Time) (out []removedMachine) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.removed {
+		if r.at.After(after) && slices.Contains(s.store.ClustersOf(r.machine), key) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// setIDs gives every source a path segment that is derived from its title.
+func setIDs(sources []*Source) {
+	taken := map[string]bool{}
+	for _, s := range sources {
+		s.id = slug(s.Title)
+		for n := 2; taken[s.id]; n++ {
+			s.id = fmt.Sprintf("%s-%d", slug(s.Title), n)
+		}
+		taken[s.id] = true
+	}
+}
+
+// slug returns the letters and digits of a title in lower case, with hyphens between them.
+func slug(title string) string {
+	words := strings.FieldsFunc(strings.ToLower(title), func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	out := strings.Join(words, "-")
+	if out == "" {
+		out = "cluster"
+	}
+	return out[:min(len(out), 40)]
+}

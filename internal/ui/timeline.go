@@ -1,0 +1,116 @@
+package ui
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipwayhq/slipway/internal/operate/describe"
+	"github.com/slipwayhq/slipway/internal/rootcause"
+)
+
+const (
+	// maxEntries is the maximum number of rows of a timeline.
+	maxEntries = 150
+	// buckets is the number of bars of its picture, one a minute.
+	buckets = 60
+)
+
+// entry is one row of a timeline.
+type entry struct {
+	At      time.Time
+	Of      rootcause.Ref
+	What    string // the kind of entry: condition, event, created, deleted, action
+	Title   string
+	Message string
+	// Warning marks a warning, or a condition that is not in its expected status.
+	Warning bool
+	Count   int32
+	// Manager is the component that reported an Event.
+	Manager string
+}
+
+// timeline is the last hour of a cluster.
+type timeline struct {
+	Entries []entry
+	More    int
+	Bars    []bar
+	Problem string
+}
+
+// bar is the number of entries of one minute, and of warnings among them.
+type bar struct {
+	X, Height, Y int
+	Warning      int
+	WarningY     int
+	Title        string
+}
+
+// newTimeline merges the transitions of conditions and the Events of the last hour, the latest first.
+func newTimeline(objects []*unstructured.Unstructured, events []event, removed []removedMachine, now time.Time) timeline {
+	var all []entry
+	for _, u := range objects {
+		all = append(all, transitions(u, now)...)
+	}
+	for _, e := range events {
+		all = append(all, entry{At: e.At, Of: e.Of, What: "event", Title: e.Reason, Message: e.Note, Warning: e.Type == "Warning", Count: e.Count})
+	}
+	for _, r := range removed {
+		all = append(all, entry{At: r.at, Of: rootcause.RefOf(r.machine), What: "deleted", Title: "Deleted", Count: 1})
+	}
+	all = slices.DeleteFunc(all, func(e entry) bool { return now.Sub(e.At) > history || e.At.After(now.Add(time.Minute)) })
+	slices.SortStableFunc(all, func(a, b entry) int {
+		return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Of.Kind, b.Of.Kind), cmp.Compare(a.Of.Name, b.Of.Name), cmp.Compare(a.Title, b.Title))
+	})
+	out := timeline{Bars: newBars(all, now)}
+	out.More = max(0, len(all)-maxEntries)
+	out.Entries = all[:len(all)-out.More]
+	return out
+}
+
+// transitions returns the creation, the deletion and the transitions of conditions of an object.
+func transitions(u *unstructured.Unstructured, now time.Time) (out []entry) {
+	of := rootcause.RefOf(u)
+	add := func(at time.Time, what, title, message string, warning bool) {
+		if now.Sub(at) <= history {
+			out = append(out, entry{At: at, Of: of, What: what, Title: title, Message: message, Warning: warning, Count: 1})
+		}
+	}
+	add(u.GetCreationTimestamp().Time, "created", "Created", "", false)
+	if at := u.GetDeletionTimestamp(); at != nil {
+		add(at.Time, "deleted", "Deletion requested", "", false)
+	}
+	for _, c := range describe.ConditionsOf(u) {
+		add(c.LastTransitionTime.Time, "condition", c.Type+"="+string(c.Status), cmp.Or(c.Message, c.Reason), !describe.HasExpectedStatus(c, nil))
+	}
+	return out
+}
+
+// newBars counts the entries of each minute. The picture is 24 units high.
+func newBars(all []entry, now time.Time) []bar {
+	const height, width = 24, 10
+	var counts, warnings [buckets]int
+	most := 1
+	for _, e := range all {
+		i := buckets - 1 - int(now.Sub(e.At)/time.Minute)
+		if i < 0 || i >= buckets {
+			continue
+		}
+		counts[i]++
+		if e.Warning {
+			warnings[i]++
+		}
+		most = max(most, counts[i])
+	}
+	var out []bar
+	for i, n := range counts {
+		if n == 0 {
+			continue
+		}
+		h, w := max(2, n*height/most), warnings[i]*height/most
+		out = append(out, bar{X: i * width, Height: h, Y: height - h, Warning: w, WarningY: height - w})
+	}
+	return out
+}

@@ -1,0 +1,242 @@
+package ui
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"net/url"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/fleet"
+	"github.com/slipwayhq/slipway/internal/fleet/mirror"
+	"github.com/slipwayhq/slipway/internal/redact"
+	"github.com/slipwayhq/slipway/internal/rootcause"
+)
+
+// maxShown is the maximum length of a text on a page in bytes.
+const maxShown = 4096
+
+// frame is the data of the frame around every page.
+type frame struct {
+	Page     string
+	Tabs     []tab
+	Source   *sourceView
+	NeedsURL string
+	Needs    int
+	// Position is the number of the last change before the page was rendered.
+	Position uint64
+	Now      time.Time
+	Content  any
+}
+
+// tab is a management cluster in the header.
+type tab struct {
+	Title, URL string
+	Current    bool
+	Problems   int
+}
+
+// sourceView is the state of the current management cluster.
+type sourceView struct {
+	Title, URL, ExtensionsURL string
+	Namespace                 string
+	Ready                     bool
+	Problem                   string
+	Unreadable                []mirror.Unreadable
+}
+
+func (s *Server) frame(q request, page string, position uint64, content any) frame {
+	f := frame{Page: page, NeedsURL: "/needs", Position: position, Now: q.now, Content: content}
+	for _, source := range s.sources {
+		t := tab{Title: source.Title, URL: source.url(), Current: source == q.source}
+		for _, row := range source.board.Clusters() {
+			if row.Health == fleet.Problem {
+				t.Problems++
+			}
+			if row.NeedsUser {
+				f.Needs++
+			}
+		}
+		f.Tabs = append(f.Tabs, t)
+	}
+	if source := q.source; source != nil {
+		status := source.mirror.Status()
+		f.Source = &sourceView{
+			Title: source.Title, URL: source.url(), ExtensionsURL: source.url() + "extensions", Namespace: source.Namespace,
+			Ready: source.isReady(), Unreadable: status.Unreadable,
+		}
+		if status.Err != nil {
+			f.Source.Problem = fault.UserMessage(status.Err)
+		}
+	}
+	return f
+}
+
+func (s *Source) url() string { return "/m/" + s.id + "/" }
+
+func (s *Source) clusterURL(namespace, name string) string {
+	return s.url() + "cluster/" + url.PathEscape(namespace) + "/" + url.PathEscape(name)
+}
+
+// objectURL returns the page of an object. It is empty for kinds that the page does not read.
+func (s *Source) objectURL(of rootcause.Ref) string {
+	switch {
+	case of == rootcause.Ref{} || of.Group == "" || of.Kind == "" || of.Name == "":
+		return ""
+	case of == fleet.Cluster{Namespace: of.Namespace, Name: of.Name}.Ref():
+		return s.clusterURL(of.Namespace, of.Name)
+	}
+	return s.detailURL(of)
+}
+
+// detailURL returns the page of an object, also for a Cluster, which has another page besides.
+func (s *Source) detailURL(of rootcause.Ref) string {
+	parts := []string{emptyToDash(of.Group), of.Kind, emptyToDash(of.Namespace), of.Name}
+	for i := range parts {
+		parts[i] = url.PathEscape(parts[i])
+	}
+	return s.url() + "object/" + strings.Join(parts, "/")
+}
+
+// link is the name of an object with the path of its page.
+type link struct {
+	Kind, Name, URL string
+}
+
+func (s *Source) link(of rootcause.Ref) link {
+	return link{Kind: of.Kind, Name: of.Name, URL: s.objectURL(of)}
+}
+
+// chainView is a root cause chain.
+type chainView struct {
+	Links     []chainLink
+	Remedy    rootcause.Remedy
+	NeedsUser bool
+	Plans     bool
+}
+
+type chainLink struct {
+	Link                  link
+	Type, Reason, Message string
+	Since                 age
+	Root                  bool
+}
+
+func (s *Source) chain(c rootcause.Chain, now time.Time) *chainView {
+	if len(c.Links) == 0 {
+		return nil
+	}
+	out := &chainView{Remedy: c.Remedy, NeedsUser: c.NeedsUser(), Plans: c.Plans}
+	for i, l := range c.Links {
+		out.Links = append(out.Links, chainLink{
+			Link: s.link(l.Object), Type: l.Type, Reason: l.Reason, Message: l.Message, Since: newAge(l.Since, now), Root: i == len(c.Links)-1,
+		})
+	}
+	return out
+}
+
+// age is a time that is shown relative to now.
+type age struct {
+	Time time.Time
+	Text string
+}
+
+func newAge(t, now time.Time) age {
+	if t.IsZero() {
+		return age{}
+	}
+	return age{Time: t.UTC(), Text: duration.HumanDuration(max(0, now.Sub(t)))}
+}
+
+// functions are the functions of the templates.
+func functions() template.FuncMap {
+	return template.FuncMap{
+		"text":    safeText,
+		"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+		"clock":   func(t time.Time) string { return t.UTC().Format("15:04:05") },
+		"lower":   func(v any) string { return strings.ToLower(fmt.Sprint(v)) },
+		"lines":   textLines,
+		"plural":  plural,
+		"replica": newReplicaView,
+		"short":   shortName,
+		"choice":  func(title, name, current string, values []string) choice { return choice{title, name, current, values} },
+	}
+}
+
+// safeText makes a text of a tenant fit for a page: bounded, and with visible control characters, so that it cannot change
+// the direction of the text around it. The template escapes it for HTML.
+func safeText(v any) string {
+	return redact.Escape(redact.Clip(strings.ToValidUTF8(fmt.Sprint(v), "\uFFFD"), maxShown))
+}
+
+// textLines splits a message into its lines, without the bullets of a list.
+func textLines(v any) []string {
+	var out []string
+	for line := range strings.Lines(safeText(v)) {
+		if line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "* ")); line != "" {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+func plural(n int, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// choice is a list of values of a filter.
+type choice struct {
+	Title, Name, Current string
+	Values               []string
+}
+
+// shortName shortens a name for the picture, where the end distinguishes the Machines of a set.
+func shortName(name string) string {
+	const most = 34
+	runes := []rune(name)
+	if len(runes) <= most {
+		return name
+	}
+	return "…" + string(runes[len(runes)-most+1:])
+}
+
+// replicaView is a bar of Machines, 48 units wide.
+type replicaView struct {
+	Text, Label          string
+	Ready, Stale, Extra  int
+	Complete, Applicable bool
+}
+
+// newReplicaView returns the bar of some counters: ready and up to date, ready and out of date, and not ready.
+func newReplicaView(r *fleet.Replicas) replicaView {
+	const width = 48
+	if r == nil {
+		return replicaView{Text: "–", Label: "without Machines"}
+	}
+	total := max(r.Desired, r.Current, r.Ready, 1)
+	fresh := min(r.Ready, r.UpToDate)
+	v := replicaView{
+		Text: fmt.Sprintf("%d/%d", r.Ready, r.Desired), Applicable: true, Complete: r.Ready == r.Desired && r.UpToDate == r.Desired,
+		Label: fmt.Sprintf("%d of %d ready, %d up to date", r.Ready, r.Desired, r.UpToDate),
+		Ready: int(fresh) * width / int(total), Extra: int(max(0, r.Current-r.Desired)),
+	}
+	v.Stale = int(r.Ready)*width/int(total) - v.Ready
+	return v
+}
+
+// rowID returns an ID for the element of an object.
+func rowID(parts ...string) string {
+	for i := range parts {
+		parts[i] = url.PathEscape(parts[i])
+	}
+	return "r-" + strings.Join(parts, "_")
+}
+
+func orDash(s string) string { return cmp.Or(s, "–") }
