@@ -1,6 +1,8 @@
 package rootcause
 
-// topologyRemedies returns the remedies of ClusterClasses, managed topologies and Runtime Extensions.
+// topologyRemedies returns the rows of [reasonTable] for ClusterClasses, managed topologies and Runtime Extensions. The
+// texts and commands may be changed freely; {name} and the other placeholders are those of [remedyOf]. Each reason must
+// exist in the code and be in one row only, which a test checks.
 func topologyRemedies() []group {
 	const editClass = "kubectl edit clusterclass {clusterclass} -n {namespace}"
 	const extension = "kubectl describe extensionconfig {extension}"
