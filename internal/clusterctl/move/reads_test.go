@@ -78,7 +78,7 @@ func TestSourceIsListedTwice(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			source, target := management(nil, world()...), management(nil)
 			var lists atomic.Int64
-			_, err := move.New(countLists(source, &lists, tc.around), target, instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})).Run(t.Context())
+			_, err := move.New(countLists(source, &lists, tc.around), (&process{}).through(target), instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})).Run(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
