@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,7 +39,7 @@ func (s score) isComplete() bool { return s == score{true, true, true, true} }
 // judge compares an explanation with what a row wants. The cause is not older than the injection.
 func judge(e explanation, r row, injecting time.Duration) score {
 	s := score{
-		object: strings.HasPrefix(e.object, r.object), cause: strings.Contains(e.cause, r.cause), remedy: strings.Contains(e.remedy, r.remedy),
+		object: slices.ContainsFunc(strings.Split(r.object, "|"), func(o string) bool { return strings.HasPrefix(e.object, o) }), cause: strings.Contains(e.cause, r.cause), remedy: strings.Contains(e.remedy, r.remedy),
 	}
 	age, err := parseAge(e.age)
 	s.since = err == nil && age <= injecting+2*time.Second
@@ -82,7 +83,7 @@ func parseText(text string) explanation {
 		case i > 0 && head != nil:
 			e.object, e.age, e.cause = head[1], head[2], ""
 		case i > 0:
-			e.cause = join(e.cause, line)
+			e.cause = join(e.cause, strings.TrimPrefix(strings.TrimSpace(line), "|"))
 		}
 	}
 	return e

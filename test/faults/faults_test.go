@@ -18,8 +18,8 @@ type row struct {
 	id, fault string
 	// inject prepares the fault in a namespace of its own, and returns the KIND/NAME that is explained.
 	inject func(n *namespace) string
-	// object, cause and remedy are parts of the explanation: the object at the end of the chain, its message, and what to do
-	// or what happens next. The time since when is compared with the time of the injection.
+	// object, cause and remedy are parts of the explanation: the object at the end of the chain (alternatives are separated
+	// by "|"), its message, and what to do or what happens next. The time since when is compared with the time of the injection.
 	object, cause, remedy string
 	// needsPlans is true if only the plan of the manager has the cause.
 	needsPlans bool
@@ -123,8 +123,11 @@ func (r *results) check(n *namespace, fault row) {
 		o = n.observe(what, fault, begun)
 	}
 	r.add(o)
+	n.Logf("%s: explained: %t", fault.id, o.isExplained())
 	gap, known := knownGaps()[fault.id]
 	switch {
+	case known && gap.withoutPlans && !(o.plans.isComplete() && o.page.isComplete()):
+		n.Errorf("%s (%s) is not explained with plans, or on the page\n%s", fault.id, fault.fault, o.report)
 	case known && o.isExplained():
 		n.Errorf("%s is explained now: remove it from knownGaps", fault.id)
 	case known:

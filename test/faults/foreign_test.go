@@ -53,24 +53,21 @@ func foreignKinds(t *testing.T) (out []*unstructured.Unstructured) {
 func (n *namespace) external(kubeconfig string) {
 	n.Helper()
 	n.apply(`{apiVersion: infrastructure.foo.dev/v1, kind: FooCluster, metadata: {name: ext}, spec: {controlPlaneEndpoint: {host: 127.0.0.1, port: 6443}},
-  status: {initialization: {provisioned: true}}}
----
-{apiVersion: controlplane.foo.dev/v1, kind: FooControlPlane, metadata: {name: ext}, spec: {version: v1.36.3},
-  status: {version: v1.36.3, externalManagedControlPlane: true, initialization: {controlPlaneInitialized: true}}}`)
+  status: {initialization: {provisioned: true}}}`)
 	n.apply(fmt.Sprintf(`{apiVersion: v1, kind: Secret, metadata: {name: ext-kubeconfig, labels: {cluster.x-k8s.io/cluster-name: ext}}, type: cluster.x-k8s.io/secret, data: {value: %s}}`, encoded([]byte(kubeconfig))))
-	n.foreignCluster("FooCluster", "{apiGroup: controlplane.foo.dev, kind: FooControlPlane, name: ext}")
+	n.foreignCluster("FooCluster")
 }
 
-// foreignCluster creates a Cluster with an infrastructure of a foreign kind.
-func (n *namespace) foreignCluster(kind, controlPlane string) {
+// foreignCluster creates a Cluster with an infrastructure of a foreign kind, and its control plane.
+func (n *namespace) foreignCluster(kind string) {
 	n.Helper()
 	group, _, _ := strings.Cut(apiVersions()[kind], "/")
-	n.apply(fmt.Sprintf(`{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: ext}, spec: {
-  infrastructureRef: {apiGroup: %s, kind: %s, name: ext}, controlPlaneRef: %s}}`, group, kind, controlPlane))
+	n.apply(fmt.Sprintf(`{apiVersion: controlplane.foo.dev/v1, kind: FooControlPlane, metadata: {name: ext}, spec: {version: v1.36.3},
+  status: {version: v1.36.3, externalManagedControlPlane: true, initialization: {controlPlaneInitialized: true}}}
+---
+{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: ext}, spec: {
+  infrastructureRef: {apiGroup: %s, kind: %s, name: ext}, controlPlaneRef: {apiGroup: controlplane.foo.dev, kind: FooControlPlane, name: ext}}}`, group, kind))
 }
-
-// hostedPlane is the reference to a control plane that does not exist and is not waited for.
-const hostedPlane = "{apiGroup: controlplane.slipway.dev, kind: HostedControlPlane, name: ext}"
 
 func encoded(data []byte) string { return base64.StdEncoding.EncodeToString(data) }
 

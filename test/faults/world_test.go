@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -80,7 +81,7 @@ func startWorld(t *testing.T) *world {
 		if t.Failed() {
 			logEnd(t, filepath.Join(w.dir, "slipway.log"))
 		}
-		if out, err := runProgram(binary, "down", "--delete", "--yes", "--data-dir", w.dir); err != nil {
+		if out, err := runProgram(binary, "down", "--delete", "--data-dir", w.dir); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
@@ -255,7 +256,11 @@ func (n *namespace) tryPatch(kind, name, patch string) error {
 	o := newObject(kind)
 	o.SetNamespace(n.name)
 	o.SetName(name)
-	data, err := yaml.ToJSON([]byte(patch))
+	fields := map[string]any{}
+	if err := yaml.Unmarshal([]byte(patch), &fields); err != nil {
+		return err
+	}
+	data, err := json.Marshal(fields)
 	if err != nil {
 		return err
 	}
