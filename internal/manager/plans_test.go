@@ -102,7 +102,7 @@ func TestStoreSinceAfterFailures(t *testing.T) {
 	for _, step := range []struct {
 		plan   reconciler.Plan
 		failed error
-	}{{p, nil}, {reconciler.Plan{}, errors.New("timeout after 3s")}, {reconciler.Plan{}, errors.New("timeout after 5s")}, {p, errors.New("exceeded quota")}} {
+	}{{p, nil}, {reconciler.Plan{}, fault.New(fault.Invalid, "X", "timeout after 3s")}, {reconciler.Plan{}, fault.New(fault.Invalid, "X", "timeout after 5s")}, {p, fault.New(fault.Invalid, "X", "exceeded quota")}} {
 		s.Store(by, step.plan, step.failed)
 		now = now.Add(time.Minute)
 	}
