@@ -157,6 +157,7 @@ func (s *Source) chain(c rootcause.Chain, now time.Time) *chainView {
 		return nil
 	}
 	out := &chainView{Remedy: c.Remedy, NeedsUser: c.NeedsUser(), Plans: c.Plans}
+	out.Remedy.Command = rootcause.WithFlags(c.Remedy.Command, s.Flags)
 	for i, l := range c.Links {
 		out.Links = append(out.Links, chainLink{
 			Link: s.link(l.Object), Type: l.Type, Reason: l.Reason, Message: l.Message, Since: newAge(l.Since, now), Root: i == len(c.Links)-1,
