@@ -24,6 +24,8 @@ func knownGaps() map[string]gap {
 		"X1":  {printed: retried, wanted: "Check that the API server of Cluster ext runs and is reachable, and Secret ext-kubeconfig"},
 		"X2":  {printed: retried, wanted: "Correct server in Secret ext-kubeconfig, and check for a proxy or portal in between"},
 		"X3":  {printed: retried, wanted: "Correct server in Secret ext-kubeconfig"},
+		"A1":  {printed: "ResourcesApplied: ConfigMap logging cannot be read: key agent.yaml; " + working, wanted: "Correct the resources that the message names, so that they can be applied"},
+		"H3":  {printed: "MachineHealthCheck fleet-workers is as it should be; Machine fleet-workers-…: MachineHealthCheck should have replaced it 90s ago: check that its controller runs", wanted: "MachineHealthCheck fleet-workers: kind FooRemediationTemplate is not installed -> Install the provider"},
 		"M9":  {printed: "CRD … has no label … -> Create the object that the message names, or correct the reference to it", wanted: "Set the label of the CustomResourceDefinition; without plans the cause itself is missing"},
 		"M10": {printed: "no right to list and watch kind BazCluster -> Restore the ClusterRole and ClusterRoleBinding of the user that the message names", wanted: "Grant the manager the rights with a ClusterRole that has label cluster.x-k8s.io/aggregate-to-manager=true"},
 		"P1":  {printed: "MachinesReady: Waiting for Nodes with the provider IDs …; " + working, wanted: "Correct spec.providerIDList of FooMachinePool mp: no Node has the IDs, after the time that a Node needs to appear"},
