@@ -109,6 +109,15 @@ test-deployments: prerequisites image ## a release of this build as Deployments 
 	@SLIPWAY_E2E_DEPLOYMENTS=$(CURDIR)/dist/deployments SLIPWAY_BIN=$(CURDIR)/bin/deployments/slipway \
 		go test -vet=off -pgo=off -timeout 40m -count 1 -v -run TestDeployments ./test/e2e
 
+.PHONY: test-faults
+test-faults: ## inject the faults of simulated clusters and read why they are broken, with slipway explain and on the page; no Docker
+	@SLIPWAY_FAULTS=1 go test -vet=off -pgo=off -timeout 60m -parallel 80 -count 1 -v -run TestFaults ./test/faults
+
+.PHONY: test-browser
+test-browser: ## test the page of slipway ui in headless Chromium, some minutes; UPDATE=1 takes the pictures of docs/ui.md; no Docker
+	@command -v chromium chromium-browser google-chrome >/dev/null || { echo 'error: Chromium is not installed: install the package chromium, for example with "apt-get install chromium"' >&2; exit 1; }
+	@SLIPWAY_BROWSER=1 go test -vet=off -pgo=off -timeout 30m -count 1 -v ./test/browser $(if $(UPDATE),-update)
+
 .PHONY: interop
 interop: ## the reference's clusterctl and controllers with a release of this build; no Docker
 	@hack/interop.sh

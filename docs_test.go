@@ -100,7 +100,7 @@ func documents(t *testing.T) []string {
 }
 
 var (
-	topicForm = regexp.MustCompile("slipway docs ([a-z][a-z0-9-]*(?:\\.yaml)?)(?:#([a-z0-9-]+))?")
+	topicForm = regexp.MustCompile(`slipway docs ([a-z][a-z0-9-]*(?:\.yaml)?)(?:#([a-z0-9-]+))?`)
 	pageForm  = regexp.MustCompile(`docs/[\w/-]+\.md`)
 )
 

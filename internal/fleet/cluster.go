@@ -40,6 +40,9 @@ type Cluster struct {
 	Labels    map[string]string `json:"-"`
 	// Revision changes with every change of the row on a [Board].
 	Revision uint64 `json:"-"`
+
+	// independent are the versions of workers that no topology upgrades to the desired version.
+	independent []string
 }
 
 // Replicas counts the Machines of a control plane or of the workers.
@@ -50,11 +53,15 @@ type Replicas struct {
 	Desired   int32 `json:"desired"`
 	// Current includes Machines that are being created or deleted.
 	Current int32 `json:"current"`
+
+	// isCurrentUnknown and isUpToDateUnknown are true if the Cluster does not report these numbers.
+	isCurrentUnknown, isUpToDateUnknown bool
 }
 
-// isComplete reports whether all desired Machines exist and are up to date, and no others exist.
+// isComplete reports whether all desired Machines exist and are up to date, and no others exist. Numbers that are not reported
+// are considered complete.
 func (r *Replicas) isComplete() bool {
-	return r == nil || r.Current == r.Desired && r.UpToDate >= r.Desired
+	return r == nil || (r.isCurrentUnknown || r.Current == r.Desired) && (r.isUpToDateUnknown || r.UpToDate >= r.Desired)
 }
 
 // Ref returns the Cluster of the row.
@@ -71,7 +78,7 @@ func newCluster(g rootcause.Graph, c *clusterv1.Cluster, now time.Time) Cluster 
 		Phase: c.Status.Phase, Available: "Unknown", Paused: isPaused(c.Spec.Paused, c.Annotations), Created: c.CreationTimestamp.Time, Labels: c.Labels,
 	}
 	controlPlane, _ := g.Get(contractRef(c.Namespace, c.Spec.ControlPlaneRef))
-	row.Version, row.RunningVersions = versionsOf(c, controlPlane)
+	row.Version, row.RunningVersions, row.independent = versionsOf(c, controlPlane)
 	if p := c.Status.ControlPlane; p != nil {
 		row.ControlPlane = newReplicas(p.DesiredReplicas, p.Replicas, p.ReadyReplicas, p.AvailableReplicas, p.UpToDateReplicas)
 	}
@@ -124,24 +131,35 @@ func progressText(of *clusterv1.Cluster, c Cluster) string {
 	return "Provisioning"
 }
 
-// IsUpgrading reports whether a Machine runs another version than the desired one.
+// IsUpgrading reports whether a Machine runs another version than the desired one. Workers have versions of their own without
+// a topology.
 func (c Cluster) IsUpgrading() bool {
-	return c.Version != "" && slices.ContainsFunc(c.RunningVersions, func(v string) bool { return v != c.Version })
+	return c.Version != "" && slices.ContainsFunc(c.RunningVersions, func(v string) bool {
+		return withoutBuild(v) != withoutBuild(c.Version) && !slices.Contains(c.independent, v)
+	})
+}
+
+// withoutBuild returns a version without its build metadata, such as "+k3s1".
+func withoutBuild(v string) string {
+	v, _, _ = strings.Cut(v, "+")
+	return v
 }
 
 // VersionText returns the version, or the oldest running version and the desired one while they differ.
 func (c Cluster) VersionText() string {
-	if c.IsUpgrading() && c.RunningVersions[0] != c.Version {
-		return c.RunningVersions[0] + " → " + c.Version
+	running := slices.DeleteFunc(slices.Clone(c.RunningVersions), func(v string) bool { return slices.Contains(c.independent, v) })
+	if c.IsUpgrading() && withoutBuild(running[0]) != withoutBuild(c.Version) {
+		return running[0] + " → " + c.Version
 	}
 	if c.IsUpgrading() {
-		return c.RunningVersions[len(c.RunningVersions)-1] + " → " + c.Version
+		return running[len(running)-1] + " → " + c.Version
 	}
 	return cmp.Or(c.Version, strings.Join(c.RunningVersions, ", "))
 }
 
-// versionsOf returns the desired version, from the topology or the control plane, and the running versions.
-func versionsOf(c *clusterv1.Cluster, controlPlane *unstructured.Unstructured) (desired string, running []string) {
+// versionsOf returns the desired version, from the topology or the control plane, the running versions, and the versions of
+// workers alone without a topology.
+func versionsOf(c *clusterv1.Cluster, controlPlane *unstructured.Unstructured) (desired string, running, independent []string) {
 	desired = c.Spec.Topology.Version
 	if controlPlane != nil {
 		if desired == "" {
@@ -155,10 +173,14 @@ func versionsOf(c *clusterv1.Cluster, controlPlane *unstructured.Unstructured) (
 		running = appendVersions(running, p.Versions)
 	}
 	if w := c.Status.Workers; w != nil {
-		running = appendVersions(running, w.Versions)
+		workers := appendVersions(nil, w.Versions)
+		if c.Spec.Topology.Version == "" {
+			independent = slices.DeleteFunc(slices.Clone(workers), func(v string) bool { return slices.Contains(running, v) })
+		}
+		running = append(running, workers...)
 	}
 	slices.SortFunc(running, CompareVersions)
-	return desired, slices.Compact(running)
+	return desired, slices.Compact(running), independent
 }
 
 func appendVersions(out []string, versions []clusterv1.StatusVersion) []string {
@@ -202,7 +224,10 @@ func newReplicas(counters ...*int32) *Replicas {
 			values[i] = *c
 		}
 	}
-	return &Replicas{Desired: values[0], Current: values[1], Ready: values[2], Available: values[3], UpToDate: values[4]}
+	return &Replicas{
+		Desired: values[0], Current: values[1], Ready: values[2], Available: values[3], UpToDate: values[4],
+		isCurrentUnknown: counters[1] == nil, isUpToDateUnknown: counters[4] == nil,
+	}
 }
 
 // decode converts an object of the graph to its Go type. It reports false if a field has another type than the API.

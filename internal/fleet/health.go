@@ -83,6 +83,9 @@ type Cause struct {
 // Chain returns the links from the object of the row to the cause; empty if there is no problem.
 func (c Cause) Chain() rootcause.Chain { return c.chain }
 
+// WithFlags adds the flags that select the management cluster to the command of the remedy.
+func (c *Cause) WithFlags(flags string) { c.Command = rootcause.WithFlags(c.Command, flags) }
+
 // explain returns the cause of the state of an object, and the facts about it.
 func explain(g rootcause.Graph, of rootcause.Ref, now time.Time) (Cause, healthFacts) {
 	chain, found := rootcause.Explain(g, of, now)
@@ -97,12 +100,12 @@ func explain(g rootcause.Graph, of rootcause.Ref, now time.Time) (Cause, healthF
 	if !root.Since.IsZero() {
 		c.Since = &metav1.Time{Time: root.Since}
 	}
-	return c, healthFacts{troubled: true, needsUser: c.NeedsUser, stalled: isStalled(root.Since, now)}
+	return c, healthFacts{troubled: !chain.IsWarning(), needsUser: c.NeedsUser, stalled: isStalled(root.Since, now)}
 }
 
 // isStalled reports whether a cause exists for longer than a normal step of a rollout takes.
 func isStalled(since, now time.Time) bool {
-	return !since.IsZero() && now.Sub(since) >= condition.LingerAfter
+	return !since.IsZero() && now.Sub(since) >= rootcause.OverdueAfter
 }
 
 // shortReason returns the cause in one line. It names the object unless it is the object of the row.

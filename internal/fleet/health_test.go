@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
@@ -60,5 +63,48 @@ func TestStalled(t *testing.T) {
 	}
 	if isStalled(time.Time{}, now) {
 		t.Error("an unknown time is not long ago")
+	}
+}
+
+func TestIncompleteReplicas(t *testing.T) {
+	number := func(n int32) *int32 { return &n }
+	for name, tc := range map[string]struct {
+		replicas *Replicas
+		want     bool
+	}{
+		"no desired number":  {newReplicas(nil, nil, nil, nil, nil), true},
+		"unknown":            {newReplicas(number(3), nil, nil, nil, nil), true},
+		"without up to date": {newReplicas(number(3), number(3), number(3), number(3), nil), true},
+		"outdated":           {newReplicas(number(3), number(3), number(3), number(3), number(2)), false},
+		"surplus":            {newReplicas(number(3), number(4), number(3), number(3), number(3)), false},
+	} {
+		if got := tc.replicas.isComplete(); got != tc.want {
+			t.Errorf("%s: got %t", name, got)
+		}
+	}
+}
+
+func TestIsUpgrading(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cluster Cluster
+		want    bool
+		text    string
+	}{
+		"build suffix":        {Cluster{Version: "v1.36.0", RunningVersions: []string{"v1.36.0+k3s1"}}, false, "v1.36.0"},
+		"independent workers": {Cluster{Version: "v1.36.0", RunningVersions: []string{"v1.35.0", "v1.36.0"}, independent: []string{"v1.35.0"}}, false, "v1.36.0"},
+		"control plane":       {Cluster{Version: "v1.36.0", RunningVersions: []string{"v1.34.0", "v1.35.0"}, independent: []string{"v1.34.0"}}, true, "v1.35.0 → v1.36.0"},
+	} {
+		if got := tc.cluster.IsUpgrading(); got != tc.want || tc.cluster.VersionText() != tc.text {
+			t.Errorf("%s: got %t, %s", name, got, tc.cluster.VersionText())
+		}
+	}
+}
+
+func TestPoolNodes(t *testing.T) {
+	p := &clusterv1.MachinePool{}
+	p.Spec.ClusterName = "c"
+	p.Status.NodeRefs = []corev1.ObjectReference{{Name: "a"}, {Name: "b"}, {}}
+	if got := NewPoolNodes(p, map[string]bool{"a": true}); len(got) != 1 || got[0].Name != "b" || got[0].Cluster != "c" {
+		t.Errorf("%+v", got)
 	}
 }

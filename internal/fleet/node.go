@@ -7,6 +7,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -64,6 +65,26 @@ func NewNode(m *clusterv1.Machine) (Node, bool) {
 		row.Reason = "Machine " + m.Name + " is being deleted"
 	}
 	return row, true
+}
+
+// NewPoolNodes computes the rows of the Nodes of a MachinePool that are not Nodes of Machines. The status of a MachinePool has
+// their names, but not their conditions.
+func NewPoolNodes(p *clusterv1.MachinePool, ofMachines map[string]bool) (out []Node) {
+	for _, ref := range p.Status.NodeRefs {
+		if ref.Name == "" || ofMachines[ref.Name] {
+			continue
+		}
+		out = append(out, Node{
+			Namespace: p.Namespace, Cluster: p.Spec.ClusterName, Name: ref.Name, Role: "worker", Version: p.Spec.Template.Spec.Version,
+			Ready: string(metav1.ConditionUnknown), Healthy: string(metav1.ConditionUnknown), Created: p.CreationTimestamp.Time, Labels: p.Labels, Health: healthy,
+		})
+	}
+	return out
+}
+
+// DecodeMachinePool converts an object to a MachinePool. It reports false if a field has another type than the API.
+func DecodeMachinePool(u *unstructured.Unstructured) (*clusterv1.MachinePool, bool) {
+	return decode[clusterv1.MachinePool](u)
 }
 
 func addressOf(addresses clusterv1.MachineAddresses) string {

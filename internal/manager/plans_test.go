@@ -92,6 +92,26 @@ func TestStoreSince(t *testing.T) {
 	}
 }
 
+// Waits continue after a reconciliation that failed without a plan, and another error begins anew.
+func TestStoreSinceAfterFailures(t *testing.T) {
+	now := at
+	s := &PlanStore{Now: func() time.Time { return now }}
+	by := reconciler.PlanKey{Controller: "machine", Kind: kind, Key: key}
+	var p reconciler.Plan
+	p.WaitFor("Draining", "x").For("Node", "n").ForTime()
+	for _, step := range []struct {
+		plan   reconciler.Plan
+		failed error
+	}{{p, nil}, {reconciler.Plan{}, fault.New(fault.Invalid, "X", "timeout after 3s")}, {reconciler.Plan{}, fault.New(fault.Invalid, "X", "timeout after 5s")}, {p, fault.New(fault.Invalid, "X", "exceeded quota")}} {
+		s.Store(by, step.plan, step.failed)
+		now = now.Add(time.Minute)
+	}
+	got, _ := s.Get(kind, key)
+	if r := got.Plans[0]; r.Waits[0].Since != at || r.ErrorsSince != at.Add(3*time.Minute) {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A tenant decides how much there is to say of an object, and not how much memory that takes.
 func TestStoreIsBounded(t *testing.T) {
 	var p reconciler.Plan

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -49,19 +50,42 @@ type PlanRecord struct {
 	ErrorsSince time.Time `json:"errorsSince,omitzero"`
 }
 
+// storedPlan is a record with what later records need.
+type storedPlan struct {
+	PlanRecord
+	// earlier has the waits before reconciliations that failed without a plan.
+	earlier []reconciler.Wait
+}
+
 // continueFrom copies the beginning of waits and errors that the previous record has, too. A wait is the same if it has the
-// same reason and objects, because its message may contain changing details.
-func (r *PlanRecord) continueFrom(previous PlanRecord) {
+// same reason and objects, because its message may contain changing details. Waits continue after reconciliations that failed
+// before they had a plan.
+func (r *storedPlan) continueFrom(previous storedPlan) {
+	before := slices.Concat(previous.Waits, previous.earlier)
 	for i := range r.Waits {
 		w := &r.Waits[i]
-		at := slices.IndexFunc(previous.Waits, func(old reconciler.Wait) bool { return old.Reason == w.Reason && slices.Equal(old.On, w.On) })
+		at := slices.IndexFunc(before, func(old reconciler.Wait) bool { return old.Reason == w.Reason && slices.Equal(old.On, w.On) })
 		if at >= 0 {
-			w.Since = previous.Waits[at].Since
+			w.Since = before[at].Since
 		}
 	}
-	if len(r.Errors) > 0 && len(previous.Errors) > 0 {
+	if len(r.Errors) > 0 && len(r.Waits)+len(r.Actions) == 0 {
+		r.earlier = before[:min(len(before), maxItems)]
+	}
+	if haveCommonText(r.Errors, previous.Errors) {
 		r.ErrorsSince = previous.ErrorsSince
 	}
+}
+
+// changingForm matches the parts of an error that differ between attempts, such as durations and ports.
+var changingForm = regexp.MustCompile(`\d+`)
+
+// haveCommonText reports whether two lists have an error in common. Numbers are not compared.
+func haveCommonText(a, b []string) bool {
+	return slices.ContainsFunc(a, func(x string) bool {
+		text := changingForm.ReplaceAllString(x, "#")
+		return slices.ContainsFunc(b, func(y string) bool { return changingForm.ReplaceAllString(y, "#") == text })
+	})
 }
 
 type object struct {
@@ -77,7 +101,7 @@ type PlanStore struct {
 	Now func() time.Time
 
 	mu      sync.Mutex
-	records map[object][]PlanRecord
+	records map[object][]storedPlan
 }
 
 // Store implements reconciler.PlanStore.
@@ -86,7 +110,7 @@ func (s *PlanStore) Store(by reconciler.PlanKey, p reconciler.Plan, failed error
 	if s.Now != nil {
 		now = s.Now
 	}
-	r := PlanRecord{Controller: by.Controller, Time: now().UTC().Truncate(time.Second)}
+	r := storedPlan{PlanRecord: PlanRecord{Controller: by.Controller, Time: now().UTC().Truncate(time.Second)}}
 	for _, a := range p.Actions[:min(len(p.Actions), maxItems)] {
 		r.Actions = append(r.Actions, redact.Clip(a.String(), maxText))
 	}
@@ -106,10 +130,10 @@ func (s *PlanStore) Store(by reconciler.PlanKey, p reconciler.Plan, failed error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.records == nil {
-		s.records = map[object][]PlanRecord{}
+		s.records = map[object][]storedPlan{}
 	}
 	o := object{by.Kind, by.Key}
-	at, known := slices.BinarySearchFunc(s.records[o], by.Controller, func(r PlanRecord, name string) int { return strings.Compare(r.Controller, name) })
+	at, known := slices.BinarySearchFunc(s.records[o], by.Controller, func(r storedPlan, name string) int { return strings.Compare(r.Controller, name) })
 	if known {
 		r.continueFrom(s.records[o][at])
 		s.records[o][at] = r
@@ -130,5 +154,9 @@ func (s *PlanStore) Get(kind schema.GroupKind, key client.ObjectKey) (ObjectPlan
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	records, ok := s.records[object{kind, key}]
-	return ObjectPlans{Kind: kind.Kind, Namespace: key.Namespace, Name: key.Name, Plans: slices.Clone(records)}, ok
+	out := ObjectPlans{Kind: kind.Kind, Namespace: key.Namespace, Name: key.Name}
+	for _, r := range records {
+		out.Plans = append(out.Plans, r.PlanRecord)
+	}
+	return out, ok
 }

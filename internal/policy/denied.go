@@ -38,7 +38,7 @@ func (c Configuration) DeniedImage(image string) string {
 			return ""
 		}
 	}
-	return fmt.Sprintf("Nodes may not run image %s: leave spec.backend.container.image empty, or ask the operator to allow it in nodes.images %s", image, settingLocation)
+	return fmt.Sprintf("Nodes may not run image %s: omit the image to run the default one, or ask the operator to allow it in nodes.images %s", image, settingLocation)
 }
 
 // repositoryOf returns the image name without tag and digest.
@@ -62,7 +62,7 @@ func (c Configuration) DeniedResources(cpus int32, memoryMiB, processes int64) s
 		{"processes", "nodes.processes", processes, c.Nodes.Processes},
 	} {
 		if r.most > 0 && r.asked > r.most {
-			return fmt.Sprintf("Nodes may have %d %s at most, not %d: request less in spec.backend.container.resources, or ask the operator to raise %s %s",
+			return fmt.Sprintf("Nodes may have %d %s at most, not %d: request less, or ask the operator to raise %s %s",
 				r.most, r.what, r.asked, r.setting, settingLocation)
 		}
 	}

@@ -80,6 +80,8 @@ type Chain struct {
 	Time time.Time `json:"time"`
 
 	weight weight
+	// isLate is true if the remedy replaces an automatic one that is overdue.
+	isLate bool
 }
 
 // Root returns the last link, the root cause. It is zero for an empty chain.
@@ -92,6 +94,12 @@ func (c Chain) Root() Link {
 
 // NeedsUser reports whether the problem lasts until a user acts.
 func (c Chain) NeedsUser() bool { return c.Remedy.Text != "" && !c.Remedy.Automatic }
+
+// IsWarning reports whether all objects of the chain are as they should be, and the chain is a warning.
+func (c Chain) IsWarning() bool { return c.weight == weightWarning }
+
+// hasUserTask reports whether the chain ends at a known task of a user.
+func (c Chain) hasUserTask() bool { return c.NeedsUser() && !c.isLate }
 
 // Summary returns the root cause in one line, such as "Machine demo-x: the machine does not run (since 5m)".
 func Summary(c Chain) string {

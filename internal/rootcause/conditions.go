@@ -7,7 +7,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 )
@@ -22,36 +24,34 @@ const (
 	classProgress                       // reports work in progress
 )
 
-// classes returns the classes of condition types. Types that are not listed are classOwn.
-func classes() map[string]conditionClass {
-	return map[string]conditionClass{
-		"Available": classSummary,
-		"Ready":     classSummary,
+// classes has the classes of condition types. Types that are not listed are classOwn.
+var classes = map[string]conditionClass{
+	"Available": classSummary,
+	"Ready":     classSummary,
 
-		"BootstrapConfigReady":          classMirror,
-		"BootstrapReady":                classMirror,
-		"ControlPlaneAvailable":         classMirror,
-		"ControlPlaneComponentsHealthy": classMirror,
-		"ControlPlaneInitialized":       classMirror,
-		"ControlPlaneMachinesReady":     classMirror,
-		"ControlPlaneReady":             classMirror,
-		"EtcdClusterHealthy":            classMirror,
-		"InfrastructureReady":           classMirror,
-		"MachinesReady":                 classMirror,
-		"WorkerMachinesReady":           classMirror,
-		"WorkersAvailable":              classMirror,
+	"BootstrapConfigReady":          classMirror,
+	"BootstrapReady":                classMirror,
+	"ControlPlaneAvailable":         classMirror,
+	"ControlPlaneComponentsHealthy": classMirror,
+	"ControlPlaneInitialized":       classMirror,
+	"ControlPlaneMachinesReady":     classMirror,
+	"ControlPlaneReady":             classMirror,
+	"EtcdClusterHealthy":            classMirror,
+	"InfrastructureReady":           classMirror,
+	"MachinesReady":                 classMirror,
+	"WorkerMachinesReady":           classMirror,
+	"WorkersAvailable":              classMirror,
 
-		"ControlPlaneMachinesUpToDate": classProgress,
-		"MachinesUpToDate":             classProgress,
-		"Progressing":                  classProgress,
-		"Reconciling":                  classProgress,
-		"RollingOut":                   classProgress,
-		"ScalingDown":                  classProgress,
-		"ScalingUp":                    classProgress,
-		"UpToDate":                     classProgress,
-		"Updating":                     classProgress,
-		"WorkerMachinesUpToDate":       classProgress,
-	}
+	"ControlPlaneMachinesUpToDate": classProgress,
+	"MachinesUpToDate":             classProgress,
+	"Progressing":                  classProgress,
+	"Reconciling":                  classProgress,
+	"RollingOut":                   classProgress,
+	"ScalingDown":                  classProgress,
+	"ScalingUp":                    classProgress,
+	"UpToDate":                     classProgress,
+	"Updating":                     classProgress,
+	"WorkerMachinesUpToDate":       classProgress,
 }
 
 // handledTypes lists the condition types that are considered elsewhere.
@@ -61,13 +61,14 @@ func handledTypes() []string {
 
 // isExpected reports whether a condition has the status it should have.
 func (o object) isExpected(c describe.Condition) bool {
-	return describe.HasExpectedStatus(c, o.negativeGates()) || isNormal(c.Reason)
+	return describe.HasExpectedStatus(c, o.negative) || isNormal(c.Reason)
 }
 
-// negativeGates returns the condition types that the object's gates list with negative polarity.
-func (o object) negativeGates() (types []string) {
+// negativeGates returns the condition types that the gates of an object list with negative polarity.
+func negativeGates(u *unstructured.Unstructured) (types []string) {
 	for _, field := range []string{"availabilityGates", "readinessGates"} {
-		gates, _, _ := unstructured.NestedSlice(o.content.Object, "spec", field)
+		value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", field)
+		gates, _ := value.([]any)
 		for _, gate := range gates[:min(len(gates), maxConditions)] {
 			fields, _ := gate.(map[string]any)
 			if fields["polarity"] == string(clusterv1.NegativePolarityCondition) {
@@ -88,13 +89,14 @@ func (o object) conditionProblems(now time.Time) (out []problem) {
 			continue
 		case o.isExpected(c):
 			if w, found := warningOf(c); found {
-				p.weight, p.fixed = weightProgress, Remedy{Text: w.text, Automatic: true}
+				p.weight, p.fixed = weightWarning, Remedy{Text: w.text, Automatic: true}
 				out = append(out, p)
 			}
 			continue
 		}
-		p.isMirror = classes()[c.Type] == classMirror || classes()[c.Type] == classSummary
+		p.isMirror = classes[c.Type] == classMirror || classes[c.Type] == classSummary
 		p.on = o.conditionTarget(c.Type)
+		p.isSevere = c.Status == metav1.ConditionFalse && c.Severity == string(clusterv1.ConditionSeverityError) && classes[c.Type] != classMirror
 		p.weight = o.conditionWeight(c, p.Link, now)
 		out = append(out, p)
 	}
@@ -105,7 +107,7 @@ func (o object) conditionProblems(now time.Time) (out []problem) {
 // warningOf returns the remedy for a warning in a condition that has its expected status. Summaries repeat other conditions.
 func warningOf(c describe.Condition) (remedy, bool) {
 	message := strings.ToLower(clip(c.Message))
-	if message == "" || classes()[c.Type] != classOwn {
+	if message == "" || classes[c.Type] != classOwn {
 		return remedy{}, false
 	}
 	i := slices.IndexFunc(warnings, func(p phrase) bool { return p.matches(message) })
@@ -119,13 +121,13 @@ func warningOf(c describe.Condition) (remedy, bool) {
 func demoteSummaries(problems []problem, now time.Time) {
 	texts := map[string]bool{}
 	for _, p := range problems {
-		if r, known := findRemedy(p.Link, now); known && classes()[p.Type] != classSummary {
+		if r, known := findRemedy(p.Link, now); known && classes[p.Type] != classSummary {
 			texts[r.text] = true
 		}
 	}
 	for i := range problems {
 		p := &problems[i]
-		if r, known := findRemedy(p.Link, now); known && classes()[p.Type] == classSummary && texts[r.text] {
+		if r, known := findRemedy(p.Link, now); known && classes[p.Type] == classSummary && texts[r.text] {
 			p.weight = max(p.weight, weightSummary)
 		}
 	}
@@ -134,10 +136,14 @@ func demoteSummaries(problems []problem, now time.Time) {
 // conditionWeight returns the weight of a condition without its expected status. Conditions other than Deleting do not
 // explain the state of an object that is being deleted.
 func (o object) conditionWeight(c describe.Condition, l Link, now time.Time) weight {
-	class := classes()[c.Type]
+	class := classes[c.Type]
 	switch r, known := findRemedy(l, now); {
 	case class == classProgress, o.isDeleting():
 		return weightProgress
+	case class != classMirror && c.Severity == string(clusterv1.ConditionSeverityInfo):
+		return weightProgress
+	case class == classOwn && c.Severity == string(clusterv1.ConditionSeverityError):
+		return weightUserTask
 	case class == classSummary && !(known && !r.automatic && r.isSpecific):
 		return weightSummary
 	case class == classMirror && c.Status == metav1.ConditionUnknown, class == classOwn && c.Status == metav1.ConditionUnknown && (!known || r.automatic):
@@ -200,12 +206,18 @@ func isStatusless(kind string) bool {
 	return strings.HasSuffix(kind, "Template") || slices.Contains([]string{"ClusterResourceSetBinding", "IPAddress", "MachineDrainRule", "Secret", "ConfigMap"}, kind)
 }
 
-// expectsStatus reports whether a controller of Cluster API or of a provider is expected to write a status.
+// expectsStatus reports whether a controller of Cluster API or of a provider is expected to write a status: for the kinds of
+// the core, and for kinds of providers that belong to a Cluster.
 func (o object) expectsStatus() bool {
-	if o.ref.Group == "" || o.ref.Group == "clusterctl.cluster.x-k8s.io" || isStatusless(o.ref.Kind) {
+	if isStatusless(o.ref.Kind) {
 		return false
 	}
-	if strings.HasSuffix(o.ref.Group, "cluster.x-k8s.io") || o.content.GetLabels()[clusterv1.ClusterNameLabel] != "" {
+	switch domain, _, _ := strings.Cut(o.ref.Group, "."); {
+	case slices.Contains([]string{clusterv1.GroupVersion.Group, addonsv1.GroupVersion.Group, runtimev1.GroupVersion.Group}, o.ref.Group):
+		return true
+	case !slices.Contains([]string{"infrastructure", "bootstrap", "controlplane", "ipam"}, domain): // not a group of a provider
+		return false
+	case o.content.GetLabels()[clusterv1.ClusterNameLabel] != "":
 		return true
 	}
 	return slices.ContainsFunc(o.content.GetOwnerReferences(), func(r metav1.OwnerReference) bool {
@@ -220,7 +232,8 @@ const abandonAfter = 30 * time.Second
 // abandonedProblem reports an object that no controller has acted on since it was created: it has no status, no finalizer,
 // and no field that was written with the status subresource.
 func (o object) abandonedProblem(now time.Time) (problem, bool) {
-	status, _, _ := unstructured.NestedMap(o.content.Object, "status")
+	value, _, _ := unstructured.NestedFieldNoCopy(o.content.Object, "status")
+	status, _ := value.(map[string]any)
 	written := slices.ContainsFunc(o.content.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Subresource == "status" })
 	if len(status) > 0 || written || len(foreignOrOwn(o, false)) > 0 || o.isDeleting() || !o.expectsStatus() {
 		return problem{}, false
@@ -230,7 +243,7 @@ func (o object) abandonedProblem(now time.Time) (problem, bool) {
 		Message: "No controller for kind " + o.ref.Kind + " is working: none has written to this object since it was created"}}
 	p.fixed = Remedy{
 		Text:    "Install or start the provider of kind {kind} (group {group}), and check that it watches namespace {namespace}",
-		Command: "kubectl get pods --all-namespaces -l cluster.x-k8s.io/provider",
+		Command: "slipway kubectl get pods --all-namespaces -l cluster.x-k8s.io/provider",
 	}
 	if now.Sub(created) < abandonAfter {
 		p.weight, p.Message = weightProgress, "Created; its controller has not reconciled it yet"

@@ -42,13 +42,13 @@ func (o object) deletionProblem(now time.Time) problem {
 	reported := o.condition(clusterv1.DeletingCondition)
 	switch {
 	case len(foreign) > 0 && len(own) == 0:
-		return finalizerProblem(p, foreign)
+		return finalizerProblem(p, foreign, now)
 	case reported != nil && reported.Status == metav1.ConditionTrue && reported.Message != "":
 		p.Type, p.Reason, p.Message = reported.Type, reported.Reason, clip(reported.Message)
 		if !reported.LastTransitionTime.IsZero() && p.Reason != clusterv1.DeletingReason {
 			p.Since = reported.LastTransitionTime.Time
 		}
-		if r, known := findRemedy(p.Link, now); known && !r.automatic {
+		if r, known := findRemedy(p.Link, now); known && !r.automatic && !replaces(r.text) {
 			p.weight = weightUser
 		}
 		return p
@@ -59,7 +59,7 @@ func (o object) deletionProblem(now time.Time) problem {
 		if now.Sub(deleted) > stuckAfter {
 			p.fixed = Remedy{
 				Text:    "Check that the provider of {kind} (group {group}) runs: its controller has to remove the finalizer " + own[0],
-				Command: "kubectl get pods --all-namespaces -l cluster.x-k8s.io/provider",
+				Command: "slipway kubectl get pods --all-namespaces -l cluster.x-k8s.io/provider",
 			}
 		}
 	}
@@ -67,14 +67,18 @@ func (o object) deletionProblem(now time.Time) problem {
 }
 
 // finalizerProblem reports finalizers that another controller than that of the object has to remove.
-func finalizerProblem(p problem, finalizers []string) problem {
+func finalizerProblem(p problem, finalizers []string, now time.Time) problem {
 	domain, _, _ := strings.Cut(finalizers[0], "/")
 	p.weight, p.Reason = weightFinalizer, "ForeignFinalizer"
 	p.Message = fmt.Sprintf("Deletion waits for finalizer %s, which its owner (the controller of %s) has not removed", condition.Names(finalizers), cmp.Or(domain, finalizers[0]))
+	if now.Sub(p.Since) < stuckAfter {
+		p.fixed = Remedy{Text: fmt.Sprintf("The controller of %s removes finalizer %s after its cleanup; no action is needed", domain, finalizers[0]), Automatic: true}
+		return p
+	}
 	p.fixed = Remedy{
 		Text: fmt.Sprintf("The controller of %s has to finish its cleanup and remove finalizer %s. If that controller was uninstalled, clean up in its place, then remove the finalizer",
 			domain, finalizers[0]),
-		Command: "kubectl edit {resource} {name} -n {namespace}",
+		Command: editText,
 	}
 	return p
 }

@@ -15,6 +15,10 @@ const (
 	maxDepth    = 16
 	maxNodes    = 2000
 	maxChildren = 500
+	// maxResolved is the number of names in the messages of an object that are looked up, because each may be a request.
+	maxResolved = 32
+	// maxVisits is the number of visits of a search for the problems of many objects.
+	maxVisits = 100 * maxNodes
 )
 
 // Explain returns the root cause chain of an object, or false if everything is as it should be. An object that cannot be
@@ -35,7 +39,7 @@ func Problems(g Graph, of []Ref, now time.Time) []Chain {
 			continue
 		}
 		root := c.Root().Object
-		if known, seen := best[root]; !seen || len(c.Links) > len(known.Links) {
+		if known, seen := best[root]; !seen || s.isBetter(c, known) {
 			best[root] = c
 		}
 	}
@@ -51,15 +55,36 @@ func Problems(g Graph, of []Ref, now time.Time) []Chain {
 	return out
 }
 
-// isRepeated reports whether an owner of the root of a chain is the root of another chain with the same remedy, as when a
-// MachineSet and its MachineDeployment wait for the same template.
+// isBetter reports whether a chain shows the effect of its root cause better than another: it begins in the Cluster of the
+// root, or it is longer.
+func (s *search) isBetter(a, b Chain) bool {
+	isOwn := func(c Chain) int {
+		if s.clusterOf(c.Links[0].Object) == s.clusterOf(c.Root().Object) {
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(isOwn(a), isOwn(b)), cmp.Compare(len(a.Links), len(b.Links))) > 0
+}
+
+// clusterOf returns the Cluster that an object belongs to.
+func (s *search) clusterOf(of Ref) Ref {
+	u, found := s.graph.Get(of)
+	if !found {
+		return Ref{}
+	}
+	return clusterRef(of.Namespace, newObject(of, u).cluster())
+}
+
+// isRepeated reports whether an owner of the root of a chain is the root of another chain with the same message and remedy, as
+// when a MachineSet and its MachineDeployment wait for the same template.
 func (s *search) isRepeated(c Chain, others map[Ref]Chain) bool {
 	u, found := s.graph.Get(c.Root().Object)
 	if !found {
 		return false
 	}
 	for _, owner := range ownersOf(u) {
-		if other, known := others[owner]; known && other.Remedy.Text == c.Remedy.Text {
+		if other, known := others[owner]; known && other.Remedy.Text == c.Remedy.Text && other.Root().Message == c.Root().Message {
 			return true
 		}
 	}
@@ -69,11 +94,13 @@ func (s *search) isRepeated(c Chain, others map[Ref]Chain) bool {
 // rank sorts chains by their effect: unavailable Clusters first, objects that are paused on purpose last.
 func rank(c Chain) int {
 	switch first := c.Links[0]; {
+	case c.IsWarning():
+		return 4
 	case !c.NeedsUser():
 		return 3
 	case c.weight == weightPaused:
 		return 2
-	case first.Object.Kind == clusterv1.ClusterKind && classes()[first.Type] != classProgress:
+	case first.Object.Kind == clusterv1.ClusterKind && classes[first.Type] != classProgress:
 		return 0
 	}
 	return 1
@@ -93,18 +120,23 @@ type result struct{ chain *Chain }
 type search struct {
 	graph Graph
 	now   time.Time
-	done  map[visit]result
-	// path has the objects of the current path.
-	path map[Ref]bool
-	left int
+	// done has the results that are the same on every path, and local the results that depend on the object that is being
+	// explained, because the search ended at an object of the path or at a limit.
+	done, local map[visit]result
+	// path has the objects of the current path with their depth.
+	path map[Ref]int
+	// cut is the smallest depth at which the search ended below the current node.
+	cut int
+	// left is the number of visits that are left for the explained object, and total for the whole search.
+	left, total int
 }
 
 func newSearch(g Graph, now time.Time) *search {
-	return &search{graph: g, now: now, done: map[visit]result{}, path: map[Ref]bool{}}
+	return &search{graph: g, now: now, done: map[visit]result{}, path: map[Ref]int{}, total: maxVisits}
 }
 
 func (s *search) explain(of Ref) (Chain, bool) {
-	s.left = maxNodes
+	s.left, s.cut, s.local = maxNodes, maxDepth, map[visit]result{}
 	c := s.visit(visit{ref: of}, 0)
 	if c == nil {
 		return Chain{}, false
@@ -116,22 +148,39 @@ func (s *search) explain(of Ref) (Chain, bool) {
 
 // visit returns the chain of a node, or nil if there is none or the limits are reached.
 func (s *search) visit(v visit, depth int) *Chain {
-	if known, seen := s.done[v]; seen && !s.path[v.ref] {
+	if at, isOnPath := s.path[v.ref]; isOnPath {
+		s.cut = min(s.cut, at)
+		return nil
+	}
+	if known, seen := s.done[v]; seen {
 		return known.chain
 	}
-	if s.path[v.ref] || depth >= maxDepth || s.left <= 0 {
+	if known, seen := s.local[v]; seen {
+		s.cut = 0
+		return known.chain
+	}
+	if depth >= maxDepth || s.left <= 0 || s.total <= 0 {
+		s.cut = -1
 		return nil
 	}
 	s.left--
+	s.total--
 	u, found := s.graph.Get(v.ref)
 	if !found {
 		s.done[v] = result{}
 		return nil
 	}
-	s.path[v.ref] = true
-	defer delete(s.path, v.ref)
-	c := s.chain(newObject(v.ref, u), v.upward, depth)
-	s.done[v] = result{c}
+	before := s.cut
+	s.path[v.ref], s.cut = depth, maxDepth
+	c := s.chain(newObjectAt(v.ref, u, s.now), v.upward, depth)
+	delete(s.path, v.ref)
+	if s.cut >= depth {
+		s.done[v] = result{c}
+		s.cut = before
+		return c
+	}
+	s.local[v] = result{c}
+	s.cut = min(s.cut, before)
 	return c
 }
 
@@ -141,11 +190,8 @@ func (s *search) chain(o object, upward bool, depth int) *Chain {
 	if upward {
 		problems = slices.DeleteFunc(problems, isOfDependents)
 	}
-	if len(problems) == 0 {
-		if upward {
-			return nil
-		}
-		return s.best(s.candidates(o, nil, false), depth, nil)
+	if len(problems) == 0 || problems[0].weight == weightWarning {
+		return s.chainBelow(o, problems, upward, depth)
 	}
 	top := problems[0]
 	if top.isFinal() {
@@ -155,25 +201,45 @@ func (s *search) chain(o object, upward bool, depth int) *Chain {
 	if below == nil {
 		return s.remediate(o, s.end(o, top, plans))
 	}
-	c := &Chain{Links: append([]Link{through.Link}, below.Links...), Remedy: below.Remedy, Plans: below.Plans || plans, weight: below.weight}
+	c := &Chain{Links: append([]Link{through.Link}, below.Links...), Remedy: below.Remedy, Plans: below.Plans || plans, weight: below.weight, isLate: below.isLate}
 	return s.remediate(o, c)
+}
+
+// chainBelow returns the chain of an object that is as it should be: the best one of the objects that it owns or refers to,
+// else its own warning.
+func (s *search) chainBelow(o object, warnings []problem, upward bool, depth int) *Chain {
+	var below *Chain
+	if !upward {
+		below = s.best(s.candidates(o, nil, false), depth, nil)
+	}
+	if len(warnings) == 0 || below != nil && !below.IsWarning() {
+		return below
+	}
+	return s.end(o, warnings[0], false)
 }
 
 // isOfDependents reports whether a problem describes dependents of its object.
 func isOfDependents(p problem) bool {
 	workers := strings.Contains(p.Type, "Worker") || strings.Contains(p.Type, "Machines")
-	return workers || p.weight == weightSummary || p.weight == weightProgress
+	return workers || p.weight >= weightSummary
 }
 
 // end returns the chain that ends with a problem.
 func (s *search) end(o object, p problem, plans bool) *Chain {
-	return &Chain{Links: []Link{p.Link}, Remedy: remedyOf(o, p, s.now), Plans: plans, weight: p.weight}
+	if p.weight == weightSummary { // nothing explains the summary, so it reports the state of the object itself
+		p.weight = weightCondition
+	}
+	remedy, isLate := remedyOf(o, p, s.now)
+	return &Chain{Links: []Link{p.Link}, Remedy: remedy, Plans: plans, weight: p.weight, isLate: isLate}
 }
 
 // problems returns the problems of an object from its fields and from plans. Plans are requested for the explained object
 // and for objects with a problem only.
 func (s *search) problems(o object, depth int) ([]problem, bool) {
-	out := o.problems(s.now)
+	out := mostImportant(o.problems(s.now), s.now)
+	if len(out) > 0 && (out[0].weight == weightAbandoned || out[0].Type+out[0].Reason == "") && s.isClusterPaused(o) {
+		return []problem{o.pausedByCluster()}, false
+	}
 	if depth > 0 && len(out) == 0 || len(out) > 0 && out[0].isFinal() {
 		return out, false
 	}
@@ -181,8 +247,17 @@ func (s *search) problems(o object, depth int) ([]problem, bool) {
 	for _, plan := range plans {
 		out = append(out, o.planProblems(plan, s.now)...)
 	}
-	sortProblems(out)
-	return out, len(plans) > 0
+	return mostImportant(out, s.now), len(plans) > 0
+}
+
+// isClusterPaused reports whether the Cluster of an object is paused.
+func (s *search) isClusterPaused(o object) bool {
+	name := o.cluster()
+	if name == "" {
+		return false
+	}
+	u, found := s.graph.Get(clusterRef(o.ref.Namespace, name))
+	return found && isPausedCluster(u)
 }
 
 // planProblems returns the waits and errors of a plan.
@@ -195,7 +270,7 @@ func (o object) planProblems(plan Plan, now time.Time) (out []problem) {
 		switch r, known := findRemedy(p.Link, now); {
 		case w.User:
 			p.weight, p.fixed = weightUser, waitRemedy(p.Link, now)
-		case known && !r.automatic:
+		case known && !r.automatic && !(o.isDeleting() && replaces(r.text)):
 			p.weight = weightUser
 		}
 		out = append(out, p)
@@ -206,17 +281,21 @@ func (o object) planProblems(plan Plan, now time.Time) (out []problem) {
 // reasonPlanFailed is the reason of a link whose last reconciliation failed.
 const reasonPlanFailed = "ReconcileError"
 
-// since returns the time when a wait or an error began: the recorded time, else the transition of the condition with the
-// same reason or message, else the transition of the first condition that is not as it should be.
+// since returns the time when a wait or an error began: the transition of the condition with the same reason or message, or
+// the recorded time if that is earlier, because records begin when the manager starts. Without both, it returns the transition
+// of the first condition that is not as it should be.
 func (o object) since(recorded time.Time, reason, message string) time.Time {
-	if !recorded.IsZero() {
-		return recorded
-	}
 	message, _, _ = strings.Cut(message, "; ")
 	for _, c := range o.conditions {
-		if !o.isExpected(c) && (reason != "" && c.Reason == reason || message != "" && strings.Contains(c.Message, message)) {
-			return c.LastTransitionTime.Time
+		if o.isExpected(c) || (reason == "" || c.Reason != reason) && (message == "" || !strings.Contains(c.Message, message)) {
+			continue
 		}
+		if at := c.LastTransitionTime.Time; recorded.IsZero() || !at.IsZero() && at.Before(recorded) {
+			return at
+		}
+	}
+	if !recorded.IsZero() {
+		return recorded
 	}
 	return o.troubleSince()
 }
@@ -234,16 +313,18 @@ func (s *search) follow(o object, problems []problem, upward bool, depth int) (*
 	top := problems[0]
 	accept := func(c candidate, chain *Chain) bool {
 		switch {
+		case chain.IsWarning():
+			return false
 		case top.weight == weightPaused:
 			return c.through != nil
 		case top.weight == weightUser:
-			return c.through != nil && c.through.weight <= weightUser && chain.NeedsUser()
+			return c.through != nil && c.through.weight <= weightUser && chain.hasUserTask()
 		case top.weight == weightUserTask && c.through == nil:
 			return top.isMirror && s.hasSameRemedy(top.Link, chain)
 		case top.weight == weightUserTask:
-			return chain.NeedsUser()
+			return chain.hasUserTask()
 		case c.through == nil && top.weight <= weightWait && !top.isMirror:
-			return chain.NeedsUser() || chain.weight < weightSummary
+			return chain.hasUserTask() || chain.weight < weightSummary
 		}
 		return true
 	}
@@ -280,13 +361,13 @@ func leading(problems []problem, candidates []candidate, next Ref) problem {
 func (s *search) hasSameRemedy(l Link, c *Chain) bool {
 	a, known := findRemedy(l, s.now)
 	b, _ := findRemedy(c.Root(), s.now)
-	return known && c.NeedsUser() && a.text == b.text
+	return known && c.hasUserTask() && a.text == b.text
 }
 
 // candidates returns the objects that may explain the problems of an object: those that its waits and messages name, those
 // that its spec refers to, and those that it owns.
 func (s *search) candidates(o object, problems []problem, upward bool) (out []candidate) {
-	seen := map[Ref]bool{o.ref: true}
+	seen, resolved := map[Ref]bool{o.ref: true}, map[mention]bool{}
 	add := func(ref Ref, through *problem) {
 		if !seen[ref] && len(out) < maxChildren {
 			seen[ref] = true
@@ -300,7 +381,7 @@ func (s *search) candidates(o object, problems []problem, upward bool) (out []ca
 				add(ref, p)
 			}
 		}
-		for _, m := range mentions(p.Message, o.ref.Namespace) {
+		for _, m := range newMentions(o, p, resolved) {
 			if ref, found := s.graph.Resolve(m.kind, m.namespace, m.name); found {
 				add(ref, p)
 			}
@@ -312,6 +393,22 @@ func (s *search) candidates(o object, problems []problem, upward bool) (out []ca
 	if !upward {
 		for _, ref := range s.graph.Owned(o.ref) {
 			add(ref, nil)
+		}
+	}
+	return out
+}
+
+// newMentions returns the objects of the namespace that the message of a problem names and that are not resolved yet, and marks
+// them as resolved. Objects of other namespaces are followed only from the spec and from plans, because authors of messages
+// may have nothing to do with them.
+func newMentions(o object, p *problem, resolved map[mention]bool) (out []mention) {
+	if len(resolved) >= maxResolved {
+		return nil
+	}
+	for _, m := range mentions(p.Message, o.ref.Namespace) {
+		if m.namespace == o.ref.Namespace && !resolved[m] && len(resolved) < maxResolved {
+			resolved[m] = true
+			out = append(out, m)
 		}
 	}
 	return out
@@ -358,8 +455,10 @@ func (s *search) best(candidates []candidate, depth int, accept func(candidate, 
 func compareChains(a, b *Chain) int {
 	group := func(c *Chain) int {
 		switch {
-		case c.NeedsUser():
+		case c.hasUserTask():
 			return 0
+		case c.IsWarning():
+			return 3
 		case c.weight >= weightSummary:
 			return 2
 		}

@@ -166,7 +166,7 @@ func TestPlaceholders(t *testing.T) {
 		all = append(all, p.remedy)
 	}
 	for _, r := range all {
-		for _, text := range []string{fill(r.text, o, "", false), fill(r.command, o, "", true)} {
+		for _, text := range []string{fillText(r.text, o, ""), fillCommand(r.command, o, ""), fillText(r.late.text, o, ""), fillCommand(r.late.command, o, "")} {
 			if strings.Contains(strings.ReplaceAll(text, "'{", ""), "{") {
 				t.Errorf("%q", text)
 			}

@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// fault is an injected fault: the objects as their controllers leave them, and the explanation that users need.
-type fault struct {
+// injectedFault is an injected fault: the objects as their controllers leave them, and the explanation that users need.
+type injectedFault struct {
 	reason  string
 	objects []*unstructured.Unstructured
 	plans   map[string]Plan // by object
@@ -27,8 +27,8 @@ type fault struct {
 
 // TestFaults explains faults that were injected into real clusters.
 func TestFaults(t *testing.T) {
-	all := map[string]fault{}
-	for _, table := range []map[string]fault{managementFaults(), machineFaults(), planeFaults(), topologyFaults(), deletionFaults()} {
+	all := map[string]injectedFault{}
+	for _, table := range []map[string]injectedFault{managementFaults(), machineFaults(), planeFaults(), topologyFaults(), deletionFaults()} {
 		for name, f := range table {
 			if _, twice := all[name]; twice {
 				t.Errorf("%s exists twice", name)
@@ -44,7 +44,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-func (f fault) check(t *testing.T) {
+func (f injectedFault) check(t *testing.T) {
 	g := memory(f.objects...)
 	for object, plan := range f.plans {
 		g.SetPlans(refTo(object), []Plan{plan})
@@ -87,7 +87,7 @@ func cluster(options ...option) *unstructured.Unstructured {
 
 // worker is a Machine of a MachineSet with its provider objects.
 func worker(options ...option) *unstructured.Unstructured {
-	return thing("Machine c-w1", append([]option{owner("MachineSet c-w"), infrastructure("LocalMachine c-w1"), bootstrap("KubeadmConfig c-w1"), field("c", "spec", "clusterName")}, options...)...)
+	return thing("Machine c-w1", append([]option{owner("MachineSet c-w"), field("c-w1", "status", "nodeRef", "name"), infrastructure("LocalMachine c-w1"), bootstrap("KubeadmConfig c-w1"), field("c", "spec", "clusterName")}, options...)...)
 }
 
 func localMachine(options ...option) *unstructured.Unstructured {
@@ -106,8 +106,8 @@ func workers(message string, minutes int) []*unstructured.Unstructured {
 	)
 }
 
-func managementFaults() map[string]fault {
-	return map[string]fault{
+func managementFaults() map[string]injectedFault {
+	return map[string]injectedFault{
 		"M4 client certificate of the kubeconfig expired": {
 			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection probe failed: the API server rejects the credentials of the kubeconfig Secret; the client certificate in Secret m4-kubeconfig expired on 2024-02-01", 9))),
 			of:      "Cluster c", path: "Cluster c", cause: "expired on 2024-02-01", since: 9, remedy: "m4-kubeconfig",
@@ -153,7 +153,7 @@ func managementFaults() map[string]fault {
 		"M11 authority expired": {
 			objects: things(cluster(bad("ControlPlaneAvailable", "NotAvailable", "HostedControlPlane c: see its conditions", 5)),
 				thing("HostedControlPlane c", owner("Cluster c"), bad("CertificatesAvailable", "CertificatesInvalid", "The certificate of Secret c-ca expired on 2024-02-01", 6))),
-			of: "Cluster c", path: "Cluster c > HostedControlPlane c", cause: "expired on 2024-02-01", since: 6, remedy: "kubectl get secret c-ca -n ns",
+			of: "Cluster c", path: "Cluster c > HostedControlPlane c", cause: "expired on 2024-02-01", since: 6, remedy: "slipway kubectl get secret c-ca -n ns",
 		},
 		"paused Cluster": {
 			objects: things(cluster(field(true, "spec", "paused"), cond("Paused", "True", "Paused", "Cluster spec.paused is true", 70)), worker(cond("Paused", "True", "Paused", "", 69))),
@@ -161,19 +161,19 @@ func managementFaults() map[string]fault {
 		},
 		"paused Machine": {
 			objects: things(cluster(), worker(annotated("cluster.x-k8s.io/paused", ""), cond("Paused", "True", "Paused", "", 7), bad("NodeHealthy", "NodeNotHealthy", "x", 9))),
-			of:      "Machine c-w1", path: "Machine c-w1", cause: "annotation cluster.x-k8s.io/paused", since: 7, remedy: "kubectl annotate machine c-w1 -n ns cluster.x-k8s.io/paused-",
+			of:      "Machine c-w1", path: "Machine c-w1", cause: "annotation cluster.x-k8s.io/paused", since: 7, remedy: "slipway kubectl annotate machine.cluster.x-k8s.io c-w1 -n ns cluster.x-k8s.io/paused-",
 		},
 	}
 }
 
-func machineFaults() map[string]fault {
+func machineFaults() map[string]injectedFault {
 	node := func(message string, minutes int) option {
 		return bad("NodeHealthy", "NodeNotHealthy", message, minutes)
 	}
 	ofMachine := func(text string, minutes int, objects ...*unstructured.Unstructured) []*unstructured.Unstructured {
 		return slices.Concat(things(cluster(bad("WorkersAvailable", "NotAvailable", "* MachineDeployment c-workers: 1 available replicas", minutes))), workers(text, minutes), objects)
 	}
-	return map[string]fault{
+	return map[string]injectedFault{
 		"I1 Docker is down": {
 			objects: ofMachine("* Machine c-w1: x", 5, worker(bad("InfrastructureReady", "NotReady", "x", 6)), config(),
 				localMachine(bad("MachineProvisioned", "DockerUnreachable", "Docker does not respond at unix:///x: install it or start it", 6))),
@@ -273,7 +273,7 @@ func machineFaults() map[string]fault {
 				thing("MachineSet c-w", owner("MachineDeployment c-workers"), cond("ScalingUp", "True", "ScalingUp", "Scaling up from 0 to 1 replicas", 14)),
 				worker(bad("InfrastructureReady", "NotReady", "LocalMachine status.initialization.provisioned is false", 13)), config(),
 				localMachine(bad("MachineProvisioned", "NeverBoots", "The annotation simulated.slipway.dev/never-boots prevents the machine from starting", 13))),
-			of: "MachineDeployment c-workers", path: "MachineDeployment c-workers > MachineSet c-w > Machine c-w1 > LocalMachine c-w1", cause: "prevents the machine from starting", since: 13, remedy: "kubectl annotate localmachine c-w1 -n ns simulated.slipway.dev/never-boots-",
+			of: "MachineDeployment c-workers", path: "MachineDeployment c-workers > MachineSet c-w > Machine c-w1 > LocalMachine c-w1", cause: "prevents the machine from starting", since: 13, remedy: "kubectl annotate localmachine.infrastructure.slipway.dev c-w1 -n ns simulated.slipway.dev/never-boots-",
 		},
 		"P1 pool with IDs that no Node has": {
 			objects: things(thing("MachinePool p", infrastructure("FooMachinePool p"), bad("Available", "NotAvailable", "FooMachinePool p reports foo://ghost-1, foo://ghost-2, which no Node has", 6)),
@@ -298,14 +298,14 @@ func machineFaults() map[string]fault {
 	}
 }
 
-func planeFaults() map[string]fault {
+func planeFaults() map[string]injectedFault {
 	kcp := func(options ...option) *unstructured.Unstructured {
 		return thing("KubeadmControlPlane c", append([]option{owner("Cluster c")}, options...)...)
 	}
 	member := func(options ...option) *unstructured.Unstructured {
 		return thing("Machine c-1", append([]option{owner("KubeadmControlPlane c"), infrastructure("LocalMachine c-1")}, options...)...)
 	}
-	return map[string]fault{
+	return map[string]injectedFault{
 		"C1 etcd member down": {
 			objects: things(kcp(bad("EtcdClusterHealthy", "NotHealthy", "* Machine c-1:\n  * EtcdPodHealthy: Pod etcd-c-1: etcd CrashLoopBackOff", 3)), member(bad("EtcdPodHealthy", "PodFailed", "Pod etcd-c-1: etcd CrashLoopBackOff", 3))),
 			of:      "KubeadmControlPlane c", path: "KubeadmControlPlane c > Machine c-1", cause: "etcd CrashLoopBackOff", since: 3, remedy: "kubectl delete machine c-1 -n ns",
@@ -335,7 +335,7 @@ func planeFaults() map[string]fault {
 		},
 		"C5 endpoint does not answer": {
 			objects: things(cluster(bad("ControlPlaneAvailable", "NotAvailable", "x", 5)), thing("HostedControlPlane c", owner("Cluster c"), bad("Available", "NotAvailable", "The API server does not answer: the annotation simulated.controlplane.slipway.dev/api-down makes it unreachable", 5))),
-			of:      "Cluster c", path: "Cluster c > HostedControlPlane c", cause: "makes it unreachable", since: 5, remedy: "kubectl annotate hostedcontrolplane c -n ns simulated.controlplane.slipway.dev/api-down-",
+			of:      "Cluster c", path: "Cluster c > HostedControlPlane c", cause: "makes it unreachable", since: 5, remedy: "kubectl annotate hostedcontrolplane.controlplane.slipway.dev c -n ns simulated.controlplane.slipway.dev/api-down-",
 		},
 		"C6 slow API": {
 			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection probe failed: the API server at https://x/ did not respond within 10s: it is slow or overloaded", 5))),
@@ -385,11 +385,11 @@ func planeFaults() map[string]fault {
 	}
 }
 
-func topologyFaults() map[string]fault {
+func topologyFaults() map[string]injectedFault {
 	topology := func(reason, message string, minutes int) []*unstructured.Unstructured {
 		return things(cluster(field("simulated", "spec", "topology", "classRef", "name"), bad("TopologyReconciled", reason, message, minutes)))
 	}
-	return map[string]fault{
+	return map[string]injectedFault{
 		"T1 patch": {
 			objects: topology("TopologyReconcileFailed", `Patch registry of ClusterClass simulated cannot be applied to LocalMachineTemplate simulated-worker: field "registry" does not exist`, 3),
 			of:      "Cluster c", path: "Cluster c", cause: "Patch registry", since: 3, remedy: "Correct the ClusterClass",
@@ -433,7 +433,7 @@ func topologyFaults() map[string]fault {
 			of:      "ClusterResourceSet logging", path: "ClusterResourceSet logging", cause: "nowhere", since: 3, remedy: "Create the object",
 		},
 		"A2 wrong type": {
-			objects: things(thing("ClusterResourceSet logging", bad("ResourcesApplied", "WrongSecretType", "Secret wrongtype is not of type addons.cluster.x-k8s.io/resource-set; create it again with that type", 3))),
+			objects: things(thing("ClusterResourceSet logging", field([]any{map[string]any{"kind": "Secret", "name": "wrongtype"}}, "spec", "resources"), bad("ResourcesApplied", "WrongSecretType", "Secret wrongtype is not of type addons.cluster.x-k8s.io/resource-set; create it again with that type", 3))),
 			of:      "ClusterResourceSet logging", path: "ClusterResourceSet logging", cause: "wrongtype", since: 3, remedy: "kubectl delete secret wrongtype -n ns",
 		},
 		"H3 remediation template missing": {
@@ -443,11 +443,11 @@ func topologyFaults() map[string]fault {
 	}
 }
 
-func deletionFaults() map[string]fault {
+func deletionFaults() map[string]injectedFault {
 	deleting := func(reason, message string, minutes int) option {
 		return cond("Deleting", "True", reason, message, minutes)
 	}
-	return map[string]fault{
+	return map[string]injectedFault{
 		"D1 foreign finalizer": {
 			objects: things(cluster(deleted(12, "cluster.cluster.x-k8s.io"), deleting("WaitingForInfrastructureDeletion", "* LocalCluster: c", 11), bad("RemoteConnectionProbe", "ProbeFailed", "does not answer", 11)), thing("LocalCluster c", owner("Cluster c"), deleted(10, "acme.example.com/ipam"))),
 			of:      "Cluster c", path: "Cluster c > LocalCluster c", cause: "acme.example.com/ipam", since: 10, remedy: "The controller of acme.example.com has to",

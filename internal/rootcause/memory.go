@@ -68,10 +68,14 @@ func (m *Memory) remove(ref Ref) {
 	}
 }
 
-// SetPlans replaces the plans of an object. They are removed with the object.
+// SetPlans replaces the plans of an object. They are removed with the object, and ignored if there is no such object.
 func (m *Memory) SetPlans(ref Ref, plans []Plan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if _, known := m.objects[ref]; !known || len(plans) == 0 {
+		delete(m.plans, ref)
+		return
+	}
 	if m.plans == nil {
 		m.plans = map[Ref][]Plan{}
 	}

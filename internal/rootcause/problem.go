@@ -30,6 +30,7 @@ const (
 	weightUnknown
 	weightSummary
 	weightProgress
+	weightWarning // the object is as it should be
 )
 
 // problem is one thing that is not as it should be with an object.
@@ -44,6 +45,8 @@ type problem struct {
 	isMirror bool
 	// isTimed is true for a wait that ends with time.
 	isTimed bool
+	// isSevere is true for a condition of severity Error.
+	isSevere bool
 }
 
 // isFinal reports whether the cause of the problem is known without looking at other objects.
@@ -56,14 +59,53 @@ type object struct {
 	ref        Ref
 	content    *unstructured.Unstructured
 	conditions []describe.Condition
+	// negative has the condition types that gates of the object list with negative polarity.
+	negative []string
 }
 
 // maxConditions is the number of conditions of an object that are considered.
 const maxConditions = 100
 
-func newObject(ref Ref, u *unstructured.Unstructured) object {
-	conditions := describe.ConditionsOf(u)
-	return object{ref, u, conditions[:min(len(conditions), maxConditions)]}
+// maxSkew is how much the clocks of a management cluster and of this host may differ. Later times are not trusted.
+const maxSkew = 5 * time.Minute
+
+// newObject returns an object without its conditions.
+func newObject(ref Ref, u *unstructured.Unstructured) object { return object{ref: ref, content: u} }
+
+// newObjectAt returns an object with its conditions at a time.
+func newObjectAt(ref Ref, u *unstructured.Unstructured, now time.Time) object {
+	o := object{ref: ref, content: u, conditions: describe.ConditionsOf(withFewConditions(u))}
+	o.conditions = o.conditions[:min(len(o.conditions), maxConditions)]
+	for i := range o.conditions {
+		at := &o.conditions[i].LastTransitionTime
+		at.Time = notAfter(at.Time, now)
+	}
+	o.negative = negativeGates(u)
+	return o
+}
+
+// notAfter returns a time that is not after now: now if the clocks may differ so much, else zero for unknown.
+func notAfter(at, now time.Time) time.Time {
+	switch {
+	case !at.After(now):
+		return at
+	case at.Sub(now) <= maxSkew:
+		return now
+	}
+	return time.Time{}
+}
+
+// withFewConditions returns the conditions of an object, up to the limit. It copies nothing.
+func withFewConditions(u *unstructured.Unstructured) *unstructured.Unstructured {
+	conditions := func(path ...string) []any {
+		value, _, _ := unstructured.NestedFieldNoCopy(u.Object, append(path, "conditions")...)
+		list, _ := value.([]any)
+		return list[:min(len(list), maxConditions)]
+	}
+	return &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{
+		"conditions": conditions("status"),
+		"v1beta2":    map[string]any{"conditions": conditions("status", "v1beta2")},
+	}}}
 }
 
 // isDeleting reports whether the object is being deleted.
@@ -109,6 +151,19 @@ func (o object) problems(now time.Time) []problem {
 	return out
 }
 
+// mostImportant returns problems in order, with times that are not after now. It drops warnings beside other
+// problems.
+func mostImportant(problems []problem, now time.Time) []problem {
+	for i := range problems {
+		problems[i].Since = notAfter(problems[i].Since, now)
+	}
+	sortProblems(problems)
+	if len(problems) > 0 && problems[0].weight < weightWarning {
+		problems = slices.DeleteFunc(problems, func(p problem) bool { return p.weight == weightWarning })
+	}
+	return problems
+}
+
 func sortProblems(problems []problem) {
 	slices.SortStableFunc(problems, func(a, b problem) int {
 		return cmp.Or(cmp.Compare(a.weight, b.weight), compareSince(a.Since, b.Since))
@@ -146,20 +201,38 @@ func (o object) pauseProblem() (problem, bool) {
 	switch {
 	case isCluster && set:
 		p.Message = "Reconciliation is paused by spec.paused"
-		p.fixed = Remedy{Text: "Resume the Cluster: set spec.paused to false", Command: "kubectl patch cluster {name} -n {namespace} --type merge -p '{\"spec\":{\"paused\":false}}'"}
+		p.fixed = resumeCluster()
 	case annotated:
 		p.Message = "Reconciliation is paused by annotation " + clusterv1.PausedAnnotation
-		p.fixed = Remedy{Text: "Resume the {kind}: remove annotation " + clusterv1.PausedAnnotation, Command: "kubectl annotate {resource} {name} -n {namespace} " + clusterv1.PausedAnnotation + "-"}
+		p.fixed = Remedy{Text: "Resume the {kind}: remove annotation " + clusterv1.PausedAnnotation, Command: "slipway kubectl annotate {resource} {name} -n {namespace} " + clusterv1.PausedAnnotation + "-"}
 	case isReported:
 		p.Message = cmp.Or(reported.Message, "Reconciliation is paused")
 		if name := o.cluster(); name != "" && !isCluster {
 			p.on = []Ref{{clusterv1.GroupVersion.Group, clusterv1.ClusterKind, o.ref.Namespace, name}}
 		}
-		p.fixed = Remedy{Text: "Resume Cluster {cluster}: set spec.paused to false", Command: "kubectl patch cluster {cluster} -n {namespace} --type merge -p '{\"spec\":{\"paused\":false}}'"}
+		p.fixed = resumeCluster()
 	default:
 		return problem{}, false
 	}
 	return p, true
+}
+
+func resumeCluster() Remedy {
+	return Remedy{Text: "Resume Cluster {cluster}: set spec.paused to false", Command: "slipway kubectl patch cluster {cluster} -n {namespace} --type merge -p '{\"spec\":{\"paused\":false}}'"}
+}
+
+// pausedByCluster returns the problem of an object whose Cluster is paused, although no controller has reported it.
+func (o object) pausedByCluster() problem {
+	return problem{
+		weight: weightPaused, on: []Ref{clusterRef(o.ref.Namespace, o.cluster())}, fixed: resumeCluster(),
+		Link: Link{Object: o.ref, Reason: clusterv1.PausedReason, Message: "Reconciliation is paused because its Cluster is paused"},
+	}
+}
+
+// isPausedCluster reports whether an object is a Cluster with spec.paused.
+func isPausedCluster(u *unstructured.Unstructured) bool {
+	set, _, _ := unstructured.NestedBool(u.Object, "spec", "paused")
+	return set
 }
 
 // failureProblem reports the failure fields of the v1beta1 contract, which a provider sets when it gives up.
@@ -173,7 +246,10 @@ func (o object) failureProblem() (problem, bool) {
 		p := problem{weight: weightUser, Link: Link{Object: o.ref, Reason: reason, Message: clip(cmp.Or(message, reason)), Since: o.troubleSince()}}
 		p.fixed = Remedy{
 			Text:    "The provider of {kind} gave up: correct the cause in the message, then delete {kind} {name} or its Machine to have it replaced",
-			Command: "kubectl describe {resource} {name} -n {namespace}",
+			Command: describeText,
+		}
+		if o.isDeleting() { // nothing is to be deleted any more
+			p.weight, p.fixed = weightProgress, Remedy{}
 		}
 		return p, true
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -15,14 +17,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ipamv1 "sigs.k8s.io/cluster-api/api/ipam/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	planev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// Limits of a Reader: objects of one list, and plans.
+// Limits of a Reader.
 const (
-	maxListed = 5000
-	maxPlans  = 100
+	// pageSize is the number of objects of one response, and maxPages the number of responses for a kind.
+	pageSize = 1000
+	maxPages = 50
+	maxPlans = 100
+	// maxGets is the number of objects that are read one by one. Messages of tenants could name any number.
+	maxGets = 200
 )
 
 // PlanSource returns the last plans of an object. After an error it is not called again.
@@ -40,45 +51,52 @@ type ReaderOptions struct {
 }
 
 // Reader is a [Graph] that reads from the API when an object is needed. It gets the first object of a kind, and lists the
-// kind when a second one is needed. It lists no kind twice, and reads Secrets and ConfigMaps as metadata. It is for one
-// computation, and not safe for concurrent use.
+// kind when a second one is needed. It lists no kind twice, reads Secrets and ConfigMaps as metadata, and limits the number of
+// requests. It is for one computation, and not safe for concurrent use.
 type Reader struct {
 	ctx context.Context //nolint:containedctx // Graph has no contexts, and a Reader lives for one command
 	ReaderOptions
 
-	memory   Memory
-	listed   map[schema.GroupKind]bool
-	gotten   map[schema.GroupKind]int
-	absent   map[Ref]bool
-	asked    map[Ref]bool
-	problems map[string]bool
-	err      error
-	plansErr error
+	memory Memory
+	// listed has the kinds that were listed completely, and tried the kinds for which that was tried.
+	listed, tried map[schema.GroupKind]bool
+	gotten        map[schema.GroupKind]int
+	absent        map[Ref]bool
+	asked         map[Ref]bool
+	gets          int
+	// unreadable has the reasons why kinds cannot be read, and limits the limits that were reached.
+	unreadable map[string]string
+	limits     map[string]bool
+	err        error
+	plansErr   error
 }
 
 // NewReader returns a Reader. It sends no request.
 func NewReader(ctx context.Context, o ReaderOptions) *Reader {
 	return &Reader{
-		ctx: ctx, ReaderOptions: o, listed: map[schema.GroupKind]bool{}, gotten: map[schema.GroupKind]int{},
-		absent: map[Ref]bool{}, asked: map[Ref]bool{}, problems: map[string]bool{},
+		ctx: ctx, ReaderOptions: o, listed: map[schema.GroupKind]bool{}, tried: map[schema.GroupKind]bool{}, gotten: map[schema.GroupKind]int{},
+		absent: map[Ref]bool{}, asked: map[Ref]bool{}, unreadable: map[string]string{}, limits: map[string]bool{},
 	}
 }
 
-// Err returns the first error that kept the Reader from reading, other than missing permissions and kinds.
+// Err returns the error that ended the reading because the API server cannot be used.
 func (r *Reader) Err() error { return r.err }
 
 // PlansErr returns the error of the PlanSource.
 func (r *Reader) PlansErr() error { return r.plansErr }
 
-// Unreadable returns the kinds that the user may not read, sorted.
+// Unreadable returns the kinds that could not be read, each with the reason, sorted: "Foo (no permission)".
 func (r *Reader) Unreadable() []string {
 	var out []string
-	for kind := range r.problems {
-		out = append(out, kind)
+	for kind, reason := range r.unreadable {
+		out = append(out, fmt.Sprintf("%s (%s)", kind, reason))
 	}
 	slices.Sort(out)
 	return out
 }
+
+// Limits returns the limits that were reached, so that the explanation may be incomplete.
+func (r *Reader) Limits() []string { return slices.Sorted(maps.Keys(r.limits)) }
 
 // coreKinds returns the kinds of Cluster API's core that other objects own.
 func coreKinds() []schema.GroupKind {
@@ -89,6 +107,11 @@ func coreKinds() []schema.GroupKind {
 	return out
 }
 
+// otherKinds returns kinds that belong to Clusters without an owner reference.
+func otherKinds() []schema.GroupKind {
+	return []schema.GroupKind{{Group: planev1.GroupVersion.Group, Kind: "EtcdSnapshotPolicy"}, {Group: ipamv1.GroupVersion.Group, Kind: "IPAddressClaim"}}
+}
+
 // Roots lists the objects from which a search for everything that is wrong begins.
 func (r *Reader) Roots() []Ref {
 	kinds := []schema.GroupKind{
@@ -96,7 +119,7 @@ func (r *Reader) Roots() []Ref {
 		{Group: addonsv1.GroupVersion.Group, Kind: "ClusterResourceSet"}, {Group: runtimev1.GroupVersion.Group, Kind: "ExtensionConfig"},
 	}
 	var out []Ref
-	for _, kind := range append(kinds, coreKinds()...) {
+	for _, kind := range slices.Concat(kinds, coreKinds(), otherKinds()) {
 		r.list(kind)
 		out = append(out, r.memory.ofKind(kind)...)
 	}
@@ -125,7 +148,7 @@ func (r *Reader) Get(ref Ref) (*unstructured.Unstructured, bool) {
 	if r.absent[ref] || r.err != nil {
 		return nil, false
 	}
-	if r.isListed(ref) {
+	if r.isListed(ref) || r.unreadable[ref.Kind] != "" && r.unreadable[ref.Kind] != noPermission {
 		return nil, false
 	}
 	if r.gotten[kind] > 0 && (ref.Namespace == "" || r.covers(ref.Namespace)) {
@@ -135,6 +158,10 @@ func (r *Reader) Get(ref Ref) (*unstructured.Unstructured, bool) {
 		}
 	}
 	r.gotten[kind]++
+	if r.gets++; r.gets > maxGets {
+		r.limits[fmt.Sprintf("Only %d objects were read one by one", maxGets)] = true
+		return nil, false
+	}
 	return r.get(ref)
 }
 
@@ -148,6 +175,8 @@ func (r *Reader) isListed(ref Ref) bool {
 func (r *Reader) get(ref Ref) (*unstructured.Unstructured, bool) {
 	mapping, ok := r.mapping(ref.GroupKind())
 	if !ok {
+		r.gets-- // no request is sent
+		r.unreadable[ref.Kind] = "not installed"
 		return nil, false
 	}
 	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
@@ -159,6 +188,9 @@ func (r *Reader) get(ref Ref) (*unstructured.Unstructured, bool) {
 		r.absent[ref] = true
 		if !apierrors.IsNotFound(err) {
 			r.note(ref.GroupKind(), err)
+		}
+		if apierrors.IsForbidden(err) && r.tried[ref.GroupKind()] && r.covers(ref.Namespace) {
+			r.listed[ref.GroupKind()] = true // neither lists nor single objects of the namespace can be read
 		}
 		return nil, false
 	}
@@ -189,38 +221,53 @@ func metadataOnly(kind schema.GroupKind) bool {
 
 // list lists a kind once. Secrets and ConfigMaps are never listed.
 func (r *Reader) list(kind schema.GroupKind) {
-	if r.listed[kind] || r.err != nil || metadataOnly(kind) {
+	if r.tried[kind] || r.err != nil || metadataOnly(kind) {
 		return
 	}
 	mapping, ok := r.mapping(kind)
 	if !ok {
 		return
 	}
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(kind.Kind + "List"))
-	options := []client.ListOption{client.Limit(maxListed)}
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		options = append(options, client.InNamespace(r.Namespace))
+	r.tried[kind] = true
+	next := ""
+	for range maxPages {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(mapping.GroupVersionKind.GroupVersion().WithKind(kind.Kind + "List"))
+		options := []client.ListOption{client.Limit(pageSize), client.Continue(next)}
+		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			options = append(options, client.InNamespace(r.Namespace))
+		}
+		if err := r.Client.List(r.ctx, list, options...); err != nil {
+			r.note(kind, err)
+			return
+		}
+		for i := range list.Items {
+			r.memory.Add(&list.Items[i])
+		}
+		if next = list.GetContinue(); next == "" {
+			r.listed[kind] = true
+			return
+		}
 	}
-	if err := r.Client.List(r.ctx, list, options...); err != nil {
-		r.note(kind, err)
-		return
-	}
-	r.listed[kind] = list.GetContinue() == ""
-	for i := range list.Items {
-		r.memory.Add(&list.Items[i])
-	}
+	r.limits[fmt.Sprintf("Only %d objects of kind %s were read", pageSize*maxPages, kind.Kind)] = true
 }
 
-// note records why a kind cannot be read. Missing permissions do not end the search.
+const noPermission = "no permission"
+
+// note records why a kind cannot be read. Only an API server that cannot be used ends the search.
 func (r *Reader) note(kind schema.GroupKind, err error) {
-	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		r.problems[kind.Kind] = true
-		r.listed[kind] = true // further requests would fail, too
-		return
-	}
-	if r.err == nil {
-		r.err = fmt.Errorf("reading %s: %w", kind, err)
+	var transport *url.Error
+	switch {
+	case apierrors.IsUnauthorized(err), fault.KindOf(err) == fault.Unreachable, r.ctx.Err() != nil, errors.As(err, &transport):
+		if r.err == nil {
+			r.err = fmt.Errorf("reading %s: %w", kind, err)
+		}
+	case apierrors.IsForbidden(err):
+		r.unreadable[kind.Kind] = cmp.Or(r.unreadable[kind.Kind], noPermission)
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		r.unreadable[kind.Kind] = "not installed"
+	default:
+		r.unreadable[kind.Kind] = redact.Clip(strings.Join(strings.Fields(fault.UserMessage(err)), " "), maxSummary)
 	}
 }
 
@@ -271,16 +318,25 @@ func (r *Reader) Owned(of Ref) []Ref {
 			r.list(kind)
 		}
 	}
+	if of == clusterRef(of.Namespace, of.Name) {
+		for _, kind := range otherKinds() {
+			r.list(kind)
+		}
+	}
 	return r.memory.Owned(of)
 }
 
 // Plans implements [Graph].
 func (r *Reader) Plans(of Ref) []Plan {
-	if r.ReaderOptions.Plans == nil || r.plansErr != nil || !r.asked[of] && len(r.asked) >= maxPlans {
+	if r.ReaderOptions.Plans == nil || r.plansErr != nil {
 		return nil
 	}
 	if r.asked[of] {
 		return r.memory.Plans(of)
+	}
+	if len(r.asked) >= maxPlans {
+		r.limits[fmt.Sprintf("Only the plans of %d objects were read", maxPlans)] = true
+		return nil
 	}
 	r.asked[of] = true
 	plans, err := r.ReaderOptions.Plans(r.ctx, of)

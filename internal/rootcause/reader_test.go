@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -24,6 +26,9 @@ type api struct {
 	requests  []string
 	forbidden string // a kind
 	broken    error
+	// failing has errors by kind, and pages is the number of objects in a page; zero: all.
+	failing map[string]error
+	pages   int
 }
 
 func (a *api) Get(_ context.Context, key client.ObjectKey, into client.Object, _ ...client.GetOption) error {
@@ -33,6 +38,8 @@ func (a *api) Get(_ context.Context, key client.ObjectKey, into client.Object, _
 	switch {
 	case a.broken != nil:
 		return a.broken
+	case a.failing[kind.Kind] != nil:
+		return a.failing[kind.Kind]
 	case a.forbidden == kind.Kind:
 		return apierrors.NewForbidden(resource, key.Name, errors.New("no"))
 	}
@@ -54,12 +61,14 @@ func (a *api) Get(_ context.Context, key client.ObjectKey, into client.Object, _
 	return apierrors.NewNotFound(resource, key.Name)
 }
 
-func (a *api) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+func (a *api) List(_ context.Context, list client.ObjectList, options ...client.ListOption) error {
 	kind := strings.TrimSuffix(list.GetObjectKind().GroupVersionKind().Kind, "List")
 	a.requests = append(a.requests, "list "+kind)
 	switch {
 	case a.broken != nil:
 		return a.broken
+	case a.failing[kind] != nil:
+		return a.failing[kind]
 	case a.forbidden == kind:
 		return apierrors.NewForbidden(schema.GroupResource{Resource: kind}, "", errors.New("no"))
 	}
@@ -68,6 +77,15 @@ func (a *api) List(_ context.Context, list client.ObjectList, _ ...client.ListOp
 		if o.GetKind() == kind {
 			into.Items = append(into.Items, *o.DeepCopy())
 		}
+	}
+	if a.pages > 0 {
+		chosen := (&client.ListOptions{}).ApplyOptions(options)
+		from, _ := strconv.Atoi(chosen.Continue)
+		to := min(from+a.pages, len(into.Items))
+		if to < len(into.Items) {
+			into.SetContinue(strconv.Itoa(to))
+		}
+		into.Items = into.Items[from:to]
 	}
 	return nil
 }
@@ -144,10 +162,10 @@ func TestReaderRights(t *testing.T) {
 	if got := path(checkExplained(t, r, "Machine m1")); got != "Machine m1" || r.Err() != nil {
 		t.Errorf("%s, %v", got, r.Err())
 	}
-	if diff := cmp.Diff([]string{"LocalMachine"}, r.Unreadable()); diff != "" {
+	if diff := cmp.Diff([]string{"LocalMachine (no permission)"}, r.Unreadable()); diff != "" {
 		t.Error(diff)
 	}
-	a.broken = errors.New("no connection")
+	a.broken = &net.OpError{Op: "dial", Err: errors.New("no connection")}
 	r = NewReader(t.Context(), ReaderOptions{Client: a, Mapper: mapper(), Namespace: "ns"})
 	a.requests = nil
 	if _, found := Explain(r, refTo("Machine m1"), now); found || r.Err() == nil || len(a.requests) != 1 {

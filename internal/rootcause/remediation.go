@@ -12,8 +12,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 )
 
-// remediate replaces the remedy of a chain that begins with a Machine, and ends with it or with one of its provider
-// objects, by the remediation of a MachineHealthCheck that is due.
+// remediate adds the remediation of a MachineHealthCheck that is due to the remedy of a chain that begins with a Machine, and
+// ends with it or with one of its provider objects. If the replacement of the Machine ends the problem, the remediation is the
+// remedy.
 func (s *search) remediate(o object, c *Chain) *Chain {
 	if o.ref.Group != clusterv1.GroupVersion.Group || o.ref.Kind != "Machine" || len(c.Links) > 2 || c.weight == weightPaused {
 		return c
@@ -26,17 +27,36 @@ func (s *search) remediate(o object, c *Chain) *Chain {
 		return c
 	}
 	out := *c
-	if due.BlockedReason != "" {
-		out.Remedy.Text = fmt.Sprintf("%s (MachineHealthCheck %s does not replace it: %s)", c.Remedy.Text, due.HealthCheck, clip(due.BlockedReason))
+	remedy := s.remediationRemedy(due)
+	if due.BlockedReason == "" && !s.isOverdue(due) && (replaces(c.Remedy.Text) || c.isLate) {
+		out.Remedy, out.isLate = remedy, false
 		return &out
 	}
-	out.Remedy = s.remediationRemedy(due)
+	out.Remedy.Text = fmt.Sprintf("%s (%s)", c.Remedy.Text, remedy.Text)
+	switch {
+	case !c.Remedy.Automatic:
+	case s.isOverdue(due):
+		out.Remedy = remedy
+	default:
+		out.Remedy.At = remedy.At
+	}
 	return &out
 }
+
+// isOverdue reports whether a remediation should have happened.
+func (s *search) isOverdue(due *describe.Remediation) bool {
+	return due.BlockedReason == "" && s.now.Sub(due.At.Time) > remediationDelay
+}
+
+// remediationDelay is the time that a remediation may take to begin.
+const remediationDelay = time.Minute
 
 func (s *search) remediationRemedy(due *describe.Remediation) Remedy {
 	if due.BlockedReason != "" {
 		return Remedy{Text: fmt.Sprintf("MachineHealthCheck %s does not replace it: %s", due.HealthCheck, clip(due.BlockedReason))}
+	}
+	if s.isOverdue(due) {
+		return Remedy{Text: fmt.Sprintf("MachineHealthCheck %s should have replaced it %s ago: check that its controller runs, and the owner of the Machine", due.HealthCheck, duration.HumanDuration(s.now.Sub(due.At.Time)))}
 	}
 	return Remedy{Automatic: true, At: due.At.Time, Text: fmt.Sprintf("MachineHealthCheck %s replaces it %s: %s", due.HealthCheck, in(due.At.Time, s.now), due.Condition)}
 }

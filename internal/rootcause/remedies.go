@@ -1,19 +1,19 @@
 package rootcause
 
 import (
-	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/condition"
 )
 
 // remedy is a row of the tables of remedies. Texts and commands have placeholders: {kind}, {name}, {namespace}, {cluster},
-// {group} and {resource} of the object, and {secret}, {configmap}, {clusterclass}, {extension}, {machine}, {node} and
-// {policy} for the first object of these kinds that the message names. {annotation} is the annotation that the message names,
+// {group} and {resource} of the object, {machine} and {node} of the Machine that it is or belongs to, and {secret}, {configmap},
+// {clusterclass}, {extension} and {policy} for the first object of these kinds that the message names. {annotation} is the annotation that the message names,
 // and {annotated} is the object that has it, {annotatedkind} and {annotatedname} its kind and name.
 type remedy struct {
 	text, command string
@@ -22,7 +22,17 @@ type remedy struct {
 	isSpecific bool
 	// patience is the time for which the problem usually ends without a user.
 	patience time.Duration
+	// isEndless is true for automatic remedies that may take any time. Others are overdue after [OverdueAfter].
+	isEndless bool
+	// late is what a user can do when an automatic remedy is overdue. The zero value has a default.
+	late instruction
 }
+
+// instruction is a text and a command for a user.
+type instruction struct{ text, command string }
+
+// OverdueAfter is the time after which a problem that should end without a user needs one.
+const OverdueAfter = condition.LingerAfter
 
 // within returns the remedy of a problem of an age.
 func (r remedy) within(age time.Duration) remedy {
@@ -32,7 +42,30 @@ func (r remedy) within(age time.Duration) remedy {
 	return remedy{text: "It usually ends without a user. If it does not: " + lowerFirst(r.text), command: r.command, automatic: true}
 }
 
-func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:] }
+// after returns the remedy for a problem of an age, and whether an automatic remedy is overdue.
+func (r remedy) after(age time.Duration) (remedy, bool) {
+	if !r.automatic || r.isEndless || age < OverdueAfter {
+		return r, false
+	}
+	late := r.late
+	if late.text == "" {
+		late = instruction{"Read the log of the controller of {kind}: this should have ended without a user", describeText}
+	}
+	return remedy{text: late.text, command: late.command}, true
+}
+
+func lowerFirst(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToLower(text[:1]) + text[1:]
+}
+
+// toReplace ends the texts of remedies that consist of the replacement of a Machine, or have it as an alternative.
+const toReplace = "to have it replaced"
+
+// replaces reports whether the replacement of a Machine ends the problem.
+func replaces(text string) bool { return strings.HasSuffix(text, toReplace) }
 
 // group is a remedy with the reasons that it ends.
 type group struct {
@@ -48,6 +81,18 @@ func user(text, command string, reasons ...string) group {
 // auto returns the rows of reasons that end without a user.
 func auto(text string, reasons ...string) group {
 	return group{remedy{text: text, automatic: true, isSpecific: true}, reasons}
+}
+
+// endless returns the group for problems that may take any time.
+func endless(g group) group {
+	g.isEndless = true
+	return g
+}
+
+// overdue returns the group with an instruction for problems that did not end in time.
+func overdue(text, command string, g group) group {
+	g.late = instruction{text, command}
+	return g
 }
 
 // patient returns the group for problems that usually end without a user soon after they began.
@@ -86,45 +131,59 @@ func isNormal(reason string) bool {
 type phrase struct {
 	alternatives [][]string
 	remedy
+	// isGeneral is true for texts that many programs use. A reason with a specific remedy precedes them.
+	isGeneral bool
 }
 
-// findRemedy returns the remedy for a problem: by its message, else by its reason.
+// findRemedy returns the remedy for a problem: by a text of its message, else by its reason, else by a general text.
 func findRemedy(l Link, now time.Time) (remedy, bool) {
-	age := now.Sub(l.Since)
+	age := max(0, now.Sub(l.Since))
 	message := strings.ToLower(l.Message)
+	r, known := remediesByReason[l.Reason]
 	for _, p := range phrases {
+		if p.isGeneral && known && r.isSpecific {
+			break
+		}
 		if p.matches(message) {
 			return p.within(age), true
 		}
 	}
-	r, known := remediesByReason[l.Reason]
-	return r.within(age), known
+	if !known {
+		return remedy{}, false
+	}
+	return r.within(age), true
 }
 
 // pendingForm matches reasons of work in progress.
 var pendingForm = regexp.MustCompile(`^Waiting|Pending$|Provisioning$|InProgress$|Creating$|Deleting$|Starting$`)
 
-// remedyOf returns the remedy at the end of a chain.
-func remedyOf(o object, p problem, now time.Time) Remedy {
+// remedyOf returns the remedy at the end of a chain, and whether it is one for an automatic remedy that is overdue.
+func remedyOf(o object, p problem, now time.Time) (Remedy, bool) {
 	if p.fixed.Text != "" {
 		out := p.fixed
-		out.Text, out.Command = fill(out.Text, o, p.Message, false), fill(out.Command, o, p.Message, true)
-		return out
+		out.Text, out.Command = fillText(out.Text, o, p.Message), fillCommand(out.Command, o, p.Message)
+		return out, false
 	}
 	r, known := findRemedy(p.Link, now)
 	switch {
-	case !known:
+	case o.isDeleting() && replaces(r.text):
+		r = remedy{text: waitText, automatic: true}
+	case !known, r.automatic && p.isSevere:
 		r = defaultRemedy(o, p)
 	case p.weight == weightProgress && !r.isSpecific:
 		r = remedy{text: progressText, automatic: true}
 	}
-	return Remedy{Text: fill(r.text, o, p.Message, false), Command: fill(r.command, o, p.Message, true), Automatic: r.automatic}
+	isLate := false
+	if p.weight != weightProgress && !p.Since.IsZero() {
+		r, isLate = r.after(now.Sub(p.Since))
+	}
+	return Remedy{Text: fillText(r.text, o, p.Message), Command: fillCommand(r.command, o, p.Message), Automatic: r.automatic}, isLate
 }
 
 const (
 	progressText = "The controller of {kind} is working on it; no action is needed"
 	waitText     = "The controller of {kind} continues when this changes; no action is needed"
-	describeText = "kubectl describe {resource} {name} -n {namespace}"
+	describeText = "slipway kubectl describe {resource} {name} -n {namespace}"
 )
 
 // waitRemedy returns the remedy of a wait that lasts until a user acts. The message of such a wait is an instruction.
@@ -144,7 +203,7 @@ func defaultRemedy(o object, p problem) remedy {
 		return remedy{text: "It ends with time; no action is needed", automatic: true}
 	case p.weight == weightWait:
 		return remedy{text: waitText, automatic: true}
-	case p.weight >= weightUnknown, p.weight == weightDeletion, pendingForm.MatchString(p.Reason):
+	case p.weight >= weightUnknown, p.weight == weightDeletion, !p.isSevere && pendingForm.MatchString(p.Reason):
 		return remedy{text: progressText, automatic: true}
 	case isOwnGroup(o.ref.Group):
 		return remedy{text: "Correct what the message names; events of {kind} {name} have more", command: describeText}
@@ -155,82 +214,4 @@ func defaultRemedy(o object, p problem) remedy {
 // isOwnGroup reports whether Slipway's controllers reconcile the kinds of a group.
 func isOwnGroup(g string) bool {
 	return strings.HasSuffix(g, ".slipway.dev") || strings.HasSuffix(g, clusterv1.GroupVersion.Group) && !strings.HasPrefix(g, "infrastructure.")
-}
-
-// placeholderKinds returns the kinds whose first object in the message fills a placeholder.
-func placeholderKinds() map[string]string {
-	return map[string]string{
-		"{clusterclass}": "ClusterClass", "{configmap}": "ConfigMap", "{extension}": "ExtensionConfig", "{machine}": "Machine",
-		"{node}": "Node", "{policy}": "EtcdSnapshotPolicy", "{secret}": "Secret",
-	}
-}
-
-// fill replaces the placeholders of a text. In commands, values are quoted for a shell.
-func fill(text string, o object, message string, isCommand bool) string {
-	if !strings.Contains(text, "{") {
-		return text
-	}
-	values := map[string]string{
-		"{kind}": o.ref.Kind, "{name}": o.ref.Name, "{namespace}": o.ref.Namespace, "{cluster}": o.cluster(),
-		"{group}": o.ref.Group, "{resource}": strings.ToLower(o.ref.Kind),
-	}
-	named := mentions(message, o.ref.Namespace)
-	annotated := o.annotated()
-	values["{annotated}"], values["{annotatedkind}"], values["{annotatedname}"] = annotated.String(), strings.ToLower(annotated.Kind), annotated.Name
-	values["{annotation}"] = annotationForm.FindString(message[:min(len(message), maxMentionText)])
-	for placeholder, kind := range placeholderKinds() {
-		values[placeholder] = firstNamed(named, kind, o)
-	}
-	if o.ref.Namespace == "" {
-		text = strings.ReplaceAll(text, " -n {namespace}", "")
-	}
-	var pairs []string
-	for _, placeholder := range slices.Sorted(maps.Keys(values)) {
-		value := values[placeholder]
-		if value == "" {
-			value = "NAME"
-		}
-		if isCommand {
-			value = shellWord(value)
-		}
-		pairs = append(pairs, placeholder, value)
-	}
-	return strings.NewReplacer(pairs...).Replace(text)
-}
-
-// annotationForm matches an annotation of Slipway in a message.
-var annotationForm = regexp.MustCompile(`\bsimulated\.[a-z0-9.-]+/[A-Za-z0-9._-]*[A-Za-z0-9]`)
-
-// annotated returns the object that an annotation in a message of the object is on: of a Machine, its infrastructure.
-func (o object) annotated() Ref {
-	if target, ok := o.referenceAt("spec", "infrastructureRef"); ok && o.ref.Kind == "Machine" {
-		return target
-	}
-	return o.ref
-}
-
-// firstNamed returns the first object of a kind in a message, or the object itself if it has that kind.
-func firstNamed(named []mention, kind string, o object) string {
-	for _, m := range named {
-		if m.kind == kind {
-			return m.name
-		}
-	}
-	switch {
-	case o.ref.Kind == kind:
-		return o.ref.Name
-	case kind == "Node" || kind == "Machine": // provider objects of a Machine have its name
-		return o.ref.Name
-	}
-	return ""
-}
-
-var plainWord = regexp.MustCompile(`^[A-Za-z0-9._/:@-]+$`)
-
-// shellWord quotes a word for a shell if that is necessary.
-func shellWord(word string) string {
-	if plainWord.MatchString(word) && !strings.HasPrefix(word, "-") {
-		return word
-	}
-	return fmt.Sprintf("'%s'", strings.ReplaceAll(word, "'", `'\''`))
 }

@@ -1,7 +1,7 @@
 package rootcause
 
 const (
-	editText = "kubectl edit {resource} {name} -n {namespace}"
+	editText = "slipway kubectl edit {resource} {name} -n {namespace}"
 	bugText  = "Report this error to the Slipway project: it is a bug"
 )
 
@@ -18,25 +18,25 @@ func commonRemedies() []group {
 		auto("The controller of {kind} retries; no action is needed",
 			"AnswersTakeTooMuchMemory", "BindingExists", "Busy", "CacheNotFilled", "CreatedMeanwhile", "Crowded", "Overloaded", "ReconcileError", "Refused", "StaleCache",
 			"StaleObject", "Timeout", "WaitingForCache"),
-		user("Remove annotation cluster.x-k8s.io/paused, or set spec.paused of the Cluster to false", "kubectl annotate {resource} {name} -n {namespace} cluster.x-k8s.io/paused-", "Paused"),
+		user("Remove annotation cluster.x-k8s.io/paused, or set spec.paused of the Cluster to false", "slipway kubectl annotate {resource} {name} -n {namespace} cluster.x-k8s.io/paused-", "Paused"),
 		user("Correct the object that the message names", editText,
 			"ClusterMatchFailed", "ClusterSelectorInvalid", "IncorrectExternalRef", "Invalid", "InvalidApply", "InvalidConfiguration", "InvalidInput", "InvalidNamingTemplate",
 			"InvalidSelector", "InvalidSpec", "InvalidStrategy", "InvalidVersion", "NameTemplateInvalid", "RequestInvalid", "SnapshotRequestRefused", "ReplicasNotAllowed", "TooManyReplicas"),
 		user("Create the object that the message names, or correct the reference to it", editText,
 			"DoesNotExist", "NotFound", "ObjectDoesNotExist", "ReferenceUnreadable", "RetrievingResourceFailed", "SecretMissing"),
-		user("The object that the message names was deleted: delete {kind} {name} to have it replaced, or restore the object from a backup", "kubectl delete {resource} {name} -n {namespace}",
+		user("The object that the message names was deleted: delete {kind} {name} to have it replaced, or restore the object from a backup", "slipway kubectl delete {resource} {name} -n {namespace}",
 			"Deleted", "ObjectDeleted"),
-		user("Rename or delete the object that the message names: it has another owner", "kubectl get {resource} -n {namespace}", "AlreadyExists", "NameTaken", "NotOwned"),
+		user("Rename or delete the object that the message names: it has another owner", "slipway kubectl get {resource} -n {namespace}", "AlreadyExists", "NameTaken", "NotOwned"),
 		user("Remove label cluster.x-k8s.io/watch-filter from the object that the message names, or set it to the value of this manager", describeText,
 			"OfAnotherManager", "WaitingForWatchLabel"),
 		user("Delete or correct the object that makes the manager crash, then restart the manager", describeText, "SetAside"),
-		user("Grant the user the verb connect on Cluster {cluster}", "kubectl get rolebindings -n {namespace}", "ConnectForbidden"),
+		user("Grant the user the verb connect on Cluster {cluster}", "slipway kubectl get rolebindings -n {namespace}", "ConnectForbidden"),
 		user("Create the ClusterRole that the message names in the workload cluster", "slipway get kubeconfig {cluster} -n {namespace} > {cluster}.kubeconfig", "ClusterRoleNotFound"),
 		user("Install the provider of the kind that the message names, or correct the kind", "slipway init --help", "KindNotInstalled", "NoSuchKind", "NotSupported"),
-		user("Set the label of the CustomResourceDefinition that the message names to a served version", "kubectl get crds -l cluster.x-k8s.io/provider", "CRDNamedWrongly", "NoContract", "VersionNotServed"),
-		user("Grant the manager the rights that the message names with a ClusterRole that has label cluster.x-k8s.io/aggregate-to-manager=true", "kubectl get clusterroles -l cluster.x-k8s.io/aggregate-to-manager=true", "Forbidden"),
+		user("Set the label of the CustomResourceDefinition that the message names to a served version", "slipway kubectl get crds -l cluster.x-k8s.io/provider", "CRDNamedWrongly", "NoContract", "VersionNotServed"),
+		user("Grant the manager the rights that the message names with a ClusterRole that has label cluster.x-k8s.io/aggregate-to-manager=true", "slipway kubectl get clusterroles -l cluster.x-k8s.io/aggregate-to-manager=true", "Forbidden"),
 		user("Report it to the provider of the kind that the message names: its object does not follow the contract", describeText, "InvalidConditionReported", "NotATemplate", "ValuesRefused"),
-		user("Install or start the controller of kind {kind} (group {group})", "kubectl get pods --all-namespaces -l cluster.x-k8s.io/provider", reasonNoController),
+		user("Install or start the controller of kind {kind} (group {group})", "slipway kubectl get pods --all-namespaces -l cluster.x-k8s.io/provider", reasonNoController),
 		user("Correct the error that the message names; the deletion is retried", describeText, "DeletionFailed"),
 		user("Have the owner of the finalizer remove it", editText, "ForeignFinalizer"),
 		user("Change the object, or ask the operator of the management cluster to allow it", describeText, "DeniedByPolicy"),
@@ -44,13 +44,13 @@ func commonRemedies() []group {
 			"HookMismatch", "InvalidClusterConfiguration", "InvalidIgnition", "InvalidInitConfiguration", "InvalidJoinConfiguration", "InvalidKubeadmConfig",
 			"InvalidKubeconfig", "InvalidLock", "InvalidMachine", "InvalidObject", "InvalidPatch", "InvalidStatus", "NotGenerated", "Panic", "PatchFailed", "Undecided",
 			"UnknownAction", "UnknownHook", "UnknownKind", "UnknownQuestion", "EtcdConfigIncomplete"),
-		user("Create Cluster {cluster}, or correct spec.clusterName", "kubectl get clusters -n {namespace}", "ClusterNotFound", "WaitingForCluster"),
+		user("Create Cluster {cluster}, or correct spec.clusterName", "slipway kubectl get clusters -n {namespace}", "ClusterNotFound", "WaitingForCluster"),
 		user("Set spec.replicas", editText, "WaitingForReplicasSet"),
-		user("Register a Runtime Extension for the hook, or remove what requires it", "kubectl get extensionconfigs", "NoInPlaceExtension"),
-		auto("The controller applies the resources when the Clusters that the message names are initialized and connected", "ClustersNotReady"),
-		user("Correct the type of Secret {secret}: delete it and create it with type addons.cluster.x-k8s.io/resource-set", "kubectl delete secret {secret} -n {namespace}", "WrongSecretType"),
-		user("Correct the resources that the message names, so that they can be applied", "kubectl get clusterresourcesets -n {namespace}", "ApplyFailed"),
-		user("Add addresses to the pool, or delete claims that are not needed", "kubectl get ipaddressclaims -n {namespace}", "AllocationFailed", "NoAddressLeft", "PoolExhausted"),
+		user("Register a Runtime Extension for the hook, or remove what requires it", "slipway kubectl get extensionconfigs", "NoInPlaceExtension"),
+		endless(auto("The controller applies the resources when the Clusters that the message names are initialized and connected", "ClustersNotReady")),
+		user("Correct the type of Secret {secret}: delete it and create it with type addons.cluster.x-k8s.io/resource-set", "slipway kubectl delete secret {secret} -n {namespace}", "WrongSecretType"),
+		user("Correct the resources that the message names, so that they can be applied", "slipway kubectl get clusterresourcesets -n {namespace}", "ApplyFailed"),
+		user("Add addresses to the pool, or delete claims that are not needed", "slipway kubectl get ipaddressclaims -n {namespace}", "AllocationFailed", "NoAddressLeft", "PoolExhausted"),
 		auto("The address is allocated when the pool is ready", "PoolNotReady"),
 	}
 }

@@ -8,56 +8,57 @@ import (
 
 // phrases has the remedies for texts of other programs that messages quote, the most specific first.
 var phrases = []phrase{
-	phrase{[][]string{{"connection not established yet"}}, remedy{text: "The connection is retried when the control plane is initialized", automatic: true}},
+	phrase{alternatives: [][]string{{"connection not established yet"}}, remedy: remedy{text: "The connection is retried when the control plane is initialized", automatic: true}},
+	slow(30*time.Second, instruct("failed calling webhook", "Start the provider whose webhook the message names: its webhook does not respond", "slipway kubectl get pods --all-namespaces -l cluster.x-k8s.io/provider")),
 	instruct("lost its quorum", "Start the machines of the lost etcd members; if they are gone for good, rebuild the control plane from the remaining member", "slipway recover controlplane {cluster} -n {namespace}"),
 	instruct("nospace", "Delete objects that are not needed, compact and defragment etcd, then disarm the alarm", "slipway kubectl get events --all-namespaces"),
-	instruct("alarm corrupt|alarms corrupt", "Replace the Machine of the etcd member with the corrupt database", "kubectl delete machine {machine} -n {namespace}"),
+	instruct("alarm corrupt|alarms corrupt", "Replace the Machine of the etcd member with the corrupt database", "slipway kubectl delete machine {machine} -n {namespace}"),
 	instruct("no space left on device|disk of *is full", "Free space on the disk that the message names", "df -h"),
 	slow(30*time.Second, instruct("configmap *does not exist|secret *does not exist", "Create the object that the message names, or correct the reference to it", editText)),
-	instruct("exceeded quota", "Raise the ResourceQuota that the message names, or reduce spec.replicas", "kubectl get resourcequota -n {namespace}"),
-	instruct("has disk pressure|kubelethasdiskpressure", "Free space on the disk of Node {node}, or delete its Machine to have it replaced", "kubectl delete machine {machine} -n {namespace}"),
-	instruct("has memory pressure|has insufficient memory|kubelethasinsufficientmemory", "Reduce the memory that Pods use on Node {node}, or use machines with more memory", "kubectl get machine {machine} -n {namespace} -o wide"),
-	instruct("has pid pressure|has insufficient pid|kubelethasinsufficientpid", "End processes on Node {node}, or delete its Machine to have it replaced", "kubectl delete machine {machine} -n {namespace}"),
+	instruct("exceeded quota", "Raise the ResourceQuota that the message names, or reduce spec.replicas", "slipway kubectl get resourcequota -n {namespace}"),
+	instruct("has disk pressure|kubelethasdiskpressure", "Free space on the disk of Node {node}, or delete its Machine to have it replaced", "slipway kubectl delete machine {machine} -n {namespace}"),
+	instruct("has memory pressure|has insufficient memory|kubelethasinsufficientmemory", "Reduce the memory that Pods use on Node {node}, or use machines with more memory", "slipway kubectl get machine {machine} -n {namespace} -o wide"),
+	instruct("has pid pressure|has insufficient pid|kubelethasinsufficientpid", "End processes on Node {node}, or delete its Machine to have it replaced", "slipway kubectl delete machine {machine} -n {namespace}"),
 	slow(2*time.Minute, instruct("network plugin|cni plugin|cni config|networkpluginnotready|networkready=false", "Install a network add-on in Cluster {cluster}, or check that its Pods run on Node {node}", "slipway get kubeconfig {cluster} -n {namespace} > {cluster}.kubeconfig")),
-	instruct("stopped posting node status|nodestatusunknown", "Start the kubelet on Node {node}, or delete its Machine to have it replaced", "kubectl delete machine {machine} -n {namespace}"),
-	instruct("failed to parse kubelet flag|unknown flag: --", "Correct kubeletExtraArgs in the KubeadmConfigTemplate of Cluster {cluster}; new Machines get the correction", "kubectl get kubeadmconfigtemplates -n {namespace}"),
-	instruct("cannot be evicted|disruption budget", "Raise the replicas of the workload or relax its PodDisruptionBudget; spec.deletion.nodeDrainTimeoutSeconds of the Machine limits the wait", "kubectl get machine {machine} -n {namespace} -o jsonpath='{.spec.deletion}'"),
-	slow(5*time.Minute, instruct("volumeattachment|volumes to be detached", "Check the CSI driver that has to detach the volumes of Node {node}; spec.deletion.nodeVolumeDetachTimeoutSeconds of the Machine limits the wait, annotation machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach ends it", "kubectl annotate machine {machine} -n {namespace} machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach=")),
-	instruct("waiting for node *blocked by finalizers|its finalizer *not removed", "The owner of the finalizer on Node {node} has to remove it; spec.deletion.nodeDeletionTimeoutSeconds of the Machine limits the wait", "kubectl get machine {machine} -n {namespace} -o jsonpath='{.spec.deletion}'"),
+	instruct("stopped posting node status|nodestatusunknown", "Start the kubelet on Node {node}, or delete its Machine to have it replaced", "slipway kubectl delete machine {machine} -n {namespace}"),
+	instruct("failed to parse kubelet flag|unknown flag: --", "Correct kubeletExtraArgs in the KubeadmConfigTemplate of Cluster {cluster}; new Machines get the correction", "slipway kubectl get kubeadmconfigtemplates -n {namespace}"),
+	instruct("cannot be evicted|disruption budget", "Raise the replicas of the workload or relax its PodDisruptionBudget; spec.deletion.nodeDrainTimeoutSeconds of the Machine limits the wait", "slipway kubectl get machine {machine} -n {namespace} -o jsonpath='{.spec.deletion}'"),
+	slow(5*time.Minute, instruct("volumeattachment|volumes to be detached", "Check the CSI driver that has to detach the volumes of Node {node}; spec.deletion.nodeVolumeDetachTimeoutSeconds of the Machine limits the wait, annotation machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach ends it", "slipway kubectl annotate machine {machine} -n {namespace} machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach=")),
+	instruct("waiting for node *blocked by finalizers|its finalizer *not removed", "The owner of the finalizer on Node {node} has to remove it; spec.deletion.nodeDeletionTimeoutSeconds of the Machine limits the wait", "slipway kubectl get machine {machine} -n {namespace} -o jsonpath='{.spec.deletion}'"),
 	instruct("blocked by finalizers", "The owners of the finalizers that the message names have to remove them. If an owner was uninstalled, clean up in its place, then remove its finalizer", describeText),
-	instruct("pre-drain.delete.hook|pre-terminate.delete.hook", "The owner of the annotation that the message names has to finish and remove it", "kubectl get machine {machine} -n {namespace} -o jsonpath='{.metadata.annotations}'"),
-	instruct("public keys *pinned|cacerthashes", "Correct discovery.bootstrapToken.caCertHashes in the KubeadmConfigTemplate of Cluster {cluster}, then delete Machine {machine}", "kubectl delete machine {machine} -n {namespace}"),
-	instruct("runcmd ended with code|bootstrap data ended without *ended with code|prekubeadmcommands|postkubeadmcommands", "Correct the command that the message names in the KubeadmConfigTemplate of Cluster {cluster}; new Machines get the correction. Then delete Machine {machine}", "kubectl delete machine {machine} -n {namespace}"),
-	instruct("ended after *seconds|bootstraptimeoutseconds", "Raise spec.backend.container.bootstrapTimeoutSeconds in the LocalMachineTemplate, or shorten the bootstrap commands", "kubectl get localmachinetemplates -n {namespace}"),
-	instruct("cloud-config*not valid|cloud-config*yaml|cloud-config*line ", "Correct the cloud-config in the Secret with the bootstrap data, then delete Machine {machine}", "kubectl delete machine {machine} -n {namespace}"),
-	instruct("bootstrap-success.complete", "Let the last command of the bootstrap data create /run/cluster-api/bootstrap-success.complete, then delete Machine {machine}", "kubectl delete machine {machine} -n {namespace}"),
+	instruct("pre-drain.delete.hook|pre-terminate.delete.hook", "The owner of the annotation that the message names has to finish and remove it", "slipway kubectl get machine {machine} -n {namespace} -o jsonpath='{.metadata.annotations}'"),
+	instruct("public keys *pinned|cacerthashes", "Correct discovery.bootstrapToken.caCertHashes in the KubeadmConfigTemplate of Cluster {cluster}, then delete Machine {machine}", "slipway kubectl delete machine {machine} -n {namespace}"),
+	instruct("runcmd ended with code|bootstrap data ended without *ended with code|prekubeadmcommands|postkubeadmcommands", "Correct the command that the message names in the KubeadmConfigTemplate of Cluster {cluster}; new Machines get the correction. Then delete Machine {machine}", "slipway kubectl delete machine {machine} -n {namespace}"),
+	instruct("ended after *seconds|bootstraptimeoutseconds", "Raise spec.backend.container.bootstrapTimeoutSeconds in the LocalMachineTemplate, or shorten the bootstrap commands", "slipway kubectl get localmachinetemplates -n {namespace}"),
+	instruct("cloud-config*not valid|cloud-config*yaml|cloud-config*line ", "Correct the cloud-config in the Secret with the bootstrap data, then delete Machine {machine}", "slipway kubectl delete machine {machine} -n {namespace}"),
+	instruct("bootstrap-success.complete", "Let the last command of the bootstrap data create /run/cluster-api/bootstrap-success.complete, then delete Machine {machine}", "slipway kubectl delete machine {machine} -n {namespace}"),
 	instruct("kube-apiserver*crash|kube-apiserver*exit|apiserver.extraargs", "Correct the flags of the kube-apiserver in spec.kubeadmConfigSpec.clusterConfiguration.apiServer of the control plane", "slipway logs node {machine} -n {namespace}"),
-	instruct("etcd crashloopbackoff|etcd member on *does not answer|etcd member on *does not respond", "Delete the Machine of the etcd member to have it replaced, if the other members are healthy", "kubectl delete machine {machine} -n {namespace}"),
+	instruct("etcd crashloopbackoff|etcd member on *does not answer|etcd member on *does not respond", "Delete the Machine of the etcd member to have it replaced, if the other members are healthy", "slipway kubectl delete machine {machine} -n {namespace}"),
 	instruct("crashloopbackoff", "Read the log of the container that crashes, and correct its configuration", "slipway logs node {machine} -n {namespace}"),
 	instruct("imagepullbackoff|errimagepull|invalidimagename", "Correct the image that the message names, or make it available to the nodes", "slipway image load --help"),
 	instruct("oomkilled", "Give the container that the message names more memory", describeText),
-	instruct("certificate in secret *expired|certificate of secret *expired|secret *certificate *expired", "Replace the expired certificate in Secret {secret}; an authority has to be replaced with its key", "kubectl get secret {secret} -n {namespace}"),
+	instruct("certificate in secret *expired|certificate of secret *expired|secret *certificate *expired", "Replace the expired certificate in Secret {secret}; an authority has to be replaced with its key", "slipway kubectl get secret {secret} -n {namespace}"),
 	instruct("certificate *expired", "Replace the expired certificate that the message names, and compare the clocks of the machines", describeText),
-	instruct("is not the one that the kubeconfig secret describes|certificate signed by unknown authority", "Correct certificate-authority-data in Secret {cluster}-kubeconfig", "kubectl get secret {cluster}-kubeconfig -n {namespace}"),
-	instruct("is not a kubernetes api server|redirects to another address", "Correct server in Secret {cluster}-kubeconfig, and check for a proxy or portal in between", "kubectl get secret {cluster}-kubeconfig -n {namespace}"),
+	instruct("is not the one that the kubeconfig secret describes|certificate signed by unknown authority", "Correct certificate-authority-data in Secret {cluster}-kubeconfig", "slipway kubectl get secret {cluster}-kubeconfig -n {namespace}"),
+	instruct("is not a kubernetes api server|redirects to another address", "Correct server in Secret {cluster}-kubeconfig, and check for a proxy or portal in between", "slipway kubectl get secret {cluster}-kubeconfig -n {namespace}"),
 	slow(30*time.Second, instruct("nothing listens at the address of the api server|there is no route to the api server|it is slow or overloaded", "Check that the API server of Cluster {cluster} runs and has enough CPU, and that its address in the message is reachable", "slipway describe cluster {cluster} -n {namespace}")),
-	instruct("refuses the credentials|rejects the credentials", "Renew the kubeconfig in Secret {cluster}-kubeconfig", "kubectl get secret {cluster}-kubeconfig -n {namespace}"),
-	instruct("annotation simulated.", "Remove annotation {annotation} from {annotated}: it simulates a fault", "kubectl annotate {annotatedkind} {annotatedname} -n {namespace} {annotation}-"),
+	instruct("refuses the credentials|rejects the credentials", "Renew the kubeconfig in Secret {cluster}-kubeconfig", "slipway kubectl get secret {cluster}-kubeconfig -n {namespace}"),
+	instruct("annotation simulated.", "Remove annotation {annotation} from {annotated}: it simulates a fault", "slipway kubectl annotate {annotatedkind} {annotatedname} -n {namespace} {annotation}-"),
 	instruct("docker does not answer|docker does not respond|cannot connect to the docker daemon", "Start Docker, and let the user of Slipway use it; work continues when it responds", "systemctl start docker"),
 	instruct("address already in use|is taken by another", "End the program that uses the port that the message names, or create the cluster with an endpoint at another port", "ss -ltnp"),
-	instruct("the machine *was removed from the host", "Delete Machine {machine} to have it replaced", "kubectl delete machine {machine} -n {namespace}"),
-	instruct("the machine *does not run (", "Start the machine (docker start), or delete Machine {machine} to have it replaced", "kubectl delete machine {machine} -n {namespace}"),
-	instruct("nothing listens at|handler *did not answer|handler *did not respond|handler *connection refused|handler *timeout", "Start Runtime Extension {extension}, or correct spec.clientConfig and timeoutSeconds of ExtensionConfig {extension}", "kubectl describe extensionconfig {extension}"),
-	instruct("handler *the answer is not|handler *the response is not", "Correct Runtime Extension {extension}: its response does not follow the Runtime SDK", "kubectl describe extensionconfig {extension}"),
-	instruct("cannot get resource|cannot list resource|cannot watch resource|cannot create resource|cannot update resource|cannot patch resource|cannot delete resource|is forbidden: user|has no right to", "Restore the ClusterRole and ClusterRoleBinding of the user that the message names", "kubectl get clusterroles -l cluster.x-k8s.io/aggregate-to-manager=true"),
+	instruct("the machine *was removed from the host", "Delete Machine {machine} to have it replaced", "slipway kubectl delete machine {machine} -n {namespace}"),
+	instruct("the machine *does not run (", "Start the machine (docker start), or delete Machine {machine} to have it replaced", "slipway kubectl delete machine {machine} -n {namespace}"),
+	instruct("handler *nothing listens at|handler *did not answer|handler *did not respond|handler *connection refused|handler *timeout", "Start Runtime Extension {extension}, or correct spec.clientConfig and timeoutSeconds of ExtensionConfig {extension}", "slipway kubectl describe extensionconfig {extension}"),
+	instruct("handler *the answer is not|handler *the response is not", "Correct Runtime Extension {extension}: its response does not follow the Runtime SDK", "slipway kubectl describe extensionconfig {extension}"),
+	instruct("cannot get resource|cannot list resource|cannot watch resource|cannot create resource|cannot update resource|cannot patch resource|cannot delete resource|is forbidden: user|has no right to", "Restore the ClusterRole and ClusterRoleBinding of the user that the message names", "slipway kubectl get clusterroles -l cluster.x-k8s.io/aggregate-to-manager=true"),
 	instruct("is not installed; install", "Install the provider of the kind that the message names", "slipway init --help"),
 	instruct("reports what its contract does not allow", "Report it to the provider of the kind that the message names: its status does not follow the contract", describeText),
 	instruct("which no node has", "Correct spec.providerIDList of the infrastructure: no Node has the IDs that the message names", describeText),
-	instruct("older than version *preflight check kubernetesversionskew|must have the minor version of the control plane", "Set spec.template.spec.version of the MachineDeployment to a version that is not far behind that of the control plane", "kubectl get machinedeployments,machinesets -n {namespace}"),
-	instruct("preflight check kubernetesversionskew", "Upgrade the control plane first, or set spec.version to a version that is not newer", "kubectl get machinedeployments,machinesets -n {namespace}"),
-	instruct("quorum would|no other machine has all components", "Repair another control plane Machine first: without it a replacement would lose the quorum of etcd", "kubectl get machines -n {namespace} -l cluster.x-k8s.io/control-plane"),
+	instruct("older than version *preflight check kubernetesversionskew|must have the minor version of the control plane", "Set spec.template.spec.version of the MachineDeployment to a version that is not far behind that of the control plane", "slipway kubectl get machinedeployments,machinesets -n {namespace}"),
+	instruct("preflight check kubernetesversionskew", "Upgrade the control plane first, or set spec.version to a version that is not newer", "slipway kubectl get machinedeployments,machinesets -n {namespace}"),
+	instruct("quorum would|no other machine has all components", "Repair another control plane Machine first: without it a replacement would lose the quorum of etcd", "slipway kubectl get machines -n {namespace} -l cluster.x-k8s.io/control-plane"),
 	slow(30*time.Second, instruct("http status 429|http status 5", "Check the API server or the load balancer at the address in the message: it responds with an error", "slipway get kubeconfig {cluster} -n {namespace} > {cluster}.kubeconfig")),
-	slow(30*time.Second, instruct("did not answer|did not respond|does not answer|does not respond|cannot be reached|connection refused|i/o timeout", "Check that the API server of Cluster {cluster} runs and is reachable at the address in the message, and that server and certificate-authority-data in Secret {cluster}-kubeconfig are right", "kubectl get secret {cluster}-kubeconfig -n {namespace}")),
+	general(slow(30*time.Second, instruct("did not answer|did not respond|does not answer|does not respond|cannot be reached|connection refused|i/o timeout", "Check that the API server of Cluster {cluster} runs and is reachable at the address in the message, and that server and certificate-authority-data in Secret {cluster}-kubeconfig are right", "slipway kubectl get secret {cluster}-kubeconfig -n {namespace}"))),
 }
 
 // warnings has the remedies for messages of conditions that have their expected status.
@@ -79,7 +80,7 @@ func instruct(form, text, command string) phrase {
 	for alternative := range strings.SplitSeq(form, "|") {
 		alternatives = append(alternatives, strings.Split(alternative, "*"))
 	}
-	return phrase{alternatives, remedy{text: text, command: command, isSpecific: true}}
+	return phrase{alternatives: alternatives, remedy: remedy{text: text, command: command, isSpecific: true}}
 }
 
 // matches reports whether a message, in lower case, has one of the alternatives.
@@ -96,6 +97,12 @@ func hasInOrder(text string, parts []string) bool {
 		text = text[at+len(part):]
 	}
 	return true
+}
+
+// general returns the phrase for a text that many programs use. General phrases are at the end of the list.
+func general(p phrase) phrase {
+	p.isGeneral = true
+	return p
 }
 
 func slow(patience time.Duration, p phrase) phrase {

@@ -1,30 +1,32 @@
 package rootcause
 
-// topologyRemedies returns the remedies of ClusterClasses, managed topologies and Runtime Extensions.
+// topologyRemedies returns the rows of [reasonTable] for ClusterClasses, managed topologies and Runtime Extensions. The
+// texts and commands may be changed freely; {name} and the other placeholders are those of [remedyOf]. Each reason must
+// exist in the code and be in one row only, which a test checks.
 func topologyRemedies() []group {
-	const editClass = "kubectl edit clusterclass {clusterclass} -n {namespace}"
-	const extension = "kubectl describe extensionconfig {extension}"
+	const editClass = "slipway kubectl edit clusterclass {clusterclass} -n {namespace}"
+	const extension = "slipway kubectl describe extensionconfig {extension}"
 	return []group{
-		auto("The topology continues when the object that the message names is ready",
+		endless(auto("The topology continues when the object that the message names is ready",
 			"ControlPlaneUpgradePending", "MachineDeploymentsCreatePending", "MachineDeploymentsUpgradePending", "MachinePoolsCreatePending",
-			"MachinePoolsUpgradePending", "StillDeleting", "TemplateInUse", "TemplateReplaced", "ClusterClassNotReconciled"),
-		auto("The extension is called again; its owner decides when it allows the change", "HookBlocking", "LifecycleHookBlocking", "WaitingForBeforeDeleteHook"),
-		user("Remove annotation topology.cluster.x-k8s.io/defer-upgrade or hold-upgrade-sequence from the objects that the message names", "kubectl get machinedeployments,machinepools -n {namespace}",
+			"MachinePoolsUpgradePending", "StillDeleting", "TemplateInUse", "TemplateReplaced", "ClusterClassNotReconciled")),
+		endless(auto("The extension is called again; its owner decides when it allows the change", "HookBlocking", "LifecycleHookBlocking", "WaitingForBeforeDeleteHook")),
+		user("Remove annotation topology.cluster.x-k8s.io/defer-upgrade or hold-upgrade-sequence from the objects that the message names", "slipway kubectl get machinedeployments,machinepools -n {namespace}",
 			"MachineDeploymentsUpgradeDeferred", "MachinePoolsUpgradeDeferred"),
-		user("Correct the ClusterClass or spec.topology of Cluster {cluster} as the message says", "kubectl edit cluster {cluster} -n {namespace}",
+		user("Correct the ClusterClass or spec.topology of Cluster {cluster} as the message says", "slipway kubectl edit cluster {cluster} -n {namespace}",
 			"KindChanged", "ReconcileFailed", "TopologyReconcileFailed", "UpgradePlanInvalid", "WorkerClassMissing"),
-		user("Correct spec.topology.variables of Cluster {cluster}", "kubectl edit cluster {cluster} -n {namespace}", "VariableMissing", "VariablesInvalid"),
+		user("Correct spec.topology.variables of Cluster {cluster}", "slipway kubectl edit cluster {cluster} -n {namespace}", "VariableMissing", "VariablesInvalid"),
 		user("Correct ClusterClass {clusterclass} or the template that the message names", editClass, "ControlPlaneTemplateInvalid", "PatchInvalid", "RefVersionsNotUpToDate", "OutdatedRefVersions", "VariableDiscoveryFailed"),
 		user("Create the template that the message names, or correct the reference in the ClusterClass", editClass, "TemplateMissing"),
 		user("Start Runtime Extension {extension}, or correct spec.clientConfig of ExtensionConfig {extension}", extension,
 			"AnsweredFailure", "CertificateExpired", "CertificateInvalid", "CertificateUnknownAuthority", "CertificateWrongHost", "CircuitOpen", "ClientCertificateRefused", "ConnectionLost", "HostUnknown", "NoConnection", "TLSFailed", "TransportFailed", "ConnectionRefused", "DiscoveryFailed", "NotDiscovered", "NotRegistered"),
 		user("Correct Runtime Extension {extension}: its response does not follow the Runtime SDK", extension,
 			"AnswerNotJSON", "AnswerTooLarge", "DeprecatedHooks", "ExtensionAnswerInvalid", "InvalidAnswer", "WrongKind"),
-		user("Correct ExtensionConfig {extension}", "kubectl edit extensionconfig {extension}",
+		user("Correct ExtensionConfig {extension}", "slipway kubectl edit extensionconfig {extension}",
 			"InvalidCABundle", "InvalidNamespaceSelector", "InvalidURL", "ManyInPlaceExtensions", "NamespaceMismatch", "NoEndpoint"),
 		user("Correct the files of the client certificate that the message names", describeText, "ClientCertificate"),
 		user("Turn on feature gate RuntimeSDK, or remove the external patch from the ClusterClass", editClass, "RuntimeSDKDisabled"),
-		auto("Extensions are called only with --call-extensions", "ExtensionNotCalled"),
+		endless(auto("Extensions are called only with --call-extensions", "ExtensionNotCalled")),
 	}
 }
 
@@ -40,7 +42,7 @@ func localRemedies() []group {
 		user("Delete machines, or ask the operator to raise the limit of this host", "slipway status", "HostLimit", "MaximumReached"),
 		user("Start the machine that the message names, or delete Machine {machine} to have it replaced", deleteMachine, "MachineNotRunning", "MachineRemoved", "MachineStopped"),
 		user("Correct kubeletExtraArgs in the KubeadmConfigTemplate of Cluster {cluster}; new Machines get the correction", "slipway logs node {machine} -n {namespace} --unit kubelet", "KubeletFails"),
-		user("Start the kubelet with the command that the message names, or delete Machine {machine} to have it replaced", "kubectl delete machine {machine} -n {namespace}", "KubeletStopped"),
+		user("Start the kubelet with the command that the message names, or delete Machine {machine} to have it replaced", "slipway kubectl delete machine {machine} -n {namespace}", "KubeletStopped"),
 		user("Read the log of the bootstrap and correct the bootstrap configuration; then delete Machine {machine}", "slipway logs node {machine} -n {namespace}",
 			"BootstrapFailed", "BootstrapInterrupted"),
 		user("Remove what the message names from the bootstrap configuration, or use a node image that supports it", describeText, "BootstrapDataLeftOut"),
@@ -60,13 +62,13 @@ func localRemedies() []group {
 func snapshotRemedies() []group {
 	return []group{
 		auto(progressText, "FetchingSnapshot", "SnapshotUnderWay", "StagingSnapshot", "WaitingForOtherSnapshot", "SnapshotNotStaged", "SnapshotNotFetched"),
-		user("Correct EtcdSnapshotPolicy {policy} or the Secret of its store", "kubectl describe etcdsnapshotpolicy {policy} -n {namespace}",
+		user("Correct EtcdSnapshotPolicy {policy} or the Secret of its store", "slipway kubectl describe etcdsnapshotpolicy {policy} -n {namespace}",
 			"RecipientInvalid", "ScheduleInvalid", "SnapshotStoreRefused", "SnapshotStoreTooLarge", "SnapshotStoreUnreachable"),
-		user("Give the store more space, or keep fewer snapshots", "kubectl edit etcdsnapshotpolicy {policy} -n {namespace}", "SnapshotStoreFull", "SnapshotTooLarge"),
-		user("Correct the cause in the message; the snapshot is retried", "kubectl describe etcdsnapshotpolicy {policy} -n {namespace}", "SnapshotFailed", "SnapshotsMissing"),
+		user("Give the store more space, or keep fewer snapshots", "slipway kubectl edit etcdsnapshotpolicy {policy} -n {namespace}", "SnapshotStoreFull", "SnapshotTooLarge"),
+		user("Correct the cause in the message; the snapshot is retried", "slipway kubectl describe etcdsnapshotpolicy {policy} -n {namespace}", "SnapshotFailed", "SnapshotsMissing"),
 		user("Restore another snapshot", "slipway restore --help",
 			"RestoreFailed", "RestoreImpossible", "RestoreMissing", "SnapshotDamaged", "SnapshotEncryptionKeys", "SnapshotIdentityMissing", "SnapshotMissing", "SnapshotName",
 			"SnapshotOfOtherCluster", "SnapshotVersion"),
-		user("Name an existing EtcdSnapshotPolicy in the request", "kubectl get etcdsnapshotpolicies -n {namespace}", "SnapshotPolicyMissing"),
+		user("Name an existing EtcdSnapshotPolicy in the request", "slipway kubectl get etcdsnapshotpolicies -n {namespace}", "SnapshotPolicyMissing"),
 	}
 }

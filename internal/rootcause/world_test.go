@@ -108,6 +108,11 @@ func deleted(minutes int, finalizers ...string) option {
 	}
 }
 
+func newTime(at time.Time) *metav1.Time {
+	t := metav1.NewTime(at)
+	return &t
+}
+
 func noStatus() option {
 	return func(u *unstructured.Unstructured) { delete(u.Object, "status") }
 }

@@ -7,6 +7,7 @@
 //	hub.go     changes of objects -> events, at most two a second for each page
 //	source.go  one management cluster: rows of the fleet, recent deletions, cached Events
 //	server.go  routes
+//	mask.go    credentials in an object -> masked
 //	page_*.go  the data of each page, computed without side effects
 //
 // Nothing is written to a management cluster, and Secrets and ConfigMaps are never read: the transport of the mirror

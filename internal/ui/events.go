@@ -3,6 +3,8 @@ package ui
 import (
 	"cmp"
 	"context"
+	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -17,21 +19,39 @@ import (
 
 // Limits of Events.
 const (
-	eventsFor     = 2 * time.Second
-	eventTimeout  = 3 * time.Second
-	maxNamespaces = 64
-	maxEvents     = 2000
+	eventsFor    = 2 * time.Second
+	eventTimeout = 3 * time.Second
+	// eventLife is the time after which Events that no page uses are removed from memory.
+	eventLife  = time.Minute
+	maxQueries = 64
+	maxEvents  = 2000
 )
 
-// eventCache reads the Events of a namespace, at most once in a short time for all pages.
+// eventQuery selects Events: those of a namespace, or those about the objects of a kind and name in it.
+type eventQuery struct{ Namespace, Kind, Name string }
+
+// options are the options of the list request.
+func (q eventQuery) options() []client.ListOption {
+	out := []client.ListOption{client.InNamespace(q.Namespace), client.Limit(maxEvents)}
+	if q.Kind != "" {
+		out = append(out, client.MatchingFields{"regarding.kind": q.Kind, "regarding.name": q.Name})
+	}
+	return out
+}
+
+// eventCache reads Events, at most once in a short time for all pages.
 type eventCache struct {
 	reader client.Reader
 
-	mu         sync.Mutex
-	namespaces map[string]*namespaceEvents
+	mu      sync.Mutex
+	results map[eventQuery]*eventResult
 }
 
-type namespaceEvents struct {
+// eventResult is the result of a query.
+type eventResult struct {
+	// used is the time of the last request; guarded by the mutex of the cache.
+	used time.Time
+
 	mu      sync.Mutex
 	at      time.Time
 	events  []event
@@ -50,24 +70,28 @@ type event struct {
 	Manager string
 }
 
-// read returns the Events of a namespace, the latest first, and the reason if they are incomplete.
-func (c *eventCache) read(ctx context.Context, namespace string, now time.Time) ([]event, string) {
-	n := c.namespace(namespace)
+// read returns the selected Events, the latest first, and the reason if they are incomplete. The request to the API server
+// serves all pages, so that it does not end with the request of the page that started it.
+func (c *eventCache) read(ctx context.Context, q eventQuery, now time.Time) ([]event, string) {
+	n := c.result(q, now)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if now.Sub(n.at) < eventsFor && !n.at.IsZero() {
 		return n.events, n.problem
 	}
-	ctx, cancel := context.WithTimeout(ctx, eventTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eventTimeout)
 	defer cancel()
 	var list eventsv1.EventList
-	err := c.reader.List(ctx, &list, client.InNamespace(namespace), client.Limit(maxEvents))
+	err := c.reader.List(ctx, &list, q.options()...)
 	n.at, n.problem = now, ""
 	switch {
 	case err != nil:
 		n.problem = eventProblem(err)
 	case list.Continue != "":
-		n.problem = "The namespace has more Events than are shown."
+		n.problem = "There are more Events than are shown."
+	}
+	if errors.Is(err, context.Canceled) {
+		n.at = time.Time{}
 	}
 	if err == nil {
 		n.events = newEvents(list.Items)
@@ -75,16 +99,32 @@ func (c *eventCache) read(ctx context.Context, namespace string, now time.Time) 
 	return n.events, n.problem
 }
 
-func (c *eventCache) namespace(name string) *namespaceEvents {
+// result returns the result of a query, which may be empty. If there are too many, the one that was not used for the longest
+// time is removed.
+func (c *eventCache) result(q eventQuery, now time.Time) *eventResult {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.namespaces == nil || len(c.namespaces) > maxNamespaces {
-		c.namespaces = map[string]*namespaceEvents{}
+	if c.results == nil {
+		c.results = map[eventQuery]*eventResult{}
 	}
-	if c.namespaces[name] == nil {
-		c.namespaces[name] = &namespaceEvents{}
+	n := c.results[q]
+	if n == nil {
+		if len(c.results) >= maxQueries {
+			oldest := slices.MinFunc(slices.Collect(maps.Keys(c.results)), func(a, b eventQuery) int { return c.results[a].used.Compare(c.results[b].used) })
+			delete(c.results, oldest)
+		}
+		n = &eventResult{}
+		c.results[q] = n
 	}
-	return c.namespaces[name]
+	n.used = now
+	return n
+}
+
+// drop removes results that have not been used for some time.
+func (c *eventCache) drop(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	maps.DeleteFunc(c.results, func(_ eventQuery, n *eventResult) bool { return now.Sub(n.used) > eventLife })
 }
 
 func eventProblem(err error) string {

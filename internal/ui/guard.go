@@ -32,11 +32,15 @@ func NewGuard(address net.Addr) (*Guard, error) {
 	if err != nil || !at.Addr().IsLoopback() {
 		return nil, fault.New(fault.Invalid, "NotLoopback", "the page is only served on a loopback address, not on %s", address)
 	}
-	_, port, _ := net.SplitHostPort(address.String())
-	return &Guard{
-		token: randomText(), session: randomText(), cookie: "slipway-ui-" + port,
-		hosts: []string{at.String(), "localhost:" + port},
-	}, nil
+	host, port, _ := net.SplitHostPort(address.String())
+	hosts := []string{at.String(), "localhost:" + port}
+	if port == "80" { // browsers omit the default port
+		if at.Addr().Is6() {
+			host = "[" + host + "]"
+		}
+		hosts = append(hosts, host, "localhost")
+	}
+	return &Guard{token: randomText(), session: randomText(), cookie: "slipway-ui-" + port, hosts: hosts}, nil
 }
 
 // CheckListenAddress returns an error unless the host of the address is a loopback address.

@@ -86,6 +86,30 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// Browsers omit the port 80 from Host and Origin.
+func TestGuardOnDefaultPort(t *testing.T) {
+	for address, hosts := range map[string]map[string]int{
+		"127.0.0.1:80":   {"127.0.0.1": 200, "127.0.0.1:80": 200, "localhost": 200, "127.0.0.2": 421, "example.com": 421},
+		"[::1]:80":       {"[::1]": 200, "[::1]:80": 200, "localhost": 200, "::1": 421},
+		"127.0.0.1:7180": {"127.0.0.1": 421, "localhost": 421},
+	} {
+		g, err := NewGuard(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for host, code := range hosts {
+			w := httptest.NewRecorder()
+			g.Protect(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })).ServeHTTP(w, browserRequest(g, "/", func(r *http.Request) {
+				r.Host = host
+				r.Header.Set("Origin", "http://"+host)
+			}))
+			if w.Code != code {
+				t.Errorf("%s, host %s: got %d, want %d", address, host, w.Code, code)
+			}
+		}
+	}
+}
+
 func TestLogin(t *testing.T) {
 	g := testGuard(t)
 	for name, tc := range map[string]struct {

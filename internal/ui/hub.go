@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -16,6 +18,9 @@ const (
 	quietPeriod = 500 * time.Millisecond
 	// heartbeat is the interval of comments that detect closed connections.
 	heartbeat = 20 * time.Second
+	// writeTimeout is the time in which a browser has to receive an event, so that a connection that does not read is
+	// closed.
+	writeTimeout = 10 * time.Second
 )
 
 // hub passes changes to the streams of the pages. Publishing never blocks: a stream has at most one pending event, which
@@ -39,20 +44,40 @@ func newHub() *hub { return &hub{streams: map[*stream]bool{}, closed: make(chan 
 
 // publish marks the streams of the topics as changed.
 func (h *hub) publish(topics ...string) {
+	h.publishIf(func(s *stream) bool {
+		return slices.ContainsFunc(topics, func(topic string) bool { return s.topics[topic] })
+	})
+}
+
+// publishSource marks all streams with a topic of the source as changed.
+func (h *hub) publishSource(id string) {
+	h.publishIf(func(s *stream) bool {
+		for topic := range s.topics {
+			if strings.HasPrefix(topic, id+"/") {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func (h *hub) publishIf(selected func(*stream) bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.next++
 	for s := range h.streams {
-		for _, t := range topics {
-			if s.topics[t] {
-				s.last = h.next
-				select {
-				case s.pending <- struct{}{}:
-				default:
-				}
-				break
-			}
+		if selected(s) {
+			s.last = h.next
+			s.wake()
 		}
+	}
+}
+
+// wake makes an event pending, if none is.
+func (s *stream) wake() {
+	select {
+	case s.pending <- struct{}{}:
+	default:
 	}
 }
 
@@ -90,10 +115,7 @@ func (h *hub) resume(s *stream, after string) {
 	defer h.mu.Unlock()
 	if after != "" && after != fmt.Sprint(h.next) {
 		s.last = h.next
-		select {
-		case s.pending <- struct{}{}:
-		default:
-		}
+		s.wake()
 	}
 }
 
@@ -120,8 +142,7 @@ func (h *hub) serve(w http.ResponseWriter, r *http.Request, topics ...string) {
 	defer h.unsubscribe(s)
 	w.Header().Set("Content-Type", "text/event-stream")
 	out := http.NewResponseController(w)
-	// A stream has no end: the timeouts of the server would close it. Writers of tests have no deadlines.
-	_, _ = out.SetReadDeadline(time.Time{}), out.SetWriteDeadline(time.Time{})
+	_ = out.SetReadDeadline(time.Time{}) // a stream has no end; writers of tests have no deadlines
 	h.resume(s, cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get("after")))
 	if !write(w, out, ": connected\nretry: 2000\n\n") {
 		return
@@ -161,7 +182,9 @@ func (h *hub) forward(w http.ResponseWriter, r *http.Request, s *stream, out *ht
 	}
 }
 
+// write sends a text within a time limit, which replaces the time limit of the server for the whole response.
 func write(w http.ResponseWriter, out *http.ResponseController, text string) bool {
+	_ = out.SetWriteDeadline(time.Now().Add(writeTimeout)) // writers of tests have no deadlines
 	if _, err := w.Write([]byte(text)); err != nil {
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestHubCoalesces(t *testing.T) {
@@ -109,5 +110,43 @@ func TestHubResumes(t *testing.T) {
 	h.publish("fleet")
 	if got := readEvent(openStream(t, h, "1")); got != "id: 2|event: change|data: 2" {
 		t.Errorf("after a missed change the event is %q", got)
+	}
+}
+
+// deadlineWriter records the write deadlines of a response.
+type deadlineWriter struct {
+	*httptest.ResponseRecorder
+	deadlines []time.Time
+}
+
+func (w *deadlineWriter) SetWriteDeadline(t time.Time) error {
+	w.deadlines = append(w.deadlines, t)
+	return nil
+}
+
+// A browser that does not read its stream does not hold the connection.
+func TestHubLimitsWrites(t *testing.T) {
+	h := newHub()
+	h.close()
+	w := &deadlineWriter{ResponseRecorder: httptest.NewRecorder()}
+	h.serve(w, httptest.NewRequest(http.MethodGet, "/", nil), "fleet")
+	if len(w.deadlines) == 0 {
+		t.Fatal("a write has no time limit")
+	}
+	for _, at := range w.deadlines {
+		if at.IsZero() || time.Until(at) > writeTimeout {
+			t.Errorf("the time limit is %s", at)
+		}
+	}
+}
+
+func TestHubPublishesSource(t *testing.T) {
+	h := newHub()
+	a, _ := h.subscribe("eu/cluster/x/y")
+	b, _ := h.subscribe("eu-2/fleet")
+	needs, _ := h.subscribe("eu-2/fleet", "eu/fleet")
+	h.publishSource("eu")
+	if len(a.pending) != 1 || len(b.pending) != 0 || len(needs.pending) != 1 {
+		t.Errorf("events: %d, %d, %d", len(a.pending), len(b.pending), len(needs.pending))
 	}
 }

@@ -97,6 +97,9 @@ func (s *Server) clusterPage(q request) (any, error) {
 	key := fleet.Key{Namespace: q.PathValue("namespace"), Name: q.PathValue("name")}
 	source := q.source
 	row, ok := source.board.Cluster(key)
+	if state := source.readState(); !ok && !state.isComplete() {
+		return nil, fault.New(fault.Unreachable, "ClustersNotRead", "it is unknown whether the cluster %s/%s exists, because the Clusters have not been read", key.Namespace, key.Name)
+	}
 	if !ok {
 		return nil, fault.New(fault.Gone, "ClusterNotFound", "there is no cluster %s/%s", key.Namespace, key.Name)
 	}
@@ -263,7 +266,7 @@ func (c *clusterContent) addTimeline(q request, key fleet.Key) {
 	for _, r := range removed {
 		known[rootcause.RefOf(r.machine)] = true
 	}
-	all, problem := q.source.events.read(q.Context(), key.Namespace, q.now)
+	all, problem := q.source.events.read(q.Context(), eventQuery{Namespace: key.Namespace}, q.now)
 	events := eventsOf(all, func(of rootcause.Ref) bool { return known[of] }, maxClusterEvents)
 	c.Timeline = q.source.timelineView(newTimeline(objects, events, removed, q.now), q.now)
 	c.Timeline.Problem = problem

@@ -39,6 +39,8 @@ const (
 type extensionsContent struct {
 	Extensions []extensionView
 	More       int
+	// Unread is the reason why ExtensionConfigs are not known, or empty.
+	Unread string
 	// MetricsText is the reason why calls are not shown.
 	MetricsText string
 }
@@ -71,6 +73,12 @@ func (s *Server) extensionsPage(q request) (any, error) {
 	kind := schema.GroupKind{Group: runtimev1.GroupVersion.Group, Kind: "ExtensionConfig"}
 	metrics, problem := q.source.readMetrics(q.Context())
 	out.MetricsText = problem
+	switch c := q.source.mirror.CopyOf(kind); {
+	case c.Reason != "":
+		out.Unread = "ExtensionConfigs cannot be read: " + c.Reason + "."
+	case !c.Listed:
+		out.Unread = "ExtensionConfigs are being read."
+	}
 	configs := q.source.store.Objects(kind, "")
 	out.More = max(0, len(configs)-maxExtensions)
 	for _, u := range configs[:len(configs)-out.More] {

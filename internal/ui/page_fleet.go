@@ -224,8 +224,16 @@ func (c *fleetContent) addValues(rows []fleet.Cluster) {
 // needsContent lists what needs a user.
 type needsContent struct {
 	Rows []needsRow
-	// Loading are the management clusters that have not been read.
-	Loading []string
+	// NotRead are the management clusters that have not been read, or whose data is stale.
+	NotRead []notRead
+}
+
+// notRead is a management cluster whose clusters may not all be known.
+type notRead struct {
+	Title string
+	readState
+	// Data describes the data that is shown.
+	Data string
 }
 
 type needsRow struct {
@@ -238,8 +246,8 @@ type needsRow struct {
 func (s *Server) needsPage(q request) (any, error) {
 	var out needsContent
 	for _, source := range s.sources {
-		if !source.isReady() {
-			out.Loading = append(out.Loading, source.Title)
+		if state := source.readState(); !state.isComplete() {
+			out.NotRead = append(out.NotRead, notRead{Title: source.Title, readState: state, Data: state.text()})
 		}
 		of := request{Request: q.Request, source: source, now: q.now}
 		for _, c := range source.board.Clusters() {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/fleet/mirror"
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 	"github.com/slipwayhq/slipway/internal/redact"
 	"github.com/slipwayhq/slipway/internal/rootcause"
@@ -44,7 +46,7 @@ type objectContent struct {
 	Owners     []link
 	Owned      []link
 	OwnedMore  int
-	// YAML is the object as it is now, without managed fields.
+	// YAML is the object as it is now, without managed fields, the last applied configuration and credentials.
 	YAML      string
 	YAMLShort bool
 	// Managers are the managers of fields, and ManagedYAML the managed fields.
@@ -53,6 +55,8 @@ type objectContent struct {
 	Commands    []string
 	// Stored is false for an object whose kind is not copied, so that the page is not updated.
 	Stored bool
+	// NoChain is shown if there is no root cause chain.
+	NoChain string
 }
 
 type conditionRow struct {
@@ -91,6 +95,7 @@ func (s *Server) objectPage(q request) (any, error) {
 		out.Deleting = newAge(at.Time, q.now)
 	}
 	_, out.Stored = q.source.store.Get(of)
+	out.NoChain = noChainText(of.Kind, out.Stored, q.source.mirror.CopyOf(of.GroupKind()))
 	out.addConditions(live, q.now)
 	out.addYAML(live, q.now)
 	out.addRelated(q.source, live)
@@ -100,6 +105,22 @@ func (s *Server) objectPage(q request) (any, error) {
 	}
 	out.addEvents(q)
 	return out, nil
+}
+
+// noChainText is the text for an object without a root cause chain:
+//
+//	kind cannot be read now       not known, with the reason
+//	kind is not copied            not computed
+//	object is not copied yet      not computed
+//	otherwise                     everything is as it should be
+func noChainText(kind string, stored bool, c mirror.Copy) string {
+	switch {
+	case c.Reason != "" && stored:
+		return "The cause is not known, because objects of the kind " + kind + " cannot be read: " + c.Reason + "."
+	case !stored || !c.IsComplete():
+		return "The cause is not computed for this kind."
+	}
+	return "Everything is as it should be."
 }
 
 func namespaceFlag(of rootcause.Ref) string {
@@ -169,7 +190,8 @@ func (c *objectContent) addYAML(u *unstructured.Unstructured, now time.Time) {
 		c.ManagedYAML, _ = toYAML(fields)
 	}
 	unstructured.RemoveNestedField(u.Object, "metadata", "managedFields")
-	c.YAML, c.YAMLShort = toYAML(u.Object)
+	unstructured.RemoveNestedField(u.Object, "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+	c.YAML, c.YAMLShort = toYAML(maskCredentials(u.Object))
 }
 
 // toYAML returns the YAML of a value with visible control characters, and whether it is shortened.
@@ -209,7 +231,7 @@ func (c *objectContent) addPlans(q request) {
 
 func (c *objectContent) addEvents(q request) {
 	namespace := cmp.Or(c.Namespace, "default") // the namespace of Events about objects without one
-	all, problem := q.source.events.read(q.Context(), namespace, q.now)
+	all, problem := q.source.events.read(q.Context(), eventQuery{Namespace: namespace, Kind: c.Kind, Name: c.Name}, q.now)
 	c.EventText = problem
 	about := func(of rootcause.Ref) bool { return of.Kind == c.Kind && of.Name == c.Name && of.Group == c.Group }
 	for _, e := range eventsOf(all, about, maxObjectEvents) {

@@ -89,6 +89,16 @@ func checkDocument(t testing.TB, path, body string) {
 		if n.Data == "script" && n.FirstChild != nil || n.Data == "style" {
 			t.Errorf("%s: inline <%s>", path, n.Data)
 		}
+		role := map[string]string{"table": "table", "thead": "rowgroup", "tbody": "rowgroup", "tr": "row", "td": "cell"}[n.Data]
+		if role != "" && !slices.Contains(n.Attr, html.Attribute{Key: "role", Val: role}) {
+			t.Errorf("%s: <%s> has no role %s, which the stylesheet for narrow screens would remove", path, n.Data, role)
+		}
+		if n.Data == "td" && !slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "data-label" }) {
+			t.Errorf("%s: a cell has no label", path)
+		}
+		if n.Data == "a" && hasImageAround(n) {
+			t.Errorf("%s: a link is in a picture with the role img", path)
+		}
 		if n.Data == "th" && !slices.ContainsFunc(n.Attr, func(a html.Attribute) bool { return a.Key == "scope" }) {
 			t.Errorf("%s: a table header has no scope", path)
 		}
@@ -106,6 +116,15 @@ func checkDocument(t testing.TB, path, body string) {
 	if strings.Contains(body, hostile) || strings.ContainsRune(body, '\u202e') {
 		t.Errorf("%s: the page contains text that is not escaped", path)
 	}
+}
+
+func hasImageAround(n *html.Node) bool {
+	for ; n != nil; n = n.Parent {
+		if slices.Contains(n.Attr, html.Attribute{Key: "role", Val: "img"}) {
+			return true
+		}
+	}
+	return false
 }
 
 func contains(t *testing.T, page, body string, texts ...string) {

@@ -96,15 +96,17 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, g *Guard) error {
 	}
 	var all sync.WaitGroup
 	defer all.Wait()
+	running, stop := context.WithCancel(ctx)
+	defer stop() // before the wait: the listener may fail while the context is alive
 	for _, source := range s.sources {
-		all.Go(func() { source.Run(ctx) })
+		all.Go(func() { source.Run(running) })
 	}
 	all.Go(func() {
-		<-ctx.Done()
+		<-running.Done()
 		s.hub.close()
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
 		defer cancel()
-		_ = server.Shutdown(stop)
+		_ = server.Shutdown(limited)
 	})
 	err := server.Serve(l)
 	if ctx.Err() != nil {

@@ -69,6 +69,10 @@ type Source struct {
 	pending map[rootcause.Ref]mirror.Change
 	removed []removedMachine
 	ready   bool
+	// published is the status of the copy that the pages have received.
+	published string
+	// dataAt is the last time at which the copy of the Clusters was complete, or zero.
+	dataAt time.Time
 }
 
 // removedMachine is a Machine that has been deleted.
@@ -80,7 +84,7 @@ type removedMachine struct {
 // NewSource returns the source. It sends no request before it runs.
 func NewSource(o SourceOptions) (*Source, error) {
 	s := newSource(o)
-	m, err := mirror.New(o.Config, mirror.Options{Namespace: o.Namespace, OnChange: s.note})
+	m, err := mirror.New(o.Config, mirror.Options{Namespace: o.Namespace, OnChange: s.note, OnStatus: s.wake})
 	if err != nil {
 		return nil, err
 	}
@@ -109,6 +113,11 @@ func (s *Source) note(c mirror.Change) {
 		s.removed = append(s.removed[max(0, len(s.removed)+1-maxRemoved):], removedMachine{machine: c.Object, at: s.Now()})
 	}
 	s.mu.Unlock()
+	s.wake()
+}
+
+// wake starts a refresh.
+func (s *Source) wake() {
 	select {
 	case s.changed <- struct{}{}:
 	default:
@@ -159,12 +168,31 @@ func (s *Source) isReady() bool {
 	return s.ready
 }
 
-// refresh computes the rows of the changed clusters and publishes the changes. It does nothing before the objects have been
-// read, because a row without the objects of its cluster would report them as missing.
+// observe records the status of the copy, and reports whether it differs from the one that the pages have received.
+func (s *Source) observe(status mirror.Status, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if status.Clusters.IsComplete() {
+		s.dataAt = now
+	}
+	text := fmt.Sprintf("%t %v %+v %+v", status.Synced, status.Err, status.Clusters, status.Unreadable)
+	differs := text != s.published
+	s.published = text
+	return differs
+}
+
+// refresh computes the rows of the changed clusters and publishes the changes. It computes no rows before the objects have
+// been read, because a row without the objects of its cluster would report them as missing. All pages are updated after the
+// first rows, and when objects become unreadable or readable.
 func (s *Source) refresh() {
 	status := s.mirror.Status()
 	now := s.Now()
+	differs := s.observe(status, now)
+	s.events.drop(now)
 	if !s.isReady() && !status.Synced && now.Sub(s.started) < patience {
+		if differs {
+			s.hub.publishSource(s.id)
+		}
 		return
 	}
 	s.mu.Lock()
@@ -177,7 +205,11 @@ func (s *Source) refresh() {
 	topics := s.touch(changes)
 	rows := s.board.Refresh(now)
 	s.rows.update(request{source: s, now: now}, rows)
-	if len(rows) > 0 || first {
+	if differs || first {
+		s.hub.publishSource(s.id)
+		return
+	}
+	if len(rows) > 0 {
 		topics = append(topics, s.topic("fleet"))
 		for _, key := range rows {
 			topics = append(topics, s.clusterTopic(key))
@@ -186,6 +218,38 @@ func (s *Source) refresh() {
 	if len(topics) > 0 {
 		s.hub.publish(topics...)
 	}
+}
+
+// readState describes how much of a management cluster a page can show.
+type readState struct {
+	// Loading is true until the Clusters have been listed.
+	Loading bool
+	// Problem is the reason why the Clusters cannot be read now, or empty.
+	Problem string
+	// DataAt is the last time at which the data was complete, or zero.
+	DataAt time.Time
+}
+
+// isComplete reports whether all Clusters are known and changes are received.
+func (r readState) isComplete() bool { return !r.Loading && r.Problem == "" }
+
+// text describes which data a page has; empty if the page is live.
+func (r readState) text() string {
+	switch {
+	case r.Problem == "":
+		return ""
+	case r.DataAt.IsZero():
+		return "No data"
+	}
+	return "Data of " + r.DataAt.UTC().Format("15:04:05") + " UTC"
+}
+
+// readState returns how much of the management cluster can be shown now.
+func (s *Source) readState() readState {
+	clusters := s.mirror.CopyOf(fleet.Cluster{}.Ref().GroupKind())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return readState{Loading: clusters.Reason == "" && (!clusters.Listed || !s.ready), Problem: clusters.Reason, DataAt: s.dataAt}
 }
 
 // touch marks the rows of the changed clusters as stale, and returns the topics of the changes.

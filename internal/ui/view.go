@@ -29,8 +29,12 @@ type frame struct {
 	Needs    int
 	// Position is the number of the last change before the page was rendered.
 	Position uint64
-	Now      time.Time
-	Content  any
+	// Stale describes the data of the page if changes are not received; otherwise it is empty.
+	Stale string
+	// Unreadable are the kinds that cannot be read in the management clusters of the page.
+	Unreadable []unreadableView
+	Now        time.Time
+	Content    any
 }
 
 // tab is a management cluster in the header.
@@ -38,21 +42,35 @@ type tab struct {
 	Title, URL string
 	Current    bool
 	Problems   int
+	// NotRead is true if the Clusters cannot be read.
+	NotRead bool
 }
 
 // sourceView is the state of the current management cluster.
 type sourceView struct {
 	Title, URL, ExtensionsURL string
 	Namespace                 string
-	Ready                     bool
-	Problem                   string
-	Unreadable                []mirror.Unreadable
+	readState
+	// Discovery is the reason why new kinds are not found, although the Clusters can be read.
+	Discovery string
+}
+
+// unreadableView lists the kinds that cannot be read in a management cluster.
+type unreadableView struct {
+	// ID is the ID of the list.
+	ID, Title string
+	Kinds     []mirror.Unreadable
 }
 
 func (s *Server) frame(q request, page string, position uint64, content any) frame {
 	f := frame{Page: page, NeedsURL: "/needs", Position: position, Now: q.now, Content: content}
 	for _, source := range s.sources {
-		t := tab{Title: source.Title, URL: source.url(), Current: source == q.source}
+		state := source.readState()
+		t := tab{Title: source.Title, URL: source.url(), Current: source == q.source, NotRead: state.Problem != ""}
+		if source == q.source || q.source == nil {
+			f.Stale = cmp.Or(f.Stale, state.text())
+			f.addUnreadable(source)
+		}
 		for _, row := range source.board.Clusters() {
 			if row.Health == fleet.Problem {
 				t.Problems++
@@ -63,17 +81,25 @@ func (s *Server) frame(q request, page string, position uint64, content any) fra
 		}
 		f.Tabs = append(f.Tabs, t)
 	}
-	if source := q.source; source != nil {
-		status := source.mirror.Status()
-		f.Source = &sourceView{
-			Title: source.Title, URL: source.url(), ExtensionsURL: source.url() + "extensions", Namespace: source.Namespace,
-			Ready: source.isReady(), Unreadable: status.Unreadable,
-		}
-		if status.Err != nil {
-			f.Source.Problem = fault.UserMessage(status.Err)
-		}
+	if q.source != nil {
+		f.Source = newSourceView(q.source)
 	}
 	return f
+}
+
+func newSourceView(s *Source) *sourceView {
+	out := &sourceView{Title: s.Title, URL: s.url(), ExtensionsURL: s.url() + "extensions", Namespace: s.Namespace, readState: s.readState()}
+	if err := s.mirror.Status().Err; err != nil && out.Problem == "" {
+		out.Discovery = fault.UserMessage(err)
+	}
+	return out
+}
+
+// addUnreadable adds the kinds of a management cluster that cannot be read.
+func (f *frame) addUnreadable(s *Source) {
+	if kinds := s.mirror.Status().Unreadable; len(kinds) > 0 {
+		f.Unreadable = append(f.Unreadable, unreadableView{ID: "unreadable-" + s.id, Title: s.Title, Kinds: kinds})
+	}
 }
 
 func (s *Source) url() string { return "/m/" + s.id + "/" }
@@ -131,6 +157,7 @@ func (s *Source) chain(c rootcause.Chain, now time.Time) *chainView {
 		return nil
 	}
 	out := &chainView{Remedy: c.Remedy, NeedsUser: c.NeedsUser(), Plans: c.Plans}
+	out.Remedy.Command = rootcause.WithFlags(c.Remedy.Command, s.Flags)
 	for i, l := range c.Links {
 		out.Links = append(out.Links, chainLink{
 			Link: s.link(l.Object), Type: l.Type, Reason: l.Reason, Message: l.Message, Since: newAge(l.Since, now), Root: i == len(c.Links)-1,

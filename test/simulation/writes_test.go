@@ -42,7 +42,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/hosted/process"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/kubeadm/bootstrap"
-	"github.com/slipwayhq/slipway/internal/local/backend"
 	localbackend "github.com/slipwayhq/slipway/internal/local/backend"
 	localcluster "github.com/slipwayhq/slipway/internal/local/cluster"
 	localmachine "github.com/slipwayhq/slipway/internal/local/machine"
@@ -295,7 +294,7 @@ func (f fleet) add(mgr manager.Manager) {
 			return localmachine.Add(setup, localmachine.Config{Instance: "i", Backends: host.Set(), Hub: hub, Policy: policy.Default()})
 		},
 		func() error {
-			return localmachinepool.Add(setup, backend.CapacityCalculator{Backends: host.Set(), Policy: policy.Default()})
+			return localmachinepool.Add(setup, localbackend.CapacityCalculator{Backends: host.Set(), Policy: policy.Default()})
 		},
 		func() error { return mgr.Add(hub) },
 	} {

@@ -59,9 +59,9 @@ func (f *createClusterFlags) checkHost(ctx context.Context, c *management.Connec
 	}
 	needs := clusterNeeds{Version: f.version, Workers: int64(f.workers), ControlPlanes: int64(f.controlPlanes), LimitMiB: memoryLimits(values, f.workers, f.controlPlanes)}
 	needs.DefaultImages = slices.Contains(classes.Names(), f.ref.Name) && f.ref.Namespace == "" && textOf(values, imageVariable) == ""
-	room := readHostRoom(ctx)
-	if text := needs.overcommitment(room); text != "" {
-		warn(text)
+	room := readHostRoom(ctx, *state.Run.Nodes)
+	for _, text := range needs.warnings(room) {
+		warn("Warning: " + text)
 	}
 	problems := append(needs.missingImages(room), needs.shortages(room)...)
 	if len(problems) == 0 {
@@ -71,12 +71,18 @@ func (f *createClusterFlags) checkHost(ctx context.Context, c *management.Connec
 }
 
 // readHostRoom reads what this host has. Docker may be unreachable for this user, although the manager reaches it.
-func readHostRoom(ctx context.Context) hostRoom {
+func readHostRoom(ctx context.Context, nodes datadir.NodeLimits) hostRoom {
 	room := hostRoom{}
-	room.MemoryMiB, room.TotalMiB = container.ThisHost().MemoryMiB()
+	if nodes.RunsHere() {
+		room.MemoryMiB, room.TotalMiB = container.ThisHost().MemoryMiB()
+	}
 	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
 	defer cancel()
-	docker, err := dockerclient.New(dockerclient.FromEnv)
+	options := []dockerclient.Opt{dockerclient.FromEnv}
+	if nodes.Docker != "" {
+		options = append(options, dockerclient.WithHost(nodes.Docker))
+	}
+	docker, err := dockerclient.New(options...)
 	if err != nil {
 		return room
 	}
@@ -85,13 +91,18 @@ func readHostRoom(ctx context.Context) hostRoom {
 		room.Images = append([]nodeimage.Image{}, images...)
 	}
 	info, err := docker.Info(ctx, dockerclient.InfoOptions{})
-	if err != nil || info.Info.DockerRootDir == "" {
+	if err != nil || info.Info.DockerRootDir == "" || !nodes.RunsHere() || slices.ContainsFunc(info.Info.DriverStatus, isContainerdStore) {
 		return room
 	}
 	if space, err := datadir.SpaceOf(datadir.Dir(info.Info.DockerRootDir)); err == nil {
 		room.DiskMiB, room.DockerRoot = max(1, space.Free>>20), info.Info.DockerRootDir
 	}
 	return room
+}
+
+// isContainerdStore reports whether images and layers are in containerd's directory, which Docker does not name.
+func isContainerdStore(status [2]string) bool {
+	return strings.HasPrefix(status[1], "io.containerd.snapshotter")
 }
 
 // missingImages returns a problem for each role of nodes without an image.
@@ -117,18 +128,24 @@ func (n clusterNeeds) missingImages(room hostRoom) []string {
 
 // shortages returns a problem for each resource of which the host has less than the nodes need at least.
 func (n clusterNeeds) shortages(room hostRoom) []string {
-	memory, disk := n.Workers*workerMemory+n.ControlPlanes*controlPlaneMemory, n.Workers*workerDisk+n.ControlPlanes*controlPlaneDisk
-	if n.ControlPlanes == 0 {
-		memory, disk = memory+hostedMemory, disk+hostedDisk
-	}
+	memory, disk := n.least()
 	var out []string
-	if room.MemoryMiB > 0 && room.MemoryMiB < memory {
-		out = append(out, fmt.Sprintf("%s at least %d MiB of memory, and %d MiB are available; end other programs, delete clusters, or create fewer nodes", n.nodesNeed(), memory, room.MemoryMiB))
+	if room.TotalMiB > 0 && room.TotalMiB < memory {
+		out = append(out, fmt.Sprintf("%s at least %d MiB of memory, and it has %d MiB; create fewer nodes", n.nodesNeed(), memory, room.TotalMiB))
 	}
 	if room.DiskMiB > 0 && room.DiskMiB < disk {
 		out = append(out, fmt.Sprintf("%s at least %d MiB of disk, and %d MiB are free on the disk of %s; free some, for example with `docker image prune`, or create fewer nodes", n.nodesNeed(), disk, room.DiskMiB, room.DockerRoot))
 	}
 	return out
+}
+
+// least returns the memory and the disk, in MiB, that the nodes need at least.
+func (n clusterNeeds) least() (memory, disk int64) {
+	memory, disk = n.Workers*workerMemory+n.ControlPlanes*controlPlaneMemory, n.Workers*workerDisk+n.ControlPlanes*controlPlaneDisk
+	if n.ControlPlanes == 0 {
+		memory, disk = memory+hostedMemory, disk+hostedDisk
+	}
+	return memory, disk
 }
 
 func (n clusterNeeds) nodesNeed() string {
@@ -142,12 +159,16 @@ func (n clusterNeeds) nodesNeed() string {
 	}
 }
 
-// overcommitment returns a warning if the nodes together may use more memory than the host has.
-func (n clusterNeeds) overcommitment(room hostRoom) string {
-	if room.TotalMiB == 0 || n.LimitMiB <= room.TotalMiB {
-		return ""
+// warnings returns what may go wrong: not all used memory of a host is in use (caches of file systems), and nodes rarely use
+// all that they may use.
+func (n clusterNeeds) warnings(room hostRoom) (out []string) {
+	if memory, _ := n.least(); room.MemoryMiB > 0 && room.MemoryMiB < memory {
+		out = append(out, fmt.Sprintf("%s at least %d MiB of memory, and %d MiB are available on this host", n.nodesNeed(), memory, room.MemoryMiB))
 	}
-	return fmt.Sprintf("Warning: the nodes may use %d MiB of memory together, and this host has %d MiB: Pods can end for lack of memory", n.LimitMiB, room.TotalMiB)
+	if room.TotalMiB > 0 && n.LimitMiB > room.TotalMiB {
+		out = append(out, fmt.Sprintf("the nodes may use %d MiB of memory together, and this host has %d MiB: Pods can end for lack of memory", n.LimitMiB, room.TotalMiB))
+	}
+	return out
 }
 
 // memoryLimits returns the sum of the memory that variables allow the nodes, in MiB. Nodes without a variable are left out.

@@ -41,11 +41,14 @@ func (f *createClusterFlags) checkNodes(ctx context.Context, c *management.Conne
 		return err
 	}
 	allowed := state.Run.Nodes
-	h := nodeHost{processors: container.ThisHost().Processors()}
+	h := nodeHost{}
+	if allowed.RunsHere() && !f.skipChecks {
+		h.processors = container.ThisHost().Processors()
+	}
 	h.allowed.Nodes = policy.Nodes{Images: allowed.Images, CPUs: allowed.CPUs, MemoryMiB: allowed.MemoryMiB, Processes: allowed.Processes}
 	h.hasImage = func(image string) bool {
-		engine, err := container.New(container.Config{Instance: state.Run.Instance})
-		if err != nil {
+		engine, err := container.New(container.Config{Instance: state.Run.Instance, Address: allowed.Docker})
+		if err != nil || f.skipChecks {
 			return true
 		}
 		defer func() { _ = engine.Close() }()

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -66,7 +65,7 @@ unless another row shows the same message.`,
 			return err
 		}
 		return format.Print(e.Out, root, func(w io.Writer) error {
-			if err := printCause(cmd.Context(), w, c, key, e.Now()); err != nil {
+			if err := printCause(cmd.Context(), w, e, c, key); err != nil {
 				return err
 			}
 			_, err := io.WriteString(term.Unescaped(w), describe.Render(root, chosen.style(e, cmd.Flags().Changed("color"))))
@@ -138,23 +137,38 @@ func (f *describeClusterFlags) read(ctx context.Context, c describe.Reader, key 
 }
 
 // printCause prints the root cause of the problem of a cluster in one line, and nothing if there is none. It is computed from
-// conditions, owners and references; "slipway explain" uses the plans of the manager as well.
-func printCause(ctx context.Context, w io.Writer, c *management.Connection, key client.ObjectKey, now time.Time) error {
+// conditions, owners and references; "slipway explain" uses the plans of the manager as well. If the cause cannot be computed,
+// the tree is printed without it, and a line to standard error gives the reason.
+func printCause(ctx context.Context, w io.Writer, e term.Env, c *management.Connection, key client.ObjectKey) error {
+	now := e.Now()
 	kinds, err := management.NewKinds(c.Config)
 	if err != nil {
-		return err
+		return printUnknownCause(e, err)
 	}
 	g := rootcause.NewReader(ctx, rootcause.ReaderOptions{Client: c.Client, Mapper: kinds.Mapper(), Namespace: key.Namespace})
 	of := fleet.Cluster{Namespace: key.Namespace, Name: key.Name}.Ref()
 	chain, found := rootcause.Explain(g, of, now)
-	if !found || g.Err() != nil {
-		return nil //nolint:nilerr // the tree has been read, and is printed without the cause
+	switch {
+	case g.Err() != nil:
+		return printUnknownCause(e, g.Err())
+	case len(g.Unreadable()) > 0:
+		if _, err := fmt.Fprintf(e.Err, "Causes may be missing, because these kinds cannot be read: %s\n", strings.Join(g.Unreadable(), ", ")); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return nil
 	}
 	text := rootcause.Summary(chain)
 	if chain.NeedsUser() {
 		text += fmt.Sprintf("; `slipway explain cluster/%s -n %s%s` has the remedy", key.Name, key.Namespace, c.RepeatFlags)
 	}
 	_, err = fmt.Fprintf(w, "%s\n\n", text)
+	return err
+}
+
+func printUnknownCause(e term.Env, reason error) error {
+	_, err := fmt.Fprintf(e.Err, "The root cause of a problem cannot be computed: %s\n", fault.UserMessage(reason))
 	return err
 }
 

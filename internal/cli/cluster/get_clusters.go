@@ -39,10 +39,11 @@ problem. REASON names the object that causes it, and SINCE is the time since it 
 	}
 	v := lists[fleet.Cluster]{
 		kind: "clusters", read: readClusters, compare: fleet.CompareClusters, byTrouble: fleet.CompareClustersByTrouble,
-		attributes: func(c fleet.Cluster) attributes { return attributes{c.Namespace, c.Labels, c.Health} },
+		attributes: func(c fleet.Cluster) attributes { return attributes{c.Namespace, c.Name, c.Labels, c.Health} },
 		header:     []string{"NAME", "CLASS", "VERSION", "CONTROL PLANE", "WORKERS", "STATUS", "REASON", "SINCE"},
 		wide:       []string{"PROVIDER", "PHASE", "AVAILABLE", "UP TO DATE", "AGE", "REMEDY"},
 		cells:      clusterCells,
+		withFlags:  func(c *fleet.Cluster, flags string) { c.WithFlags(flags) },
 		empty:      printNoClusters,
 	}
 	v.addTo(e, cmd)

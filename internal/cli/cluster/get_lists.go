@@ -2,9 +2,11 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -44,16 +46,23 @@ type lists[R any] struct {
 	// header are the columns, and wide the further columns of -o wide.
 	header, wide []string
 	cells        func(R, cellTimes) (cells, wide []string)
+	// withFlags adds the flags that select the management cluster to the command of a row; nil: rows have no command.
+	withFlags func(row *R, flags string)
+	// labelled is the kind whose labels --selector selects; empty: that of the rows.
+	labelled string
 	// empty prints that there are no rows; nil: a default.
 	empty func(w io.Writer, namespace string) error
 }
 
 // attributes are what the flags select rows by.
 type attributes struct {
-	namespace string
-	labels    map[string]string
-	health    fleet.Health
+	namespace, name string
+	labels          map[string]string
+	health          fleet.Health
 }
+
+// key returns NAMESPACE/NAME.
+func (a attributes) key() string { return a.namespace + "/" + a.name }
 
 // listFlags are the flags of the lists.
 type listFlags struct {
@@ -67,7 +76,7 @@ func (l lists[R]) addTo(e term.Env, cmd *cobra.Command) {
 	f := &listFlags{}
 	set := cmd.Flags()
 	set.BoolVarP(&f.all, "all-namespaces", "A", false, "list the "+l.kind+" in all namespaces")
-	set.StringVarP(&f.selector, "selector", "l", "", "label selector of the "+l.kind+", such as team=a,tier!=dev")
+	set.StringVarP(&f.selector, "selector", "l", "", "label selector of the "+cmp.Or(l.labelled, l.kind)+", such as team=a,tier!=dev")
 	set.BoolVar(&f.problems, "problems", false, "list only "+l.kind+" with a problem")
 	set.StringVar(&f.sortBy, "sort-by", "name", "order of the rows: name or trouble, which lists the worst first")
 	set.BoolVarP(&f.watch, "watch", "w", false, "show changes until the command is interrupted")
@@ -77,7 +86,7 @@ func (l lists[R]) addTo(e term.Env, cmd *cobra.Command) {
 		if err != nil {
 			return err
 		}
-		run := listRun[R]{lists: l, listFlags: f, env: e, connection: c, selector: selector}
+		run := listRun[R]{lists: l, listFlags: f, env: e, connection: c, selector: selector, flags: c.RepeatFlags}
 		if !f.all {
 			run.namespace = c.Namespace
 		}
@@ -112,6 +121,8 @@ type listRun[R any] struct {
 	selector   labels.Selector
 	// namespace is empty for all namespaces.
 	namespace string
+	// flags select the management cluster, for printed commands.
+	flags string
 }
 
 // once prints the rows of the current objects.
@@ -153,6 +164,9 @@ func (r listRun[R]) choose(rows []R) []R {
 	for _, row := range rows {
 		a := r.attributes(row)
 		if (r.namespace == "" || r.namespace == a.namespace) && r.selector.Matches(labels.Set(a.labels)) && (!r.problems || a.health == fleet.Problem) {
+			if r.withFlags != nil {
+				r.withFlags(&row, r.flags)
+			}
 			out = append(out, row)
 		}
 	}
@@ -255,7 +269,7 @@ func (r listRun[R]) follow(ctx context.Context) error {
 		return err
 	}
 	r.warn(m)
-	shown := map[string]bool{}
+	shown := map[string]string{}
 	for first := true; ; first = false {
 		if err := r.show(r.choose(r.read(m, r.env)), shown, first); err != nil {
 			return err
@@ -298,33 +312,57 @@ func pauseFor(ctx context.Context, most time.Duration, signal <-chan struct{}) e
 	return nil
 }
 
-// show prints the table, or outside of a terminal the lines that differ from the lines shown before. Ages are not compared.
-func (r listRun[R]) show(rows []R, shown map[string]bool, first bool) error {
+// show prints the table, or outside of a terminal the lines that differ from the lines shown before and the names of rows that
+// are gone. Ages are not compared. The keys of shown are the lines, and the values the names.
+func (r listRun[R]) show(rows []R, shown map[string]string, first bool) error {
 	if term.DetectScreen(r.env, r.env.Out).Live {
 		var out bytes.Buffer
 		out.WriteString(clearScreen)
-		if err := r.print(&out, rows); err != nil {
+		if err := r.printScreen(&out, rows); err != nil {
 			return err
 		}
 		_, err := term.Unescaped(r.env.Out).Write(out.Bytes())
 		return err
 	}
-	next := map[string]bool{}
+	next := map[string]string{}
+	names := map[string]bool{}
 	var changed []R
 	for _, row := range rows {
 		cells, wide := r.cells(row, cellTimes{})
-		key := r.attributes(row).namespace + "\x00" + strings.Join(append(cells, wide...), "\x00")
-		next[key] = true
-		if !shown[key] {
+		a := r.attributes(row)
+		key := a.namespace + "\x00" + strings.Join(append(cells, wide...), "\x00")
+		next[key], names[a.key()] = a.key(), true
+		if _, isShown := shown[key]; !isShown {
 			changed = append(changed, row)
 		}
 	}
+	before := slices.Collect(maps.Values(shown))
 	clear(shown)
-	for key := range next {
-		shown[key] = true
-	}
-	if len(changed) == 0 && !first {
-		return nil
+	maps.Copy(shown, next)
+	if err := r.printGone(before, names); err != nil || len(changed) == 0 && !first {
+		return err
 	}
 	return r.table(r.env.Out, changed, first)
+}
+
+// printGone prints the names of rows that are not listed any more.
+func (r listRun[R]) printGone(before []string, names map[string]bool) error {
+	slices.Sort(before)
+	for _, name := range slices.Compact(before) {
+		if names[name] {
+			continue
+		}
+		if _, err := fmt.Fprintf(r.env.Out, "%s is not listed any more.\n", redact.Escape(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printScreen prints the rows on a cleared terminal, or that there are none.
+func (r listRun[R]) printScreen(w io.Writer, rows []R) error {
+	if len(rows) == 0 {
+		return r.printEmpty(w)
+	}
+	return r.print(w, rows)
 }

@@ -16,11 +16,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/fleet"
 	"github.com/slipwayhq/slipway/test/mirrortest"
 )
 
@@ -217,5 +219,34 @@ func TestListWatch(t *testing.T) {
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// Outside of a terminal, --watch names the rows that are gone.
+func TestWatchShowsRowsThatAreGone(t *testing.T) {
+	var out bytes.Buffer
+	r := listRun[fleet.Cluster]{
+		lists: lists[fleet.Cluster]{
+			kind: "clusters", header: []string{"NAME"},
+			attributes: func(c fleet.Cluster) attributes { return attributes{namespace: c.Namespace, name: c.Name} },
+			cells: func(c fleet.Cluster, _ cellTimes) (cells, wide []string) {
+				return []string{c.Name, string(c.Health)}, nil
+			},
+		},
+		listFlags: &listFlags{format: term.AddOutputFlag(pflag.NewFlagSet("x", pflag.ContinueOnError), "wide")},
+		env:       term.Env{Out: &out, Err: &out, Getenv: func(string) string { return "" }, Now: mirrortest.Now},
+		namespace: "team",
+	}
+	shown := map[string]string{}
+	a, b := fleet.Cluster{Namespace: "team", Name: "a"}, fleet.Cluster{Namespace: "team", Name: "b"}
+	changed := a
+	changed.Health = fleet.Problem
+	for i, rows := range [][]fleet.Cluster{{a, b}, {changed}, {changed}} {
+		if err := r.show(rows, shown, i == 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := "NAME\na     \nb     \nteam/b is not listed any more.\na  Problem\n"; strings.Join(strings.Fields(out.String()), " ") != strings.Join(strings.Fields(want), " ") {
+		t.Errorf("got:\n%s", out.String())
 	}
 }

@@ -25,10 +25,11 @@ the version of the kubelet and the desired version while they differ.`,
 	}
 	v := lists[fleet.Machine]{
 		kind: "machines", read: readMachines, compare: fleet.CompareMachines, byTrouble: fleet.CompareMachinesByTrouble,
-		attributes: func(m fleet.Machine) attributes { return attributes{m.Namespace, m.Labels, m.Health} },
+		attributes: func(m fleet.Machine) attributes { return attributes{m.Namespace, m.Name, m.Labels, m.Health} },
 		header:     []string{"CLUSTER", "NAME", "NODE", "VERSION", "READY", "UP TO DATE", "STATUS", "REASON", "SINCE"},
 		wide:       []string{"ROLE", "PHASE", "AVAILABLE", "AGE", "REMEDY"},
 		cells:      machineCells,
+		withFlags:  func(m *fleet.Machine, flags string) { m.WithFlags(flags) },
 	}
 	v.addTo(e, cmd)
 	return cmd

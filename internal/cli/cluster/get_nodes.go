@@ -4,6 +4,8 @@ import (
 	"cmp"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fleet"
@@ -17,16 +19,18 @@ func GetNodesCommand(e term.Env) *cobra.Command {
 		Aliases: []string{"node"},
 		Short:   "List the Nodes of all clusters",
 		Long: `List the Nodes of all clusters. The information is from the status of the Machines in the management
-cluster, so that no workload cluster has to be reachable.`,
+cluster, so that no workload cluster has to be reachable. The conditions of Nodes of a MachinePool
+without Machines are not known there.`,
 		Example: "  slipway get nodes\n  slipway get nodes -A --problems -o wide",
 		Args:    cobra.NoArgs,
 	}
 	v := lists[fleet.Node]{
 		kind: "nodes", read: readNodes, compare: fleet.CompareNodes, byTrouble: fleet.CompareNodesByTrouble,
-		attributes: func(n fleet.Node) attributes { return attributes{n.Namespace, n.Labels, n.Health} },
+		attributes: func(n fleet.Node) attributes { return attributes{n.Namespace, n.Name, n.Labels, n.Health} },
 		header:     []string{"CLUSTER", "NAME", "ROLE", "VERSION", "READY", "STATUS", "REASON", "SINCE"},
 		wide:       []string{"MACHINE", "ADDRESS", "OS IMAGE", "KERNEL", "CONTAINER RUNTIME", "AGE"},
 		cells:      nodeCells,
+		labelled:   "Machines and MachinePools of the nodes",
 	}
 	v.addTo(e, cmd)
 	return cmd
@@ -34,9 +38,20 @@ cluster, so that no workload cluster has to be reachable.`,
 
 func readNodes(m *mirror.Mirror, _ term.Env) []fleet.Node {
 	rows := []fleet.Node{}
+	ofMachines := map[fleet.Key]map[string]bool{}
 	for _, machine := range machines(m) {
 		if row, ok := fleet.NewNode(machine); ok {
 			rows = append(rows, row)
+			cluster := fleet.Key{Namespace: row.Namespace, Name: row.Cluster}
+			if ofMachines[cluster] == nil {
+				ofMachines[cluster] = map[string]bool{}
+			}
+			ofMachines[cluster][row.Name] = true
+		}
+	}
+	for _, u := range m.Store.Objects(schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "MachinePool"}, "") {
+		if pool, ok := fleet.DecodeMachinePool(u); ok {
+			rows = append(rows, fleet.NewPoolNodes(pool, ofMachines[fleet.Key{Namespace: pool.Namespace, Name: pool.Spec.ClusterName}])...)
 		}
 	}
 	return rows
@@ -44,5 +59,5 @@ func readNodes(m *mirror.Mirror, _ term.Env) []fleet.Node {
 
 func nodeCells(n fleet.Node, t cellTimes) (cells, wide []string) {
 	cells = []string{n.Cluster, n.Name, n.Role, cmp.Or(n.Version, "-"), n.StatusText(), string(n.Health), cmp.Or(n.Reason, "-"), t.since(n.Since)}
-	return cells, []string{n.Machine, cmp.Or(n.Address, "-"), cmp.Or(n.Image, "-"), cmp.Or(n.Kernel, "-"), cmp.Or(n.Runtime, "-"), t.age(n.Created)}
+	return cells, []string{cmp.Or(n.Machine, "-"), cmp.Or(n.Address, "-"), cmp.Or(n.Image, "-"), cmp.Or(n.Kernel, "-"), cmp.Or(n.Runtime, "-"), t.age(n.Created)}
 }

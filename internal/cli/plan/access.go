@@ -102,6 +102,9 @@ func (a *managerAccess) Metrics(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	response, err := m.client.Do(r)
+	if cause := ctx.Err(); err != nil && cause != nil {
+		return nil, cause // the manager is not to blame
+	}
 	if err != nil {
 		return nil, a.fail(fault.New(fault.Unreachable, "ManagerNotRunning", "the manager at %s cannot be reached", m.url).From(err))
 	}

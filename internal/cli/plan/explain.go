@@ -103,8 +103,10 @@ type explanation struct {
 	Upcoming []rootcause.Action `json:"upcoming,omitempty"`
 	// PlansMissing is the reason why there are no plans.
 	PlansMissing string `json:"plansMissing,omitempty"`
-	// Unreadable lists the kinds that the user may not read.
+	// Unreadable lists the kinds that could not be read, with the reasons.
 	Unreadable []string `json:"unreadable,omitempty"`
+	// Limits lists the limits of the search that were reached.
+	Limits []string `json:"limits,omitempty"`
 
 	ref rootcause.Ref
 	now time.Time
@@ -117,6 +119,7 @@ type problemList struct {
 	Problems     []chain  `json:"problems"`
 	PlansMissing string   `json:"plansMissing,omitempty"`
 	Unreadable   []string `json:"unreadable,omitempty"`
+	Limits       []string `json:"limits,omitempty"`
 
 	now time.Time
 }
@@ -127,10 +130,16 @@ type chain struct {
 	NeedsUser bool `json:"needsUser"`
 }
 
-func chainsOf(chains []rootcause.Chain) []chain {
+// newChain returns a chain whose command has the flags that select the management cluster.
+func newChain(c rootcause.Chain, flags string) chain {
+	c.Remedy.Command = rootcause.WithFlags(c.Remedy.Command, flags)
+	return chain{c, c.NeedsUser()}
+}
+
+func chainsOf(chains []rootcause.Chain, flags string) []chain {
 	out := []chain{}
 	for _, c := range chains {
-		out = append(out, chain{c, c.NeedsUser()})
+		out = append(out, newChain(c, flags))
 	}
 	return out
 }
@@ -175,18 +184,19 @@ func (x *explainer) explain(ctx context.Context, kind, name string) (explanation
 	s.Kind, s.Namespace, s.Name = ref.Kind, ref.Namespace, ref.Name
 	g := x.graph(ctx, x.connection.Namespace)
 	if c, found := rootcause.Explain(g, ref, s.now); found {
-		s.Chain = &chain{c, c.NeedsUser()}
+		first := newChain(c, x.connection.RepeatFlags)
+		s.Chain = &first
 	}
 	beneath := rootcause.Beneath(g, ref)
 	s.Upcoming = rootcause.Upcoming(g, beneath, s.now)
-	s.Others = s.otherCauses(rootcause.Problems(g, beneath, s.now))
-	s.PlansMissing, s.Unreadable = x.plans.missing(g, ref), g.Unreadable()
+	s.Others = s.otherCauses(chainsOf(rootcause.Problems(g, beneath, s.now), x.connection.RepeatFlags))
+	s.PlansMissing, s.Unreadable, s.Limits = x.plans.missing(g, ref), g.Unreadable(), g.Limits()
 	return s, x.connection.Explain(g.Err())
 }
 
 // otherCauses returns the chains that need a user and have another root cause than the chain of the object.
-func (s explanation) otherCauses(chains []rootcause.Chain) (out []chain) {
-	for _, c := range chainsOf(chains) {
+func (s explanation) otherCauses(chains []chain) (out []chain) {
+	for _, c := range chains {
 		if c.NeedsUser && (s.Chain == nil || c.Root().Object != s.Chain.Root().Object) {
 			out = append(out, c)
 		}
@@ -201,8 +211,8 @@ func (x *explainer) list(ctx context.Context, all bool) (problemList, error) {
 		out.Namespace = ""
 	}
 	g := x.graph(ctx, out.Namespace)
-	out.Problems = chainsOf(rootcause.Problems(g, g.Roots(), out.now))
-	out.PlansMissing, out.Unreadable = x.plans.missing(g, rootcause.Ref{}), g.Unreadable()
+	out.Problems = chainsOf(rootcause.Problems(g, g.Roots(), out.now), x.connection.RepeatFlags)
+	out.PlansMissing, out.Unreadable, out.Limits = x.plans.missing(g, rootcause.Ref{}), g.Unreadable(), g.Limits()
 	return out, x.connection.Explain(g.Err())
 }
 

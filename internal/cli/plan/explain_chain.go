@@ -26,7 +26,7 @@ func writeExplanation(w io.Writer, s explanation) error {
 		s.writePlans(&b)
 	}
 	s.writeUpcoming(&b)
-	writeRemarks(&b, s.PlansMissing, s.Unreadable, s.Chain != nil && !s.Chain.Plans)
+	writeRemarks(&b, remarks{s.PlansMissing, s.Unreadable, s.Limits, s.Chain != nil && !s.Chain.Plans})
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -34,7 +34,10 @@ func writeExplanation(w io.Writer, s explanation) error {
 // writeChain prints the links of the chain and the remedy.
 func (s explanation) writeChain(b *strings.Builder) {
 	state := "is not as it should be"
-	if !s.Chain.NeedsUser {
+	switch {
+	case s.Chain.IsWarning():
+		state = "is as it should be, with a warning"
+	case !s.Chain.NeedsUser:
 		state += ", but no action is needed"
 	}
 	fmt.Fprintf(b, "%s %s\n\n", s.title(), state)
@@ -45,11 +48,11 @@ func (s explanation) writeChain(b *strings.Builder) {
 			below = "    " + strings.Repeat("  ", i)
 		}
 		fmt.Fprintf(b, "%s%s%s\n", lead, nameIn(l.Object, s.ref.Namespace), since(l.Since, s.now))
-		text := linkText(l)
-		if i < len(s.Chain.Links)-1 {
-			text = firstLines(text)
+		most := maxLines
+		if i == len(s.Chain.Links)-1 {
+			most = maxRootLines
 		}
-		fmt.Fprintf(b, "%s%s\n", below, indent(text, below))
+		fmt.Fprintf(b, "%s%s\n", below, quote(firstLines(linkText(l), most), below))
 	}
 	b.WriteString("\n")
 	writeRemedy(b, s.Chain.Remedy, "")
@@ -67,17 +70,28 @@ func linkText(l rootcause.Link) string {
 	return l.Type + ": " + text
 }
 
-// maxLines is the number of lines of a message that leads to another object.
-const maxLines = 3
+// Numbers of lines of a message: of one that leads to another object, and of the root cause.
+const (
+	maxLines     = 3
+	maxRootLines = 20
+)
 
 // firstLines returns the first lines of a text.
-func firstLines(text string) string {
+func firstLines(text string, most int) string {
 	lines := strings.Split(text, "\n")
-	if len(lines) <= maxLines {
+	if len(lines) <= most {
 		return text
 	}
-	return strings.Join(append(lines[:maxLines:maxLines], "…"), "\n")
+	return strings.Join(append(lines[:most:most], "…"), "\n")
 }
+
+// quote marks the further lines of a message, so that a message of a tenant does not look like a remedy.
+func quote(text, margin string) string {
+	return strings.ReplaceAll(text, "\n", "\n"+margin+"| ")
+}
+
+// oneLine returns a text without line breaks.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // nameIn returns the name of an object, with its namespace if it is another one.
 func nameIn(r rootcause.Ref, namespace string) string {
@@ -101,9 +115,9 @@ func writeRemedy(b *strings.Builder, r rootcause.Remedy, margin string) {
 	if r.Automatic {
 		title = "What happens next"
 	}
-	fmt.Fprintf(b, "%s%s\n%s  %s\n", margin, title, margin, indent(r.Text, margin+"  "))
+	fmt.Fprintf(b, "%s%s\n%s  %s\n", margin, title, margin, oneLine(r.Text))
 	if r.Command != "" && !r.Automatic {
-		fmt.Fprintf(b, "%s    $ %s\n", margin, r.Command)
+		fmt.Fprintf(b, "%s    $ %s\n", margin, oneLine(r.Command))
 	}
 }
 
@@ -121,7 +135,7 @@ func writeOthers(b *strings.Builder, others []chain, now time.Time) {
 func writeProblem(b *strings.Builder, c chain, now time.Time, margin string) {
 	root := c.Root()
 	fmt.Fprintf(b, "%s%s%s\n", margin, root.Object.Qualified(), since(root.Since, now))
-	fmt.Fprintf(b, "%s  %s\n", margin, indent(linkText(root), margin+"  "))
+	fmt.Fprintf(b, "%s  %s\n", margin, quote(firstLines(linkText(root), maxRootLines), margin+"  "))
 	if first := c.Links[0].Object; first != root.Object {
 		fmt.Fprintf(b, "%s  Affects %s\n", margin, nameIn(first, root.Object.Namespace))
 	}
@@ -139,20 +153,30 @@ func (s explanation) writeUpcoming(b *strings.Builder) {
 			b.WriteString("\nWhat other controllers will do\n")
 			titled = true
 		}
-		fmt.Fprintf(b, "  %s: %s\n", a.Object, indent(a.Remedy.Text, "  "))
+		fmt.Fprintf(b, "  %s: %s\n", a.Object, oneLine(a.Remedy.Text))
 	}
 }
 
+// remarks are what the explanation does not consider.
+type remarks struct {
+	plansMissing       string
+	unreadable, limits []string
+	withoutPlans       bool
+}
+
 // writeRemarks prints what is not part of the explanation.
-func writeRemarks(b *strings.Builder, plansMissing string, unreadable []string, withoutPlans bool) {
-	if plansMissing != "" {
-		b.WriteString("\nNo plan is shown: " + indent(plansMissing, "  ") + "\n")
+func writeRemarks(b *strings.Builder, r remarks) {
+	if r.plansMissing != "" {
+		b.WriteString("\nNo plan is shown: " + oneLine(r.plansMissing) + "\n")
 	}
-	if plansMissing != "" && withoutPlans {
+	if r.plansMissing != "" && r.withoutPlans {
 		b.WriteString("The explanation uses conditions, owners and references alone.\n")
 	}
-	if len(unreadable) > 0 {
-		fmt.Fprintf(b, "\nObjects that you may not read, or that are not installed, are not considered: %s\n", strings.Join(unreadable, ", "))
+	if len(r.unreadable) > 0 {
+		fmt.Fprintf(b, "\nObjects of these kinds are not considered: %s\n", strings.Join(r.unreadable, ", "))
+	}
+	if len(r.limits) > 0 {
+		fmt.Fprintf(b, "\nThe explanation may be incomplete. %s.\n", strings.Join(r.limits, ". "))
 	}
 }
 
@@ -163,7 +187,7 @@ func writeList(w io.Writer, list problemList) error {
 	if list.Namespace != "" {
 		place = "in namespace " + list.Namespace
 	}
-	needed, others := splitByUser(list.Problems)
+	needed, others, warnings := splitByUser(list.Problems)
 	if len(needed) == 0 {
 		fmt.Fprintf(&b, "No action is needed %s.\n", place)
 	} else {
@@ -173,27 +197,36 @@ func writeList(w io.Writer, list problemList) error {
 		b.WriteString("\n")
 		writeProblem(&b, c, list.now, "")
 	}
-	for i, c := range others {
-		if i == 0 {
-			b.WriteString("\nNot as it should be, but no action is needed\n")
-		}
-		fmt.Fprintf(&b, "  %s\n", rootcause.Summary(c.Chain))
-		if !c.Remedy.At.IsZero() {
-			fmt.Fprintf(&b, "    %s\n", indent(c.Remedy.Text, "    "))
-		}
-	}
-	writeRemarks(&b, list.PlansMissing, list.Unreadable, true)
+	writeSummaries(&b, "Not as it should be, but no action is needed", others)
+	writeSummaries(&b, "Warnings", warnings)
+	writeRemarks(&b, remarks{list.PlansMissing, list.Unreadable, list.Limits, true})
 	_, err := io.WriteString(w, b.String())
 	return err
 }
 
-func splitByUser(chains []chain) (needed, others []chain) {
+// writeSummaries prints one line for each chain, and the remedy if its time is known.
+func writeSummaries(b *strings.Builder, title string, chains []chain) {
+	for i, c := range chains {
+		if i == 0 {
+			fmt.Fprintf(b, "\n%s\n", title)
+		}
+		fmt.Fprintf(b, "  %s\n", rootcause.Summary(c.Chain))
+		if !c.Remedy.At.IsZero() {
+			fmt.Fprintf(b, "    %s\n", oneLine(c.Remedy.Text))
+		}
+	}
+}
+
+func splitByUser(chains []chain) (needed, others, warnings []chain) {
 	for _, c := range chains {
-		if c.NeedsUser {
+		switch {
+		case c.NeedsUser:
 			needed = append(needed, c)
-		} else {
+		case c.IsWarning():
+			warnings = append(warnings, c)
+		default:
 			others = append(others, c)
 		}
 	}
-	return needed, others
+	return needed, others, warnings
 }

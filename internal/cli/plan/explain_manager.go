@@ -30,7 +30,7 @@ const (
 	maxResponseBytes = 1 << 20
 )
 
-// reasonNotAllowed is the reason of the error for a user that may not read a plan.
+// reasonNotAllowed is the reason of the error for a user that may not read the plans of an object.
 const reasonNotAllowed = "NotAllowed"
 
 // managerFlags select the manager whose plans "explain" reads.
@@ -181,7 +181,7 @@ func refusal(at string, o objectReference, code int, text string) error {
 		return fault.New(fault.Gone, "NoPlan",
 			"there is no plan of %s: the manager at %s has not reconciled it since it started, or leaves its kind to another manager", o, at)
 	case http.StatusUnauthorized:
-		return fault.New(fault.Invalid, reasonNotAllowed, "the manager at %s did not authenticate the request (%s): use a kubeconfig with a token, for example from \"kubectl create token\"", at, text)
+		return fault.New(fault.Invalid, "NotAuthenticated", "the manager at %s did not authenticate the request (%s): use a kubeconfig with a token, for example from \"kubectl create token\"", at, text)
 	case http.StatusForbidden:
 		return fault.New(fault.Invalid, reasonNotAllowed, "the manager at %s rejected the request: %s; use a kubeconfig with permission to get the object", at, text)
 	}

@@ -49,7 +49,7 @@ func (r *planReader) read(ctx context.Context, of rootcause.Ref) (manager.Object
 	last, err := r.client.readPlans(ctx, objectReference{of.GroupKind(), client.ObjectKey{Namespace: of.Namespace, Name: of.Name}})
 	switch known := fault.As(err); {
 	case err == nil:
-	case known != nil && known.Kind == fault.Gone:
+	case known != nil && (known.Kind == fault.Gone || known.Reason == reasonNotAllowed): // of this object alone
 		r.unplanned[of], err = err, nil
 	case errors.Is(err, context.Canceled) || r.isRequired:
 		return last, err
@@ -83,11 +83,11 @@ func (r *planReader) source() rootcause.PlanSource {
 	}
 	return func(ctx context.Context, of rootcause.Ref) ([]rootcause.Plan, error) {
 		last, err := r.read(ctx, of)
-		switch known := fault.As(err); {
-		case known != nil && known.Reason == reasonNotAllowed:
-			return nil, rootcause.ErrNoPlans
+		switch {
 		case err == nil && r.absent != nil:
 			return nil, r.absent
+		case r.unplanned[of] != nil:
+			return nil, rootcause.ErrNoPlans
 		}
 		return causePlans(last), err
 	}

@@ -97,7 +97,7 @@ func TestExplain(t *testing.T) {
 		"list as YAML":      {"", admin, "", append(here, "-o", "yaml"), 0, "needsUser: false"},
 		"no manager":        {"with another implementation of Cluster API, or none", admin, "cl/planned", nil, 0, "conditions, owners and references alone"},
 		"two of them":       {"", admin, "cl/planned", append(here, "-A"), fault.Invalid, "cannot be used with KIND/NAME"},
-		"as a reader":       {"other objects cannot be read", reader, "cl/planned", here, 0, "Objects that you may not read"},
+		"as a reader":       {"other objects cannot be read", reader, "cl/planned", here, 0, "Objects of these kinds are not considered"},
 		"no object":         {"", admin, "cl/nothing", here, fault.Gone, "Cluster nothing in namespace default does not exist"},
 		"not allowed":       {"the API server says so before the manager is called", stranger, "cl/planned", here, fault.Invalid, "rejected the request"},
 		"no kind":           {"", admin, "nothing/planned", here, fault.Invalid, `no kind "nothing"`},

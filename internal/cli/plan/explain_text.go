@@ -17,7 +17,7 @@ func (s explanation) writePlans(b *strings.Builder) {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(b, "%s, reconciled %s ago by controller %s\n", s.title(), duration.HumanDuration(s.now.Sub(r.Time)), r.Controller)
+		fmt.Fprintf(b, "%s, reconciled %s ago by controller %s\n", s.title(), duration.HumanDuration(max(0, s.now.Sub(r.Time))), r.Controller)
 		s.writeRecord(b, r)
 	}
 }
@@ -36,7 +36,7 @@ func (s explanation) writeRecord(b *strings.Builder, r manager.PlanRecord) {
 		b.WriteString("\nWaits\n")
 	}
 	for _, wait := range r.Waits {
-		fmt.Fprintf(b, "  %s%s\n    %s\n    %s\n", wait.Reason, since(wait.Since, s.now), indent(wait.Message, "    "), waitEnd(wait))
+		fmt.Fprintf(b, "  %s%s\n    %s\n    %s\n", wait.Reason, since(wait.Since, s.now), quote(firstLines(wait.Message, maxRootLines), "    "), waitEnd(wait))
 	}
 	if r.Recheck != "" {
 		fmt.Fprintf(b, "\n%s\n", nextReconciliation(r.Recheck))
@@ -73,11 +73,9 @@ func writeSection(b *strings.Builder, title string, lines []string) {
 		fmt.Fprintf(b, "\n%s\n", title)
 	}
 	for _, line := range lines {
-		fmt.Fprintf(b, "  %s\n", indent(line, "  "))
+		fmt.Fprintf(b, "  %s\n", quote(line, "  "))
 	}
 }
-
-func indent(text, by string) string { return strings.ReplaceAll(text, "\n", "\n"+by) }
 
 // waitEnd describes what ends a wait.
 func waitEnd(w reconciler.Wait) string {
@@ -91,6 +89,12 @@ func waitEnd(w reconciler.Wait) string {
 	}
 	on := strings.Join(names, ", ")
 	switch {
+	case on == "" && w.Until == reconciler.UntilTime:
+		return "Ends with time"
+	case on == "" && w.Until == reconciler.UntilUser:
+		return "Ends when a user acts"
+	case on == "":
+		return "Ends with the next event of the object"
 	case w.Until == reconciler.UntilTime:
 		return "Ends with time; it is about " + on
 	case w.Until == reconciler.UntilUser:

@@ -66,7 +66,7 @@ It did not succeed
 Waits
   DrainingNode, since 72s
     Draining Node n
-    * Pod a
+    | * Pod a
     Ends with time; it is about Node n
   Infra
     Waiting for FooMachine m

@@ -27,11 +27,15 @@ func (k *managerRunner) watchLiveness(ctx context.Context, now func() time.Time)
 			responded = responds(request, m.Diagnostics, k.service.dir)
 			cancel()
 		}
-		if ctx.Err() != nil || !l.observe(responded, now()) {
+		pid := 0
+		if m != nil {
+			pid = m.PID
+		}
+		if ctx.Err() != nil || !l.observe(pid, responded, now()) {
 			continue
 		}
 		err := k.write(func(r *datadir.Run) {
-			if r.Manager != nil {
+			if r.Manager != nil && r.Manager.PID == pid {
 				changed := *r.Manager
 				changed.UnresponsiveSince = l.since
 				r.Manager = &changed
@@ -45,12 +49,16 @@ func (k *managerRunner) watchLiveness(ctx context.Context, now func() time.Time)
 
 // liveness is the result of the requests to a manager.
 type liveness struct {
+	pid   int
 	last  time.Time // of the last response
 	since time.Time // of the last response before the first failure; zero: it responds
 }
 
 // observe records the result of a request, and reports whether since has changed.
-func (l *liveness) observe(responded bool, now time.Time) (changed bool) {
+func (l *liveness) observe(pid int, responded bool, now time.Time) (changed bool) {
+	if pid != l.pid { // the manager was started again
+		*l = liveness{pid: pid}
+	}
 	before := l.since
 	switch {
 	case responded:

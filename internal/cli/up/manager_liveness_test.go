@@ -22,7 +22,7 @@ func TestLiveness(t *testing.T) {
 		{"and hangs again", false, true, 45 * time.Second},
 	} {
 		now := at.Add(time.Duration(i) * 15 * time.Second)
-		if got := l.observe(step.responded, now); got != step.changed {
+		if got := l.observe(1, step.responded, now); got != step.changed {
 			t.Errorf("step %d, %s: changed %v", i, step.reason, got)
 		}
 		want := at.Add(step.since)
@@ -33,8 +33,11 @@ func TestLiveness(t *testing.T) {
 			t.Errorf("step %d, %s: since %v, want %v", i, step.reason, l.since, want)
 		}
 	}
+	if !l.observe(2, false, at.Add(time.Hour)) || !l.since.Equal(at.Add(time.Hour)) {
+		t.Errorf("another process that does not respond: since %v", l.since)
+	}
 	fresh := liveness{}
-	if !fresh.observe(false, at) || !fresh.since.Equal(at) {
+	if !fresh.observe(1, false, at) || !fresh.since.Equal(at) {
 		t.Errorf("without any response: since %v", fresh.since)
 	}
 }

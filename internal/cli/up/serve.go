@@ -86,7 +86,7 @@ func (s service) run(ctx context.Context, e term.Env, h *datadir.Handle, v progr
 	run := datadir.Run{
 		PID: os.Getpid(), Since: e.Now().UTC(), Version: buildinfo.Version(), KubernetesVersion: buildinfo.Kubernetes(),
 		Server: m.Server, Instance: h.Instance,
-		Networks: s.networks(), Nodes: s.nodes(),
+		Networks: s.networks(), Nodes: s.nodes(e.Getenv),
 	}
 	if err := h.WriteRun(run); err != nil {
 		return errors.Join(err, m.Stop())
@@ -122,9 +122,9 @@ func (s service) networks() *datadir.NetworkLimits {
 }
 
 // nodes returns the allowed nodes of clusters, for other commands.
-func (s service) nodes() *datadir.NodeLimits {
+func (s service) nodes(getenv func(string) string) *datadir.NodeLimits {
 	n := s.policy.Nodes
-	return &datadir.NodeLimits{Images: n.Images, CPUs: n.CPUs, MemoryMiB: n.MemoryMiB, Processes: n.Processes}
+	return &datadir.NodeLimits{Images: n.Images, CPUs: n.CPUs, MemoryMiB: n.MemoryMiB, Processes: n.Processes, Docker: getenv("DOCKER_HOST")}
 }
 
 // startCluster starts the management cluster. ctx cancels only the start, because a running management cluster must

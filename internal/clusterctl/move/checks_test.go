@@ -115,7 +115,7 @@ func TestBlockMove(t *testing.T) {
 		t.Error("target:", got)
 	}
 	o := move.Options{Scope: graph.Scope{Namespace: "ns"}, Report: func(line string) {
-		if strings.Contains(line, "Waiting for the providers of InfraCluster ns/slow") {
+		if strings.Contains(line, "Waiting for the providers to release InfraCluster ns/slow") {
 			live := blocker()
 			live.SetAnnotations(nil)
 			if err := source.Patch(t.Context(), live, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":null}}`))); err != nil {

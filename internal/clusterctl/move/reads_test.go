@@ -16,8 +16,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 )
 
-// countLists counts the requests that list Machines, and calls before ahead of each deletion.
-func countLists(c client.WithWatch, lists *atomic.Int64, before func(context.Context, client.Client, client.Object) error) client.WithWatch {
+// aroundMark is called before and after an object is marked for deletion.
+type aroundMark func(ctx context.Context, c client.Client, o client.Object, marked bool) error
+
+// countLists counts the requests that list Machines and MachineSets.
+func countLists(c client.WithWatch, lists *atomic.Int64, around aroundMark) client.WithWatch {
 	return interceptor.NewClient((&process{}).through(c), interceptor.Funcs{
 		List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, opts ...client.ListOption) error {
 			if strings.HasPrefix(l.GetObjectKind().GroupVersionKind().Kind, "Machine") && strings.HasPrefix(l.GetObjectKind().GroupVersionKind().Group, "cluster.") {
@@ -29,21 +32,26 @@ func countLists(c client.WithWatch, lists *atomic.Int64, before func(context.Con
 			if data, err := patch.Data(o); err != nil || !strings.Contains(string(data), graph.DeleteForMove) {
 				return c.Patch(ctx, o, patch, opts...)
 			}
-			if err := before(ctx, c, o); err != nil {
+			if err := around(ctx, c, o, false); err != nil {
 				return err
 			}
-			return c.Patch(ctx, o, patch, opts...)
+			if err := c.Patch(ctx, o, patch, opts...); err != nil {
+				return err
+			}
+			return around(ctx, c, o, true)
 		},
 	})
 }
 
 // A move lists each kind of the source at most twice for each of two kinds (Machine, MachineSet): for the plan, and after
-// the pause. An object whose status changes between the second time and its deletion is read alone.
+// the pause. An object whose status changes between the second time and its deletion is read alone; one whose content changes is
+// copied and compared again, with a list for each.
 func TestSourceIsListedTwice(t *testing.T) {
-	changeOnce := func(change func(*unstructured.Unstructured)) func(context.Context, client.Client, client.Object) error {
+	nothing := func(context.Context, client.Client, client.Object, bool) error { return nil }
+	changeOnce := func(after bool, change func(*unstructured.Unstructured)) aroundMark {
 		var done atomic.Bool
-		return func(ctx context.Context, c client.Client, o client.Object) error {
-			if o.GetName() != "a-1" || o.GetObjectKind().GroupVersionKind().Kind != "Machine" || done.Swap(true) {
+		return func(ctx context.Context, c client.Client, o client.Object, marked bool) error {
+			if marked != after || o.GetName() != "a-1" || o.GetObjectKind().GroupVersionKind().Kind != "Machine" || done.Swap(true) {
 				return nil
 			}
 			live := object(core, "Machine", "a-1")
@@ -55,22 +63,23 @@ func TestSourceIsListedTwice(t *testing.T) {
 		}
 	}
 	for name, tc := range map[string]struct {
-		before func(context.Context, client.Client, client.Object) error
+		around aroundMark
 		lists  int64 // of two kinds
 		label  string
 	}{
-		"nothing changes": {func(context.Context, client.Client, client.Object) error { return nil }, 4, ""},
-		"a status changes": {changeOnce(func(o *unstructured.Unstructured) {
+		"nothing changes": {nothing, 4, ""},
+		"a status changes": {changeOnce(false, func(o *unstructured.Unstructured) {
 			if err := unstructured.SetNestedField(o.Object, "Paused", "status", "phase"); err != nil {
 				t.Fatal(err)
 			}
 		}), 4, ""},
-		"a label is added": {changeOnce(func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"late": "yes"}) }), 5, "yes"},
+		"a label is added after the mark": {changeOnce(true, func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"late": "yes"}) }), 6, "yes"},
+		"a label is added":                {changeOnce(false, func(o *unstructured.Unstructured) { o.SetLabels(map[string]string{"late": "yes"}) }), 6, "yes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			source, target := management(nil, world()...), management(nil)
 			var lists atomic.Int64
-			_, err := move.New(countLists(source, &lists, tc.before), target, instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})).Run(t.Context())
+			_, err := move.New(countLists(source, &lists, tc.around), (&process{}).through(target), instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})).Run(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +102,7 @@ func TestSourceIsListedTwice(t *testing.T) {
 
 func TestExportListsTwice(t *testing.T) {
 	var lists atomic.Int64
-	source := countLists(management(nil, world()...), &lists, func(context.Context, client.Client, client.Object) error { return nil })
+	source := countLists(management(nil, world()...), &lists, func(context.Context, client.Client, client.Object, bool) error { return nil })
 	if _, err := move.ToDirectory(t.Context(), source, filepath.Join(t.TempDir(), "out"), instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})); err != nil {
 		t.Fatal(err)
 	}

@@ -138,7 +138,7 @@ func deleteObject(ctx context.Context, s *transfer.Endpoint, o *unstructured.Uns
 		if o.GetDeletionTimestamp() != nil {
 			return true, nil
 		}
-		return true, s.Writer.DeleteAnyway(ctx, o)
+		return true, s.Writer.Delete(ctx, o)
 	}
 	if o.GroupVersionKind().Group == "" && len(o.GetFinalizers()) == 0 {
 		return false, s.Writer.Delete(ctx, o)

@@ -152,7 +152,7 @@ func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 			return blocked, nil
 		}
 		if text := strings.Join(holders, ", "); text != said {
-			m.Report("Waiting for the providers of " + text + " to let them go")
+			m.Report("Waiting for the providers to release " + text)
 			said = text
 		}
 		if err := m.Sleep(ctx, interval); err != nil {
@@ -219,8 +219,8 @@ func (m *Move) remove(ctx context.Context, j *journal) (phase, error) {
 	const tries = 3
 	var err error
 	for n := range tries {
-		if n > 0 {
-			m.paused = nil // the source has changed
+		if n > 0 || j.WithData {
+			m.paused = nil // the source has changed, or may have changed while the data was transferred
 		}
 		t := m.forwardTransfer(j)
 		if err = t.Run(ctx); err != nil {

@@ -242,7 +242,7 @@ func TestBack(t *testing.T) {
 	}
 	text := strings.Join(p.Lines(), "\n")
 	for _, line := range []string{
-		"the upgrade to v1.0.0 begins", "delete ConfigMap v1.1.0", "apply ConfigMap v1.0.0", "apply Deployment manager",
+		"the upgrade to v1.0.0 starts", "delete ConfigMap v1.1.0", "apply ConfigMap v1.0.0", "apply Deployment manager",
 	} {
 		if !strings.Contains(text, line) {
 			t.Errorf("%q is missing:\n%s", line, text)
@@ -329,7 +329,7 @@ func TestCustomisations(t *testing.T) {
 		got = append(got, strings.TrimPrefix(c.String(), "Deployment manager in namespace acme-system: "))
 	}
 	want := []string{
-		"metadata.labels.team, set by kubectl-edit, is kept",
+		"metadata.labels.team, set by kubectl-edit, is preserved",
 		"spec.replicas, set by kubectl, is lost",
 		`spec.template.spec.containers[name="manager"].image, set by kubectl-edit, is lost`,
 	}

@@ -41,7 +41,7 @@ func TestRead(t *testing.T) { // RS-02, RS-03
 		"no YAML":              {"said with the key", map[string]string{"good": doc("Pod", "p"), "bad": "a: b: c"}, nil, "key bad: document 1: "},
 		"no kind":              {"said", map[string]string{"a": "x: y"}, nil, "key a: document 1 has no kind"},
 		"no name":              {"said", map[string]string{"a": "apiVersion: v1\nkind: Pod"}, nil, `key a: document 1 of kind "Pod" has no apiVersion or no metadata.name`},
-		"bad JSON list":        {"said", map[string]string{"a": "[1]"}, nil, "key a: document 1 has no kind"},
+		"bad JSON list":        {"said", map[string]string{"a": "[1]"}, nil, "key a: document 1 item 1 has no kind"},
 		"bad List":             {"said", map[string]string{"a": "apiVersion: v1\nkind: List\nitems: [1]"}, nil, "key a: document 1 item 1 has no kind"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -29,7 +30,12 @@ type NodeLimits struct {
 	CPUs      int32    `json:"cpus,omitempty"`
 	MemoryMiB int64    `json:"memoryMiB,omitempty"`
 	Processes int64    `json:"processes,omitempty"`
+	// Docker is the address of the Docker Engine that runs the nodes (DOCKER_HOST). Empty means the default address.
+	Docker string `json:"docker,omitempty"`
 }
+
+// RunsHere reports whether the nodes run on this host, and not on a remote Docker Engine.
+func (l NodeLimits) RunsHere() bool { return l.Docker == "" || strings.HasPrefix(l.Docker, "unix://") }
 
 // NetworkLimits contains the operator's limits for networks of workload clusters.
 type NetworkLimits struct {

@@ -298,7 +298,7 @@ func TestStartedAgainLater(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := func() string { return o.failures[len(o.failures)-1].How }
-	o.until(t, "a start that fails", func() bool { return strings.Contains(last(), "could not be started") })
+	o.until(t, "a start that fails", func() bool { return strings.Contains(last(), "could not be restarted") })
 	if err := os.Symlink(os.Args[0], command); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,6 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/restmapper"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // maxKinds bounds the kinds that are copied, because every tenant who may create CRDs could add more.
@@ -40,6 +39,46 @@ func (k Kind) resource() schema.GroupVersionResource {
 type discovered struct {
 	kinds  []Kind
 	mapper meta.RESTMapper
+	// failed are the groups with a version that could not be read.
+	failed map[string]bool
+	// withoutLabels is true if the labels of CRDs could not be read, so that kinds are selected by their group alone.
+	withoutLabels bool
+}
+
+// isIncomplete reports whether kinds of a group may be missing or in another version than usual.
+func (d discovered) isIncomplete(group string) bool {
+	return d.failed[group] || d.withoutLabels && !isClusterAPIGroup(group)
+}
+
+// watchPlan lists the watches that have to be started, or restarted in another version, and those that have to be stopped.
+type watchPlan struct {
+	start []Kind
+	stop  []schema.GroupKind
+}
+
+// planWatches compares the current kinds with the discovered ones:
+//
+//	kind is new                           start
+//	group is incomplete                   no change
+//	version, resource or scope differs    start again
+//	kind is not served any more           stop
+func planWatches(current map[schema.GroupKind]Kind, found discovered) watchPlan {
+	var plan watchPlan
+	served := map[schema.GroupKind]bool{}
+	for _, k := range found.kinds {
+		served[k.GroupKind()] = true
+		known, ok := current[k.GroupKind()]
+		if !ok || known != k && !found.isIncomplete(k.Group) {
+			plan.start = append(plan.start, k)
+		}
+	}
+	for of := range current {
+		if !served[of] && !found.isIncomplete(of.Group) {
+			plan.stop = append(plan.stop, of)
+		}
+	}
+	slices.SortFunc(plan.stop, func(a, b schema.GroupKind) int { return cmp.Compare(a.String(), b.String()) })
+	return plan
 }
 
 // discover reads the kinds of the API server and selects those of Cluster API.
@@ -57,30 +96,32 @@ func discover(ctx context.Context, api discovery.DiscoveryInterface, crds metada
 	for _, g := range groups {
 		preferred[g.Group.Name] = g.Group.PreferredVersion.Version
 	}
+	out := discovered{failed: map[string]bool{}}
+	if partial != nil {
+		for gv := range partial.Groups {
+			out.failed[gv.Group] = true
+		}
+	}
 	labelled, err := labelledResources(ctx, crds)
-	if err != nil {
+	if out.withoutLabels = apierrors.IsForbidden(err); err != nil && !out.withoutLabels {
 		return discovered{}, err
 	}
-	kinds := selectKinds(lists, preferred, labelled)
-	if !slices.ContainsFunc(kinds, func(k Kind) bool { return k.GroupKind() == clusterKind() }) {
+	out.kinds, out.mapper = selectKinds(lists, preferred, labelled), restmapper.NewDiscoveryRESTMapper(groups)
+	if !slices.ContainsFunc(out.kinds, func(k Kind) bool { return k.GroupKind() == clusterKind() }) {
 		return discovered{}, fmt.Errorf("the cluster is not a management cluster of Cluster API: %w", &meta.NoKindMatchError{GroupKind: clusterKind()})
 	}
-	return discovered{kinds: kinds, mapper: restmapper.NewDiscoveryRESTMapper(groups)}, nil
+	return out, nil
 }
 
 func clusterKind() schema.GroupKind {
 	return schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "Cluster"}
 }
 
-// labelledResources returns the resources, as "plural.group", of the CRDs with a label of a provider. Without permission
-// to list CRDs, the result is empty and the kinds are selected by their group.
+// labelledResources returns the resources, as "plural.group", of the CRDs with a label of a provider.
 func labelledResources(ctx context.Context, crds metadata.Interface) (map[string]bool, error) {
 	out := map[string]bool{}
 	resource := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 	list, err := crds.Resource(resource).List(ctx, metav1.ListOptions{})
-	if apierrors.IsForbidden(err) {
-		return out, nil
-	}
 	if err != nil {
 		return nil, fmt.Errorf("listing CustomResourceDefinitions: %w", err)
 	}
@@ -162,12 +203,4 @@ func compareCore(a, b Kind) int {
 		return 1 << 20
 	}
 	return cmp.Compare(rank(a), rank(b))
-}
-
-// listOptions limits lists to the namespace of the mirror.
-func listOptions(k Kind, namespace string) []client.ListOption {
-	if namespace == "" || !k.Namespaced {
-		return nil
-	}
-	return []client.ListOption{client.InNamespace(namespace)}
 }

@@ -3,7 +3,10 @@ package mirror
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -27,13 +30,14 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
 const (
 	// pageSize is the number of objects of one list request.
 	pageSize = 500
-	// rediscover is the interval in which new kinds are found, for example of a provider that was installed.
+	// rediscover is the interval in which kinds are read again, for example those of a provider that was installed.
 	rediscover = 2 * time.Minute
 	// retry is the delay after a failed discovery.
 	retry = 5 * time.Second
@@ -51,6 +55,9 @@ type Mirror struct {
 	crds      metadata.Interface
 	live      client.Client
 	scheme    *runtime.Scheme
+	onStatus  func()
+	// rediscover is the interval in which kinds are read again.
+	rediscover time.Duration
 
 	mu     sync.Mutex
 	mapper meta.RESTMapper
@@ -77,12 +84,25 @@ type Options struct {
 	Namespace string
 	// OnChange is called after each change of an object.
 	OnChange func(Change)
+	// OnStatus is called after a kind has been read, has become unreadable or is readable again.
+	OnStatus func()
 }
 
 // New returns the mirror of the management cluster of the configuration. It sends no request.
 func New(cfg *rest.Config, o Options) (*Mirror, error) {
 	cfg = readOnly(cfg)
-	m := &Mirror{Store: newStore(o.OnChange), namespace: o.Namespace, scheme: runtime.NewScheme(), states: map[schema.GroupKind]*kindState{}}
+	m := &Mirror{
+		Store: newStore(o.OnChange), namespace: o.Namespace, scheme: runtime.NewScheme(), states: map[schema.GroupKind]*kindState{},
+		onStatus: o.OnStatus, rediscover: rediscover,
+	}
+	if m.onStatus == nil {
+		m.onStatus = func() {}
+	}
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return &observedTransport{next: next, report: func(err error) {
+			m.update(clusterKind(), func(s *kindState) { s.err = err })
+		}}
+	})
 	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, addonsv1.AddToScheme, runtimev1.AddToScheme, eventsv1.AddToScheme} {
 		if err := add(m.scheme); err != nil {
 			return nil, err
@@ -148,15 +168,29 @@ type Status struct {
 	Synced bool
 	// Err is the reason why the kinds cannot be discovered.
 	Err error
-	// Unreadable are the kinds that are not copied, sorted.
+	// Clusters describes the copy of the Clusters.
+	Clusters Copy
+	// Unreadable are the kinds that are not copied, or whose copy is not updated, sorted.
 	Unreadable []Unreadable
 }
+
+// Copy describes the copy of one kind.
+type Copy struct {
+	// Listed is true if the objects have been listed once.
+	Listed bool
+	// Reason describes why the objects cannot be read now. It is empty if changes are received, and before the first list
+	// has ended.
+	Reason string
+}
+
+// IsComplete reports whether the copy has all objects and receives changes.
+func (c Copy) IsComplete() bool { return c.Listed && c.Reason == "" }
 
 // Status returns how complete the copy is.
 func (m *Mirror) Status() Status {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	out := Status{Synced: len(m.states) > 0, Err: m.err}
+	out := Status{Synced: len(m.states) > 0, Err: m.err, Clusters: m.copyOf(clusterKind())}
 	for _, s := range m.states {
 		if s.err != nil {
 			out.Unreadable = append(out.Unreadable, Unreadable{Kind: s.kind.GroupKind(), Reason: readErrorText(s.err)})
@@ -170,12 +204,37 @@ func (m *Mirror) Status() Status {
 	return out
 }
 
+// CopyOf describes the copy of a kind.
+func (m *Mirror) CopyOf(kind schema.GroupKind) Copy {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.copyOf(kind)
+}
+
+func (m *Mirror) copyOf(kind schema.GroupKind) Copy {
+	s := m.states[kind]
+	switch {
+	case s != nil && s.err != nil:
+		return Copy{Listed: s.synced, Reason: readErrorText(s.err)}
+	case s != nil:
+		return Copy{Listed: s.synced}
+	case m.err != nil:
+		return Copy{Reason: readErrorText(m.err)}
+	case len(m.states) > 0:
+		return Copy{Reason: "the API server does not serve this kind"}
+	}
+	return Copy{}
+}
+
+// readErrorText returns the reason of a failed read. It is the same for all attempts during an outage.
 func readErrorText(err error) string {
 	switch {
 	case apierrors.IsForbidden(err):
 		return "you may not list and watch this kind"
 	case apierrors.IsNotFound(err):
 		return "the API server does not serve this kind any more"
+	case fault.KindOf(err) == fault.Unreachable, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the API server does not respond"
 	}
 	return err.Error()
 }
@@ -183,40 +242,67 @@ func readErrorText(err error) string {
 // update changes the state of a kind.
 func (m *Mirror) update(kind schema.GroupKind, change func(*kindState)) {
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if s := m.states[kind]; s != nil {
-		change(s)
+	s := m.states[kind]
+	if s == nil {
+		m.mu.Unlock()
+		return
+	}
+	before := *s
+	change(s)
+	differs := before.synced != s.synced || (before.err == nil) != (s.err == nil)
+	m.mu.Unlock()
+	if differs {
+		m.onStatus()
 	}
 }
 
-// discover finds the kinds, and returns those that are new.
-func (m *Mirror) discover(ctx context.Context) ([]Kind, error) {
+// discover reads the kinds and returns the watches that have to be started and stopped. The states are updated.
+func (m *Mirror) discover(ctx context.Context) (watchPlan, error) {
 	found, err := discover(ctx, m.api, m.crds)
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.err = err; err != nil {
-		return nil, err
+	differs := (m.err == nil) != (err == nil)
+	m.err = err
+	var plan watchPlan
+	if err == nil {
+		m.mapper = found.mapper
+		plan = m.applyKinds(found)
 	}
-	m.mapper = found.mapper
-	var added []Kind
-	for _, k := range found.kinds {
-		if m.states[k.GroupKind()] == nil {
+	m.mu.Unlock()
+	if differs {
+		m.onStatus()
+	}
+	return plan, err
+}
+
+// applyKinds updates the states of the kinds. The caller holds the lock.
+func (m *Mirror) applyKinds(found discovered) watchPlan {
+	current := map[schema.GroupKind]Kind{}
+	for of, s := range m.states {
+		current[of] = s.kind
+	}
+	plan := planWatches(current, found)
+	for _, k := range plan.start {
+		if s := m.states[k.GroupKind()]; s != nil {
+			s.kind, s.err = k, nil // the objects of the previous version remain until the kind has been listed
+		} else {
 			m.states[k.GroupKind()] = &kindState{kind: k}
-			added = append(added, k)
 		}
 	}
-	return added, nil
+	for _, of := range plan.stop {
+		delete(m.states, of)
+	}
+	return plan
 }
 
 // Load copies all objects once. An error of the kind Cluster is returned; other kinds may be unreadable.
 func (m *Mirror) Load(ctx context.Context) error {
-	kinds, err := m.discover(ctx)
+	plan, err := m.discover(ctx)
 	if err != nil {
 		return err
 	}
 	limit := make(chan struct{}, parallel)
 	var all sync.WaitGroup
-	for _, k := range kinds {
+	for _, k := range plan.start {
 		limit <- struct{}{}
 		all.Go(func() {
 			defer func() { <-limit }()
@@ -255,15 +341,19 @@ func (m *Mirror) resource(k Kind) dynamic.ResourceInterface {
 }
 
 // Run copies all objects and their changes until the context ends. Failed lists and watches are repeated with a backoff.
+// Kinds are discovered again in an interval: a kind in a new version is watched in that version, and the objects of a kind
+// that is not served any more are removed.
 func (m *Mirror) Run(ctx context.Context) {
-	var watches sync.WaitGroup
-	defer watches.Wait()
-	for {
-		kinds, err := m.discover(ctx)
-		for _, k := range kinds {
-			watches.Go(func() { m.watch(ctx, k) })
+	running := map[schema.GroupKind]*runningWatch{}
+	defer func() {
+		for _, w := range running {
+			w.stop()
 		}
-		pause := rediscover
+	}()
+	for {
+		plan, err := m.discover(ctx)
+		m.applyPlan(ctx, plan, running)
+		pause := m.rediscover
 		if err != nil {
 			pause = retry
 		}
@@ -277,11 +367,48 @@ func (m *Mirror) Run(ctx context.Context) {
 	}
 }
 
+// runningWatch is the watch of one kind.
+type runningWatch struct {
+	cancel context.CancelFunc
+	ended  chan struct{}
+}
+
+// stop ends the watch and waits until it does not change the Store any more.
+func (w *runningWatch) stop() {
+	w.cancel()
+	<-w.ended
+}
+
+// applyPlan stops and starts watches, and removes the objects of kinds that are not served any more.
+func (m *Mirror) applyPlan(ctx context.Context, plan watchPlan, running map[schema.GroupKind]*runningWatch) {
+	for _, of := range plan.stop {
+		if w := running[of]; w != nil {
+			w.stop()
+			delete(running, of)
+		}
+		for _, u := range m.Store.Objects(of, "") {
+			m.Store.Drop(rootcause.RefOf(u))
+		}
+	}
+	for _, k := range plan.start {
+		if w := running[k.GroupKind()]; w != nil {
+			w.stop()
+		}
+		watching, cancel := context.WithCancel(ctx)
+		w := &runningWatch{cancel: cancel, ended: make(chan struct{})}
+		running[k.GroupKind()] = w
+		go func() {
+			defer close(w.ended)
+			m.watch(watching, k)
+		}()
+	}
+}
+
 // watch lists and watches one kind until the context ends.
 func (m *Mirror) watch(ctx context.Context, k Kind) {
 	resource := m.resource(k)
 	note := func(err error) {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && !isRepeated(err) {
 			m.update(k.GroupKind(), func(s *kindState) { s.err = err })
 		}
 	}
@@ -301,6 +428,11 @@ func (m *Mirror) watch(ctx context.Context, k Kind) {
 	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(source, m.objects), &unstructured.Unstructured{}, objects, cache.ReflectorOptions{
 		Name: "slipway-ui", TypeDescription: k.Resource + "." + k.Group,
 	}).RunWithContext(ctx)
+}
+
+// isRepeated reports whether the reflector repeats a request at once in another form: from the latest version, or as a list.
+func isRepeated(err error) bool {
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err)
 }
 
 // kindStore passes the objects of one kind to the Store.

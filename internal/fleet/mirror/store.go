@@ -54,7 +54,7 @@ func (s *Store) Put(u *unstructured.Unstructured) {
 		s.objects[of.GroupKind()] = map[fleet.Key]*unstructured.Unstructured{}
 	}
 	known := s.objects[of.GroupKind()][key]
-	if known != nil && known.GetUID() == u.GetUID() && known.GetResourceVersion() != "" && known.GetResourceVersion() == u.GetResourceVersion() {
+	if known != nil && isSameVersion(known, u) {
 		s.mu.Unlock()
 		return
 	}
@@ -62,6 +62,11 @@ func (s *Store) Put(u *unstructured.Unstructured) {
 	s.mu.Unlock()
 	s.Add(u)
 	s.onChange(Change{Of: of, Object: u})
+}
+
+// isSameVersion reports whether two objects of the same name have the same content.
+func isSameVersion(a, b *unstructured.Unstructured) bool {
+	return a.GetUID() == b.GetUID() && a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion() && a.GetAPIVersion() == b.GetAPIVersion()
 }
 
 // Drop removes an object.

@@ -32,6 +32,23 @@ func readOnly(cfg *rest.Config) *rest.Config {
 	return out
 }
 
+// observedTransport reports failed connections of requests for all Clusters. The client repeats such requests for a while
+// before it returns the error.
+type observedTransport struct {
+	next http.RoundTripper
+	// report is called with the error of the connection.
+	report func(error)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *observedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := t.next.RoundTrip(r)
+	if err != nil && r.Context().Err() == nil && strings.Contains(r.URL.Path, "/apis/"+clusterKind().Group+"/") && strings.HasSuffix(r.URL.Path, "/clusters") {
+		t.report(err)
+	}
+	return response, err
+}
+
 type readOnlyTransport struct {
 	next http.RoundTripper
 	// prefix is the path of the API server, for example behind a proxy.

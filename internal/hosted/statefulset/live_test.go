@@ -169,7 +169,7 @@ func (h *home) runs() {
 // remember writes down that it has data, as the controller does where something is pending.
 func (h *home) remember(c processconfig.Config, files map[string][]byte) {
 	h.Helper()
-	h.until("something to remember", func(p backend.ControlPlane) bool { return strings.HasPrefix(p.Pending, "remember") })
+	h.until("something to remember", func(p backend.ControlPlane) bool { return strings.HasPrefix(p.Pending, "record that") })
 	h.must(h.planes.Start(h.Context(), plane, c, files))
 	h.until("it is remembered", func(p backend.ControlPlane) bool { return p.Pending == "" && p.Data.Version == "v1.36.3" })
 }

@@ -8,13 +8,15 @@ import (
 
 func TestParseService(t *testing.T) {
 	for out, want := range map[string]backend.ServiceState{
-		"ActiveState=active\nSubState=running\n":          backend.ServiceRunning,
-		"SubState=dead\nActiveState=inactive\n":           backend.ServiceStopped,
-		"ActiveState=activating\nSubState=auto-restart\n": backend.ServiceFailing,
-		"ActiveState=failed\nSubState=failed\n":           backend.ServiceFailing,
-		"ActiveState=activating\nSubState=start\n":        "",
-		"ActiveState=\x1b[2Jevil\n":                       "",
-		"":                                                "",
+		"ActiveState=active\nSubState=running\n":                                                  backend.ServiceRunning,
+		"SubState=dead\nActiveState=inactive\n":                                                   backend.ServiceStopped,
+		"ActiveState=activating\nSubState=auto-restart\n":                                         backend.ServiceFailing,
+		"ActiveState=active\nNRestarts=3\nActiveEnterTimestampMonotonic=5000000\nUptime=9.50\n":   backend.ServiceFailing,
+		"ActiveState=active\nNRestarts=3\nActiveEnterTimestampMonotonic=5000000\nUptime=700.00\n": backend.ServiceRunning,
+		"ActiveState=failed\nSubState=failed\n":                                                   backend.ServiceFailing,
+		"ActiveState=activating\nSubState=start\n":                                                "",
+		"ActiveState=\x1b[2Jevil\n":                                                               "",
+		"":                                                                                        "",
 	} {
 		if got := parseService(out); got != want {
 			t.Errorf("%q: got %q, want %q", out, got, want)

@@ -22,9 +22,9 @@ type RangeRequest struct {
 
 // Choose returns a range for a new network that overlaps no taken range. The container backend calls it for the network
 // of a LocalCluster, and `slipway create cluster` for the ranges of a new Cluster. It prefers the smallest allowed
-// range that contains all wanted ranges in addition to the nodes. Otherwise, it returns the lowest free /18 of
-// 172.16.0.0/12, or of the other allowed ranges if nothing of 172.16.0.0/12 is allowed; an allowed range smaller than
-// /18 is used as a whole. It returns false if everything is taken.
+// range that contains all wanted ranges in addition to the nodes. Otherwise, it returns the lowest free range of the first
+// allowed range that has one: a /18, or a smaller one if the operator or the allowed range requires it. 172.16.0.0/12 comes
+// first. It returns false if nothing usable is free. The order may be changed: existing networks retain their ranges.
 func Choose(r RangeRequest) (netip.Prefix, bool) {
 	if p, ok := smallestCovering(r); ok {
 		if _, collides := overlap(p, r.Taken); !collides {
@@ -44,7 +44,7 @@ func Choose(r RangeRequest) (netip.Prefix, bool) {
 	return netip.Prefix{}, false
 }
 
-// pools returns the ranges to choose from: the allowed part of 172.16.0.0/12, which is used least, or all other allowed
+// pools returns the ranges to choose from: the allowed part of 172.16.0.0/12, which company networks use least, or all other allowed
 // ranges if that part is empty.
 func (r RangeRequest) pools() []netip.Prefix {
 	favourite := netip.MustParsePrefix("172.16.0.0/12")

@@ -58,6 +58,7 @@ func (l *EventLog) Record(to events.EventRecorder, o client.Object, e Event, now
 	note := noteOf(e.Message)
 	regarding, repeated := l.versions.regarding(o, e.Reason+"/"+normalized(note), now)
 	if kind == corev1.EventTypeWarning && !repeated && !l.warnings.allow(o.GetUID(), now) {
+		l.versions.drop(o, e.Reason+"/"+normalized(note)) // it was not recorded, so it has no repetitions
 		l.Metrics.droppedEvent(l.Controller)
 		return
 	}

@@ -106,6 +106,12 @@ func TestWarningsAreBounded(t *testing.T) {
 	if n := len(*got); n < warningBurst-2 || n > warningBurst+1 {
 		t.Errorf("%d different Warnings at once, want about %d", n, warningBurst)
 	}
+	for i := range 100 {
+		l.Record(got, m, Warning("Other", "object m-%d failed", i), at)
+	}
+	if n := len(*got); n > 2*(warningBurst+1) {
+		t.Errorf("%d Warnings after the same again: dropped events count as recorded", n)
+	}
 	before := len(*got)
 	l.Record(got, m, Normal("Created", "a Normal event has another limit"), at)
 	other := m.DeepCopy()

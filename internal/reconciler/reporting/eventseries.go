@@ -79,6 +79,13 @@ func (n *eventVersions) regarding(o client.Object, text string, now time.Time) (
 	return first, repeated
 }
 
+// drop forgets an event.
+func (n *eventVersions) drop(o client.Object, text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.of, noteKey{o.GetUID(), text})
+}
+
 // forget frees space: it drops outdated events first, then all.
 func (n *eventVersions) forget(now time.Time) {
 	if n.of == nil {

@@ -4,16 +4,24 @@
 (() => {
   const quiet = 500;
   const live = document.getElementById("live");
-  const position = document.body.dataset.position;
+  // Delays before the next connection, in milliseconds.
+  const firstDelay = 2000, longestDelay = 30000;
+  // The last change that the page has received, and the open stream of further changes.
+  let position = document.body.dataset.position, stream = null, reconnect = 0, delay = firstDelay;
   // The clock of the server may differ from the clock of the browser.
   const skew = Date.now() - Date.parse(document.body.dataset.now);
   let busy = false, again = false, timer = 0, ended = false;
 
   function setLive(state, text) {
-    if (live.dataset.state !== state) {
-      live.dataset.state = state;
-      live.textContent = text;
-    }
+    live.dataset.state = state;
+    if (live.textContent !== text) live.textContent = text;
+  }
+
+  // showLive reports whether the page is up to date. The server may be reachable although the management cluster is not.
+  function showLive() {
+    const stale = document.getElementById("main").dataset.stale;
+    if (stale) setLive("off", "Not live. " + stale);
+    else setLive("on", "Live");
   }
 
   // sync makes the attributes of a node those of another. The state that the reader has changed remains.
@@ -83,6 +91,8 @@
         if (from) morph(document.getElementById(id), from);
       }
       document.title = next.title;
+      position = next.body.dataset.position || position;
+      if (isConnected()) showLive();
       if (document.activeElement !== focused && focused.isConnected) focused.focus({ preventScroll: true }); // it was moved
       prepare();
     } catch {
@@ -97,17 +107,36 @@
     if (!timer) timer = setTimeout(() => { timer = 0; refresh(false); }, delay);
   }
 
-  function connect(after) {
-    const stream = new EventSource("/events?page=" + encodeURIComponent(location.pathname) + "&after=" + after);
-    stream.onopen = () => setLive("on", "Live");
-    stream.addEventListener("change", () => schedule(0));
-    stream.onerror = () => {
-      if (ended) return stream.close();
-      setLive("off", "Reconnecting");
-      if (stream.readyState === EventSource.CLOSED) {
-        setTimeout(() => { refresh(false); connect(""); }, 10000);
-      }
+  function isConnected() { return stream !== null && stream.readyState === EventSource.OPEN; }
+
+  // connect opens the stream of changes after the position of the page, so that none is missed. A hidden page has no stream,
+  // because browsers open at most six connections to one server.
+  function connect() {
+    if (stream || ended || document.hidden) return;
+    const opened = new EventSource("/events?page=" + encodeURIComponent(location.pathname) + "&after=" + position);
+    stream = opened;
+    opened.onopen = () => {
+      delay = firstDelay;
+      showLive();
     };
+    opened.addEventListener("change", () => schedule(0));
+    opened.onerror = () => {
+      const refused = opened.readyState === EventSource.CLOSED; // for example because the session has ended
+      disconnect("Reconnecting");
+      if (ended) return;
+      reconnect = setTimeout(() => {
+        if (refused) refresh(false);
+        connect();
+      }, delay);
+      delay = Math.min(longestDelay, 2 * delay);
+    };
+  }
+
+  function disconnect(text) {
+    clearTimeout(reconnect);
+    if (stream) stream.close();
+    stream = null;
+    if (!ended) setLive("off", text);
   }
 
   // text returns a duration as the server does, with one or two units.
@@ -157,13 +186,18 @@
   document.addEventListener("click", async (e) => {
     const button = e.target.closest("button[data-copy]");
     if (!button) return;
+    const announce = document.getElementById("announce");
     try {
       await navigator.clipboard.writeText(button.previousElementSibling.textContent);
       button.textContent = "Copied";
     } catch {
       button.textContent = "Select and copy";
     }
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    announce.textContent = button.textContent;
+    setTimeout(() => {
+      button.textContent = "Copy";
+      announce.textContent = "";
+    }, 2000);
   });
   document.addEventListener("keydown", (e) => {
     const inText = /^(INPUT|SELECT|TEXTAREA)$/.test(e.target.nodeName);
@@ -176,12 +210,18 @@
       }
     }
   });
-  document.addEventListener("visibilitychange", () => { if (!document.hidden && again) schedule(0); });
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) return disconnect("Not live");
+    connect();
+    if (again) schedule(0);
+  });
+  addEventListener("pagehide", () => disconnect("Not live"));
+  addEventListener("pageshow", connect); // also after a return to a page in the cache of the browser
   document.addEventListener("selectionchange", () => { if (again && !isSelecting()) schedule(quiet); });
   addEventListener("popstate", () => refresh(true));
 
   prepare();
   ages();
   setInterval(ages, 10000);
-  connect(position);
+  connect();
 })();

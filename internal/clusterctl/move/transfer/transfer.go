@@ -195,12 +195,13 @@ func Each(ctx context.Context, entries []Entry, do func(context.Context, Entry) 
 // TransferEntry creates or updates one object.
 func (t *Transfer) TransferEntry(ctx context.Context, e Entry) error {
 	old, exists := t.Source[t.SourceID(e)]
-	if !exists || graph.IsDeletedForMove(old.Unstructured) {
+	if !exists {
 		return nil // already transferred
 	}
 	live, there := t.Live[t.TargetID(e)]
-	if there && e.Copy {
-		return nil
+	isMarked := graph.IsDeletedForMove(old.Unstructured)
+	if there && e.Copy || !there && isMarked {
+		return nil // Verify detects a marked object that the target does not have
 	}
 	want, err := t.desired(e, old.Unstructured)
 	if err != nil {
@@ -208,6 +209,9 @@ func (t *Transfer) TransferEntry(ctx context.Context, e Entry) error {
 	}
 	managers := want.GetManagedFields()
 	want.SetManagedFields(nil)
+	if isMarked { // the move has removed its finalizers
+		want.SetFinalizers(live.GetFinalizers())
+	}
 	if there {
 		if graph.Contains(want, live.Unstructured) {
 			return t.restoreManagers(ctx, live.Unstructured, managers)
@@ -284,12 +288,9 @@ func (t *Transfer) IsTransferred(e Entry, now *unstructured.Unstructured) (bool,
 	return t.isEqual(e, now, live.Unstructured)
 }
 
-// isEqual reports whether an object in To has all content of the one in From. An object that is marked for deletion in
-// From was compared before it was marked.
+// isEqual reports whether an object in To has all content of the one in From. The mark of a deletion and the finalizers that
+// it removes are no content: another client may change an object after it was marked.
 func (t *Transfer) isEqual(e Entry, old, live *unstructured.Unstructured) (bool, error) {
-	if graph.IsDeletedForMove(old) {
-		return true, nil
-	}
 	want, err := t.desired(e, old)
 	return err == nil && graph.Contains(want, live), err
 }

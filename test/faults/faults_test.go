@@ -1,0 +1,193 @@
+package faults
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// row is a fault.
+type row struct {
+	// id is the identifier in the report of the review; rows N1 to N16 are further faults.
+	id, fault string
+	// inject prepares the fault in a namespace of its own, and returns the KIND/NAME that is explained.
+	inject func(n *namespace) string
+	// object, cause and remedy are parts of the explanation: the object at the end of the chain (alternatives are separated
+	// by "|"), its message, and what to do or what happens next. The time since when is compared with the time of the injection.
+	object, cause, remedy string
+	// isRefused is true if the API server refuses the change, so that inject returns the error instead of an object.
+	isRefused bool
+	// isReal is the reason why the fault is not simulated.
+	isReal string
+}
+
+// Limits of one row: the explanation has to be complete within the first, which begins again with each change of the
+// explanation, because a busy host is slow; and within the second in any case.
+const (
+	limit    = time.Minute
+	maxLimit = 5 * time.Minute
+)
+
+// outcome is the result of a row.
+type outcome struct {
+	row
+	// The fields plans, conditions and page are the scores of explain with plans, of explain without, and of the page.
+	plans, conditions, page score
+	shown                   explanation
+	report                  string
+}
+
+func (o outcome) isExplained() bool {
+	return o.isExplainedWithPlans() && o.conditions.isComplete()
+}
+
+func (o outcome) isExplainedWithPlans() bool { return o.plans.isComplete() && o.page.isComplete() }
+
+// results collects the outcomes of parallel rows.
+type results struct {
+	mu  sync.Mutex
+	all []outcome
+}
+
+func (r *results) add(o outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, o)
+}
+
+func allRows() []row {
+	return slices.Concat(managementRows(), machineRows(), planeRows(), topologyRows(), otherRows(), ownRows(), realRows())
+}
+
+// TestRows checks the table itself.
+func TestRows(t *testing.T) {
+	seen := map[string]bool{}
+	for _, r := range append(allRows(), lastRow()) {
+		if seen[r.id] {
+			t.Errorf("%s exists twice", r.id)
+		}
+		seen[r.id] = true
+		wants := r.cause != "" && r.remedy != "" && (r.object != "" || r.isRefused)
+		if (r.isReal == "") != (r.inject != nil) || (r.inject != nil) != wants || r.fault == "" {
+			t.Errorf("%s is incomplete", r.id)
+		}
+	}
+	if len(seen) != 80 {
+		t.Errorf("%d faults, want the 64 of the report and 16 others", len(seen))
+	}
+	for id := range knownGaps() {
+		if !seen[id] {
+			t.Errorf("the known gap %s is not a row", id)
+		}
+	}
+}
+
+// TestFaults injects all faults in parallel, and then the one that breaks the provider of all others. SLIPWAY_FAULTS_ONLY
+// selects rows with a regular expression.
+func TestFaults(t *testing.T) {
+	if os.Getenv("SLIPWAY_FAULTS") == "" {
+		t.Skip("set SLIPWAY_FAULTS=1, or run make test-faults")
+	}
+	w := startWorld(t)
+	found := &results{}
+	only := regexp.MustCompile("^(" + cmp.Or(os.Getenv("SLIPWAY_FAULTS_ONLY"), ".*") + ")$")
+	t.Cleanup(func() { t.Log(table(found.all)) })
+	t.Run("parallel", func(t *testing.T) {
+		for _, r := range allRows() {
+			if r.isReal == "" && only.MatchString(r.id) {
+				t.Run(r.id, func(t *testing.T) { t.Parallel(); found.check(w.newNamespace(t, r.id), r) })
+			}
+		}
+	})
+	if r := lastRow(); only.MatchString(r.id) {
+		t.Run(r.id, func(t *testing.T) { found.check(w.newNamespace(t, r.id), r) })
+	}
+}
+
+// check injects a fault and waits until it is explained.
+func (r *results) check(n *namespace, fault row) {
+	begun := time.Now()
+	what := fault.inject(n)
+	if n.Failed() {
+		return
+	}
+	var o outcome
+	if fault.isRefused {
+		o = refused(what, fault)
+	} else {
+		o = n.observe(what, fault, begun)
+	}
+	r.add(o)
+	n.Logf("%s: explained: %t", fault.id, o.isExplained())
+	gap, known := knownGaps()[fault.id]
+	switch {
+	case known && gap.withoutPlans && !o.isExplainedWithPlans():
+		n.Errorf("%s (%s) is not explained with plans, or on the page\n%s", fault.id, fault.fault, o.report)
+	case known && o.isExplained():
+		n.Errorf("%s is explained now: remove it from knownGaps", fault.id)
+	case known:
+		n.Logf("known gap; wanted: %s\n%s", gap.wanted, o.report)
+	case !o.isExplained():
+		n.Errorf("%s (%s) is not explained\n%s", fault.id, fault.fault, o.report)
+	}
+}
+
+// refused judges the error of a change that the API server refuses. Nothing remains of it, so that it has no age.
+func refused(text string, r row) outcome {
+	s := judge(explanation{object: r.object, cause: text, remedy: text, age: "0s"}, r, 0)
+	return outcome{row: r, plans: s, conditions: s, page: s, shown: explanation{object: "(refused)", cause: join(text, "")}, report: text}
+}
+
+// observe explains an object until everything is explained, or nothing changes any more.
+func (n *namespace) observe(what string, r row, begun time.Time) outcome {
+	start := time.Now()
+	changed, before := start, ""
+	for {
+		o := outcome{row: r}
+		with, without, shown := n.explain(what, true), n.explain(what, false), n.show(what)
+		age := time.Since(begun)
+		o.plans, o.conditions, o.page, o.shown = judge(with, r, age), judge(without, r, age), judge(shown, r, age), with
+		o.report = fmt.Sprintf("want %s | %s | %s\n--- with plans: %+v\n%s\n--- without plans: %+v\n%s\n--- page: %+v\n%s", r.object, r.cause, r.remedy, o.plans, with.text, o.conditions, without.text, o.page, shown.text)
+		if now := with.object + with.cause + without.object + without.cause; now != before {
+			changed, before = time.Now(), now
+		}
+		if o.isExplained() || time.Since(changed) > limit || time.Since(start) > maxLimit {
+			return o
+		}
+		select {
+		case <-n.Context().Done():
+			n.Fatal(n.Context().Err())
+		case <-time.After(2 * time.Second):
+		}
+	}
+}
+
+// table formats the outcomes, and the rows that are not simulated.
+func table(all []outcome) string {
+	slices.SortFunc(all, func(a, b outcome) int { return strings.Compare(a.id, b.id) })
+	var b strings.Builder
+	complete, withPlans, mark := 0, 0, map[bool]string{true: "yes", false: "NO"}
+	b.WriteString("id    object cause since remedy no-plans page  line\n")
+	for _, o := range all {
+		if o.isExplained() {
+			complete++
+		}
+		if o.isExplainedWithPlans() {
+			withPlans++
+		}
+		p := o.plans
+		line := fmt.Sprintf("%s, since %s: %s -> %s", o.shown.object, o.shown.age, o.shown.cause, o.shown.remedy)
+		fmt.Fprintf(&b, "%-5s %-6s %-5s %-5s %-6s %-8s %-5s %.400s\n", o.id, mark[p.object], mark[p.cause], mark[p.since], mark[p.remedy], mark[o.conditions.isComplete()], mark[o.page.isComplete()], line)
+	}
+	for _, r := range realRows() {
+		fmt.Fprintf(&b, "%-5s not simulated: %s: %s\n", r.id, r.fault, r.isReal)
+	}
+	fmt.Fprintf(&b, "%d of %d simulated faults have all four in explain and on the page, %d of them also without plans", withPlans, len(all), complete)
+	return b.String()
+}
