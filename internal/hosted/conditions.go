@@ -152,7 +152,7 @@ func (j conditionInput) addonsApplied() condition.Result {
 func (j conditionInput) addonsAvailable() condition.Result {
 	switch seen := j.Addons; {
 	case !hasAddons(j.Capabilities, j.Plane):
-		return condition.True("NotNeeded")
+		return condition.True(hostedv1.AddonsNotNeededReason)
 	case !j.addons:
 		return condition.False("NotApplied", j.orStage("Applying the add-ons to the workload cluster"))
 	case seen.Err != "":
@@ -160,7 +160,7 @@ func (j conditionInput) addonsAvailable() condition.Result {
 	case seen.At.IsZero():
 		return condition.Unknown("NotYetKnown", "The add-ons of the workload cluster are not read yet, retrying")
 	case seen.NoNodes:
-		return condition.Unknown("NoNodes", "Waiting for the first Node of the workload cluster to run the add-ons")
+		return condition.Unknown(hostedv1.AddonsNoNodesReason, "Waiting for the first Node of the workload cluster to run the add-ons")
 	case seen.Problem != "":
 		return condition.False("NotAvailable", seen.Problem)
 	}

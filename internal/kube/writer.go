@@ -274,22 +274,25 @@ func (w *Writer) Delete(ctx context.Context, obj client.Object) error {
 
 // DeleteAfter changes an object that has not changed since it was read, and deletes it as it is after the change. An
 // object that does not exist is a success. If another writer changes the object in between, it is not deleted.
-func (w *Writer) DeleteAfter(ctx context.Context, live client.Object, change func(client.Object)) error {
+//
+// remains reports that the object has finalizers, for example because a webhook added one, and exists until they are
+// removed.
+func (w *Writer) DeleteAfter(ctx context.Context, live client.Object, change func(client.Object)) (remains bool, err error) {
 	data, err := lockedPatch(live, change)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if onlyLock(data) {
-		return w.Delete(ctx, live)
+		return len(live.GetFinalizers()) > 0, w.Delete(ctx, live)
 	}
 	switch after, err := w.patched(ctx, live, data); {
 	case fault.KindOf(err) == fault.Gone:
-		return nil
+		return false, nil
 	case err != nil:
-		return err
+		return false, err
 	default:
 		version := after.ResourceVersion
-		return w.delete(ctx, live, &version)
+		return len(after.Finalizers) > 0, w.delete(ctx, live, &version)
 	}
 }
 

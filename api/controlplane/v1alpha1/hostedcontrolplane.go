@@ -40,6 +40,10 @@ const (
 
 	// AddonsAvailableCondition is true while kube-proxy runs on every Node and CoreDNS is available.
 	AddonsAvailableCondition = "AddonsAvailable"
+	// AddonsNotNeededReason is the reason if the control plane has no add-ons, AddonsNoNodesReason if there is no Node on
+	// which they could run.
+	AddonsNotNeededReason = "NotNeeded"
+	AddonsNoNodesReason   = "NoNodes"
 )
 
 // HostedControlPlaneSpec is the desired state of a HostedControlPlane.

@@ -31,6 +31,7 @@ func (k *managerRunner) watchLiveness(ctx context.Context, now func() time.Time)
 		if m != nil {
 			pid = m.PID
 		}
+		before := l.since
 		if ctx.Err() != nil || !l.observe(pid, responded, now()) {
 			continue
 		}
@@ -42,7 +43,8 @@ func (k *managerRunner) watchLiveness(ctx context.Context, now func() time.Time)
 			}
 		})
 		if err != nil {
-			klog.ErrorS(err, "record that the manager does not respond")
+			klog.ErrorS(err, "recording that the manager does not respond failed")
+			l.since = before // so that the next round records it
 		}
 	}
 }

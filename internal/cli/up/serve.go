@@ -14,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane"
 	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
+	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
 	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/local/loadbalancer"
@@ -124,7 +125,7 @@ func (s service) networks() *datadir.NetworkLimits {
 // nodes returns the allowed nodes of clusters, for other commands.
 func (s service) nodes(getenv func(string) string) *datadir.NodeLimits {
 	n := s.policy.Nodes
-	return &datadir.NodeLimits{Images: n.Images, CPUs: n.CPUs, MemoryMiB: n.MemoryMiB, Processes: n.Processes, Docker: getenv("DOCKER_HOST")}
+	return &datadir.NodeLimits{Images: n.Images, CPUs: n.CPUs, MemoryMiB: n.MemoryMiB, Processes: n.Processes, Docker: hosttransfer.DockerAddress(getenv)}
 }
 
 // startCluster starts the management cluster. ctx cancels only the start, because a running management cluster must

@@ -94,8 +94,9 @@ func (s sourceState) objects() map[graph.ID]graph.Object {
 	return out
 }
 
-// readSource returns the content of the source. It is read at most twice in a move: for the plan, and after everything
-// was paused and released ([Move.paused]). Later deletions compare the resourceVersion of each object.
+// readSource returns the content of the source. In a move that is neither interrupted nor meets a conflict, it is read
+// twice: for the plan, and after everything was paused and released ([Move.paused]). Later deletions compare the
+// resourceVersion of each object.
 func (m *Move) readSource(ctx context.Context) (sourceState, error) {
 	if m.paused != nil {
 		return *m.paused, nil

@@ -132,7 +132,7 @@ func (d deletion) deleteAsRead(ctx context.Context, e transfer.Entry, o graph.Ob
 
 // deleteObject deletes an object without cleanup by its controllers: it annotates the object and removes the
 // finalizers. This fails if the object has changed since it was read. With cleanup, the finalizers remain, so that the
-// controller cleans up the host; remains reports this.
+// controller cleans up the host. remains reports that the object has finalizers.
 func deleteObject(ctx context.Context, s *transfer.Endpoint, o *unstructured.Unstructured, cleanup bool) (remains bool, err error) {
 	if cleanup {
 		if o.GetDeletionTimestamp() != nil {
@@ -143,7 +143,7 @@ func deleteObject(ctx context.Context, s *transfer.Endpoint, o *unstructured.Uns
 	if o.GroupVersionKind().Group == "" && len(o.GetFinalizers()) == 0 {
 		return false, s.Writer.Delete(ctx, o)
 	}
-	return false, s.Writer.DeleteAfter(ctx, o, func(c client.Object) {
+	return s.Writer.DeleteAfter(ctx, o, func(c client.Object) {
 		u := c.(*unstructured.Unstructured)
 		graph.Annotate(u, graph.DeleteForMove, true)
 		unstructured.RemoveNestedField(u.Object, "metadata", "finalizers")

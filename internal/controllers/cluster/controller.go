@@ -141,11 +141,10 @@ func (c *controller) clustersWithGatesOf(ctx context.Context, class client.Objec
 	return watches.Requests(list)
 }
 
-// gatesChanged selects updates of ClusterClasses that change their availability gates, and no other event: a Cluster
-// whose class does not exist yet has no objects to report.
+// gatesChanged selects the ClusterClasses that are created, because a class can be restored after its Clusters, and the
+// updates that change the availability gates.
 func gatesChanged() predicate.Predicate {
 	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return false },
 		DeleteFunc: func(event.DeleteEvent) bool { return false },
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			before, ok := e.ObjectOld.(*clusterv1.ClusterClass)

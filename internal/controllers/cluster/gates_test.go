@@ -31,6 +31,9 @@ func TestClassGatesReachClusters(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
+	if !gatesChanged().Create(event.CreateEvent{Object: &clusterv1.ClusterClass{}}) {
+		t.Error("a class that is restored after its Clusters enqueues none")
+	}
 	before, after := &clusterv1.ClusterClass{}, &clusterv1.ClusterClass{}
 	after.Labels = map[string]string{"a": "b"}
 	if gatesChanged().Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {

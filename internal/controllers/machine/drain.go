@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -188,56 +187,30 @@ func recheck(s Snapshot, since metav1.Time, p *reconciler.Plan) {
 
 func formatTime(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }
 
-// drainMessage returns a message with the start of the drain and the Pods that it waits for. Before the first
-// evictions results is nil.
+// drainMessage returns a message with the start of the drain and the Pods that it waits for. Before the first evictions
+// results is nil.
 func drainMessage(s Snapshot, results *drain.Results) string {
-	head := fmt.Sprintf("Draining Node %s since %s", s.Node.Item.Name, formatTime(drainStart(s)))
 	if s.Drain == nil {
-		return head
+		return drainHead(s)
 	}
 	if results == nil {
-		results = &drain.Results{}
-		for _, t := range s.Drain.Evict {
-			results.Left = append(results.Left, t.Pod)
-		}
+		return strings.Join(append([]string{drainHead(s)}, drain.DescribeBefore(*s.Drain, "")...), "\n")
 	}
-	return strings.Join(append([]string{head}, drain.Describe(*s.Drain, *results)...), "\n")
+	return strings.Join(append([]string{drainHead(s)}, drain.Describe(*s.Drain, *results)...), "\n")
 }
 
-// notEvicted begins the lines of a drain message about Pods whose eviction was rejected, stillToEvict the line about Pods
-// that were not evicted yet.
-const notEvicted, stillToEvict = "* Pods that cannot be evicted, ", "* Pods still to be evicted: "
+func drainHead(s Snapshot) string {
+	return fmt.Sprintf("Draining Node %s since %s", s.Node.Item.Name, formatTime(drainStart(s)))
+}
 
-// drainWait returns the message of a drain before this reconciliation has evicted Pods. The reasons why evictions were
-// rejected are known only from the previous reconciliation; they are repeated while their Pods remain.
+// drainWait returns the message of a drain before this reconciliation has evicted Pods, with the reasons why evictions were
+// rejected in the previous one.
 func drainWait(s Snapshot) string {
-	message := drainMessage(s, nil)
-	before := apimeta.FindStatusCondition(s.Machine.Status.Conditions, clusterv1.MachineDeletingCondition)
-	if before == nil || before.Reason != clusterv1.MachineDeletingDrainingNodeReason {
-		return message
+	previous := ""
+	if c := apimeta.FindStatusCondition(s.Machine.Status.Conditions, clusterv1.MachineDeletingCondition); c != nil && c.Reason == clusterv1.MachineDeletingDrainingNodeReason {
+		previous = c.Message
 	}
-	isLeft := func(line string) bool {
-		return strings.HasPrefix(line, notEvicted) && slices.ContainsFunc(s.Drain.Evict, func(t drain.Target) bool {
-			return slices.Contains(strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == ',' }), t.Pod.String())
-		})
-	}
-	var refused, lines []string
-	for line := range strings.SplitSeq(before.Message, "\n") {
-		if isLeft(line) {
-			refused = append(refused, line)
-		}
-	}
-	if len(refused) == 0 {
-		return message
-	}
-	for line := range strings.SplitSeq(message, "\n") {
-		if strings.HasPrefix(line, stillToEvict) {
-			lines = append(lines, refused...)
-			continue
-		}
-		lines = append(lines, line)
-	}
-	return strings.Join(lines, "\n")
+	return strings.Join(append([]string{drainHead(s)}, drain.DescribeBefore(*s.Drain, previous)...), "\n")
 }
 
 // answer performs the reads that a deletion or an update requests. Package reconciler calls it for each read in a plan

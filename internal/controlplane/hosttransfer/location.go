@@ -1,6 +1,7 @@
 package hosttransfer
 
 import (
+	"net/url"
 	"os"
 	"strings"
 )
@@ -19,7 +20,7 @@ type Location struct {
 	Dir, Instance string
 	// Boot is the boot ID of the kernel, which is unique to a host.
 	Boot string
-	// Docker is DOCKER_HOST in the environment of the manager.
+	// Docker is DOCKER_HOST in the environment of the manager ([DockerAddress]).
 	Docker string
 }
 
@@ -28,7 +29,17 @@ const bootID = "/proc/sys/kernel/random/boot_id"
 // LocationOnHost returns the location of a data directory on this host.
 func LocationOnHost(dir, instance string, getenv func(string) string) (Location, error) {
 	boot, err := os.ReadFile(bootID)
-	return Location{Dir: dir, Instance: instance, Boot: strings.TrimSpace(string(boot)), Docker: getenv("DOCKER_HOST")}, err
+	return Location{Dir: dir, Instance: instance, Boot: strings.TrimSpace(string(boot)), Docker: DockerAddress(getenv)}, err
+}
+
+// DockerAddress returns DOCKER_HOST without a password.
+func DockerAddress(getenv func(string) string) string {
+	host := getenv("DOCKER_HOST")
+	if u, err := url.Parse(host); err == nil && u.User != nil {
+		u.User = url.User(u.User.Username())
+		return u.String()
+	}
+	return host
 }
 
 // Data returns the data of the ConfigMap.

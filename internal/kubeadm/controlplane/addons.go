@@ -67,16 +67,18 @@ func (s snapshot) addonsInterval() time.Duration {
 	switch {
 	case !addons.IsPending(s.KubeadmObjects, isNew):
 		return addonsInterval
-	case isNew:
+	case s.initializedWithin(newFor):
 		return soon
 	}
 	return joinInterval
 }
 
 // isNew reports whether the control plane was initialized a short time ago.
-func (s snapshot) isNew() bool {
+func (s snapshot) isNew() bool { return s.initializedWithin(addonsInterval) }
+
+func (s snapshot) initializedWithin(d time.Duration) bool {
 	initialized := condition.Set(s.ControlPlane.Status.Conditions).Get(controlplanev1.KubeadmControlPlaneInitializedCondition)
-	return initialized != nil && initialized.Status == metav1.ConditionTrue && s.Now.Sub(initialized.LastTransitionTime.Time) < addonsInterval
+	return initialized != nil && initialized.Status == metav1.ConditionTrue && s.Now.Sub(initialized.LastTransitionTime.Time) < d
 }
 
 // readKubeadmObjects reads the objects that kubeadm created in the workload cluster, and caches them.

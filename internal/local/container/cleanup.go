@@ -60,17 +60,17 @@ func (e *Engine) sweep(ctx context.Context, keep backend.InUse, tell func(gone, 
 	var containers, volumes, networks []func() error
 	for _, c := range own.containers {
 		if m := machineOf(summaryName(c), c.ID, c.Labels); !keep.Machine(m.Owner) {
-			containers = append(containers, e.ifStillOwned(ctx, itemOf(c), func(ctx context.Context) error { return e.removeContainer(ctx, ownContainer{id: m.ID, name: m.Name}) }))
+			containers = append(containers, e.ifUnused(ctx, itemOf(c), func() bool { return keep.Machine(m.Owner) }, func(ctx context.Context) error { return e.removeContainer(ctx, ownContainer{id: m.ID, name: m.Name}) }))
 		}
 	}
 	for _, v := range own.volumes { // a container may have lost its volume, and a volume its container
-		if !keep.Machine(machineOf(v.Name, "", v.Labels).Owner) {
-			volumes = append(volumes, e.ifStillOwned(ctx, volumeItem(v), func(ctx context.Context) error { return e.removeVolume(ctx, ownVolume{name: v.Name}) }))
+		if owner := machineOf(v.Name, "", v.Labels).Owner; !keep.Machine(owner) {
+			volumes = append(volumes, e.ifUnused(ctx, volumeItem(v), func() bool { return keep.Machine(owner) }, func(ctx context.Context) error { return e.removeVolume(ctx, ownVolume{name: v.Name}) }))
 		}
 	}
 	for _, n := range own.networks {
-		if !keep.Network(machineOf(n.Name, n.ID, n.Labels).Owner) {
-			networks = append(networks, e.ifStillOwned(ctx, networkItem(n), func(ctx context.Context) error { return e.removeNetwork(ctx, ownNetwork{id: n.ID, name: n.Name}) }))
+		if owner := machineOf(n.Name, n.ID, n.Labels).Owner; !keep.Network(owner) {
+			networks = append(networks, e.ifUnused(ctx, networkItem(n), func() bool { return keep.Network(owner) }, func(ctx context.Context) error { return e.removeNetwork(ctx, ownNetwork{id: n.ID, name: n.Name}) }))
 		}
 	}
 	err = backend.Remove([][]func() error{containers, volumes, networks}, tell) // resources in use cannot be removed
@@ -86,15 +86,15 @@ func (e *Engine) listAll(ctx context.Context) (hostResources, error) {
 	return e.listOwnResources(ctx, anyInstanceFilter())
 }
 
-// ifStillOwned calls do only if the item still belongs to this instance. An item that was transferred since it was
-// listed has no objects here any more and must not be removed.
-// Each call has its own timeout, because an instance may have hundreds of items.
-func (e *Engine) ifStillOwned(ctx context.Context, i hosttransfer.Item, do func(context.Context) error) func() error {
+// ifUnused calls do only if the item still belongs to this instance and no object uses it: since it was listed, it may have
+// been transferred, or its object may have been restored. Each call has its own timeout, because an instance may have
+// hundreds of items.
+func (e *Engine) ifUnused(ctx context.Context, i hosttransfer.Item, inUse func() bool, do func(context.Context) error) func() error {
 	return func() error {
 		ctx, cancel := withCallTimeout(ctx)
 		defer cancel()
 		has, err := readRecords(e.ownership.Ownership).owns(i)
-		if err != nil || !has {
+		if err != nil || !has || inUse() {
 			return err
 		}
 		return do(ctx)

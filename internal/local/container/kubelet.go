@@ -49,7 +49,7 @@ func parseService(out string) backend.ServiceState {
 		}
 	}
 	switch {
-	case active == "active" && restarts > 0 && uptime-began < stableAfter:
+	case active == "active" && restarts > 0 && uptime >= began && uptime-began < stableAfter:
 		return backend.ServiceFailing
 	case active == "active":
 		return backend.ServiceRunning

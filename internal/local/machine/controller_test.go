@@ -287,7 +287,7 @@ func TestVersionOfHostedControlPlaneEnqueues(t *testing.T) {
 		t.Error("only a change of the version enqueues")
 	}
 	skewed := snapshot(func(s *Snapshot) { s.HostedControlPlane = before })
-	if p := Decide(skewed); p.Recheck != quotaRecheck || p.Waits[0].Field != "status.version" {
+	if p := Decide(skewed); p.Recheck != versionRecheck || p.Waits[0].Field != "status.version" {
 		t.Errorf("the watch ends the wait, or a recheck if its event is missing; got %+v", p)
 	}
 }

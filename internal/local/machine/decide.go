@@ -55,6 +55,9 @@ const lostEventRecheck = 10 * time.Second
 // quotaRecheck is the delay before the next check if the limit of machines is reached.
 const quotaRecheck = 30 * time.Second
 
+// versionRecheck is the delay before the next check while the control plane has an older version.
+const versionRecheck = 30 * time.Second
+
 // immediateRecheck is the delay before a machine is inspected again after an immediate change, which causes no event.
 const immediateRecheck = time.Millisecond
 
@@ -291,7 +294,7 @@ func waitForVersion(s Snapshot, p *reconciler.Plan) {
 		"use a version that the control plane supports, or upgrade the control plane first", s.nodeVersion(), s.versionSkew(), s.HostedControlPlane.Name, s.HostedControlPlane.Status.Version).
 		For("HostedControlPlane", s.HostedControlPlane.Name).ToChange("status.version")
 	// The event is missing if the kind was installed after the start, or if the object has the label of another Cluster.
-	p.RecheckIn(quotaRecheck)
+	p.RecheckIn(versionRecheck)
 }
 
 // isStale reports whether the machine of this name belongs to an earlier object that no longer exists. After a move or

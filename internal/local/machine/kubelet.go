@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -18,6 +19,9 @@ import (
 
 // kubeletRecheck is the interval for reading the state of the kubelet while the Node is not ready.
 const kubeletRecheck = 30 * time.Second
+
+// kubeletTimeout limits the read of the state, because a node that is not ready may hang.
+const kubeletTimeout = 10 * time.Second
 
 // reasonKubeletStopped: the kubelet of a provisioned machine was stopped.
 const reasonKubeletStopped = "KubeletStopped"
@@ -66,6 +70,8 @@ func readKubeletState(ctx context.Context, kubelets backend.Kubelets, s Snapshot
 	if kubelets == nil {
 		return s
 	}
+	ctx, cancel := context.WithTimeout(ctx, kubeletTimeout)
+	defer cancel()
 	if state, err := kubelets.Kubelet(ctx, s.ref()); err == nil {
 		s.Kubelet = &state
 	}
@@ -85,6 +91,8 @@ func (j conditionInput) kubeletRunning() condition.Result {
 	case backend.ServiceFailing:
 		return condition.False(reasonKubeletFails, fmt.Sprintf("The kubelet in machine %s exits repeatedly; %s. Correct its configuration, or delete the Machine to have it replaced",
 			j.Name, log))
+	case "": // unknown
+		return condition.Mirror(j.Object.Status.Conditions, infrav1.KubeletRunningCondition, condition.Absent())
 	}
 	return condition.Absent()
 }

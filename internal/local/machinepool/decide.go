@@ -167,9 +167,11 @@ func canCreate(s Snapshot, p *reconciler.Plan) bool {
 func scaleDown(c memberGroups, over, desired int) []reconciler.Action {
 	var out []reconciler.Action
 	if len(c.outdated) == 0 || len(c.current) > desired {
-		rank := func(m PoolMember) int {
-			return deletionRank(m, slices.ContainsFunc(c.outdated, func(o PoolMember) bool { return o.Local.Name == m.Local.Name }))
+		outdated := map[string]bool{}
+		for _, m := range c.outdated {
+			outdated[m.Local.Name] = true
 		}
+		rank := func(m PoolMember) int { return deletionRank(m, outdated[m.Local.Name]) }
 		all := append(append([]PoolMember{}, c.current...), c.outdated...)
 		slices.SortStableFunc(all, func(a, b PoolMember) int {
 			return cmp.Or(cmp.Compare(rank(a), rank(b)), deletionOrder(a, b))
@@ -189,8 +191,8 @@ func scaleDown(c memberGroups, over, desired int) []reconciler.Action {
 	return out
 }
 
-// deletionOrder sorts members for deletion: first members with the delete-machine annotation, then members that are not
-// ready, then the oldest.
+// deletionOrder sorts members, which are all outdated or all current, for deletion: first members with the delete-machine
+// annotation, then members that are not ready, then the oldest.
 func deletionOrder(a, b PoolMember) int {
 	return cmp.Or(
 		cmp.Compare(deletionRank(a, false), deletionRank(b, false)),

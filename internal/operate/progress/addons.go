@@ -6,25 +6,19 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 )
 
-// Reasons of the condition AddonsAvailable.
-const (
-	addonsNotNeeded = "NotNeeded"
-	addonsNoNodes   = "NoNodes"
-)
-
 // addons returns the step for CoreDNS and kube-proxy, which Available of the Cluster does not include. It returns false if
 // the control plane has no add-ons, or does not report them. Without Nodes, they cannot run and are not waited for.
 func (b builder) addons() (Step, bool) {
 	ref := b.Cluster.Spec.ControlPlaneRef
 	has := find(object(b.Snapshot, ref), hostedv1.AddonsAvailableCondition)
-	if has == nil || has.Reason == addonsNotNeeded {
+	if has == nil || has.Reason == hostedv1.AddonsNotNeededReason {
 		return Step{}, false
 	}
 	step := Step{Name: "add-ons", DoneWhen: ref.Kind + " " + ref.Name + " reports that the add-ons are available"}
 	switch {
 	case has.Status == metav1.ConditionTrue:
 		step.Done = true
-	case has.Reason == addonsNoNodes && b.desiredNodes() == 0:
+	case has.Reason == hostedv1.AddonsNoNodesReason && b.desiredNodes() == 0:
 		step.Done, step.Detail = true, "they start on the first Node"
 	default:
 		step.Detail = flat(has.Message)

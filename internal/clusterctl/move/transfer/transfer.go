@@ -325,6 +325,6 @@ func (t *Transfer) Verify(ctx context.Context) error {
 	if len(missing)+len(different) == 0 {
 		return nil
 	}
-	return fault.New(fault.Conflict, "NotEqual", "nothing was deleted, because the %s is not as the %s: missing [%s], different [%s]",
+	return fault.New(fault.Conflict, "NotEqual", "the %s is not as the %s, so nothing more is deleted: missing [%s], different [%s]",
 		t.To.Name, t.From.Name, strings.Join(missing, ", "), strings.Join(different, ", "))
 }

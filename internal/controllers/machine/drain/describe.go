@@ -12,6 +12,10 @@ import (
 // shown is the maximum number of objects that a line names; the rest are counted.
 const shown = 5
 
+// refusedText begins the lines about Pods whose eviction was rejected, leftText the line about Pods that were not evicted
+// yet.
+const refusedText, leftText = "Pods that cannot be evicted, ", "Pods still to be evicted"
+
 // Describe returns a message for users with the Pods that the drain waits for, one line for each reason. The Machine
 // controller writes it to the Deleting condition. The text must be stable while nothing changes, because each change of
 // it is a write.
@@ -28,13 +32,41 @@ func Describe(p Plan, r Results) []string {
 		refused[f.Message] = append(refused[f.Message], f.Pod)
 	}
 	for _, message := range slices.Sorted(maps.Keys(refused)) {
-		add("Pods that cannot be evicted, "+message, refused[message])
+		add(refusedText+message, refused[message])
 	}
 	add("Pods to complete by themselves", p.Awaited)
-	add("Pods still to be evicted", r.Left)
+	add(leftText, r.Left)
 	add("Pods to be evicted after Pods of a lower order", p.Later)
 	add("Pods to complete by themselves after Pods of a lower order", p.AwaitedLater)
 	return lines
+}
+
+// DescribeBefore returns the message before a reconciliation evicts Pods. The reasons why evictions were rejected are known
+// only from the previous message: its lines are repeated while one of their Pods is still to be evicted.
+func DescribeBefore(p Plan, previous string) []string {
+	var refused []string
+	for line := range strings.SplitSeq(previous, "\n") {
+		named := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == ',' })
+		if strings.HasPrefix(line, "* "+refusedText) && slices.ContainsFunc(p.Evict, func(t Target) bool { return slices.Contains(named, t.Pod.String()) }) {
+			refused = append(refused, line)
+		}
+	}
+	if len(refused) == 0 {
+		return Describe(p, Results{Left: p.toEvict()})
+	}
+	lines, after := Describe(p, Results{}), 0
+	if len(p.Terminating) > 0 {
+		after = 1
+	}
+	return slices.Insert(lines, after, refused...)
+}
+
+// toEvict returns the Pods that the plan evicts.
+func (p Plan) toEvict() (pods []types.NamespacedName) {
+	for _, t := range p.Evict {
+		pods = append(pods, t.Pod)
+	}
+	return pods
 }
 
 // Delays returns short reasons why a drain takes long, for the Ready condition of the Machine.
