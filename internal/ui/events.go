@@ -11,6 +11,7 @@ import (
 
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/fields"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -34,7 +35,10 @@ type eventQuery struct{ Namespace, Kind, Name string }
 func (q eventQuery) options() []client.ListOption {
 	out := []client.ListOption{client.InNamespace(q.Namespace), client.Limit(maxEvents)}
 	if q.Kind != "" {
-		out = append(out, client.MatchingFields{"regarding.kind": q.Kind, "regarding.name": q.Name})
+		// The terms have an order, so that equal queries are equal requests.
+		out = append(out, client.MatchingFieldsSelector{Selector: fields.AndSelectors(
+			fields.OneTermEqualSelector("regarding.kind", q.Kind),
+			fields.OneTermEqualSelector("regarding.name", q.Name))})
 	}
 	return out
 }
