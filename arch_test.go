@@ -81,16 +81,16 @@ var layers = [][]string{
 	// computations
 	{
 		"internal/topology", "internal/rollout", "internal/admission", "internal/conversion", "internal/crdschema",
-		"internal/reconciler/ownership", "internal/policy", "internal/snapshots", "internal/kubeadm/recovery",
+		"internal/reconciler/ownership", "internal/policy", "internal/snapshots", "internal/jobs", "internal/kubeadm/recovery",
 	},
 	// access to the API, workload clusters and extensions
 	{
 		"internal/kube", "internal/reconciler", "internal/manager/cache", "internal/machines", "internal/reference", "internal/workload",
-		"internal/controllers/machine/drain", "internal/hook", "internal/plan", "internal/kubeadm/secrets", "internal/kubeadm/etcd",
+		"internal/controllers/machine/drain", "internal/hook", "internal/plan", "internal/kubeadm/secrets", "internal/kubeadm/etcd", "internal/infrastructure",
 	},
 	// controllers, providers and control planes
 	{
-		"internal/controllers", "internal/kubeadm", "internal/hosted", "internal/local", "internal/controlplane", "internal/simulated",
+		"internal/controllers", "internal/kubeadm", "internal/hosted", "internal/local", "internal/ssh", "internal/bundle", "internal/controlplane", "internal/simulated",
 		"internal/nodeimage", "config", "images", "examples", "docs",
 	},
 	// programs

@@ -13,14 +13,15 @@ import (
 const (
 	Kubeadm   = "kubeadm"
 	Local     = "local"
+	SSH       = "ssh"
 	simulated = "simulated"
 )
 
-//go:embed kubeadm.yaml local.yaml simulated.yaml
+//go:embed kubeadm.yaml local.yaml simulated.yaml ssh.yaml
 var manifests embed.FS
 
 // Names returns the names of all classes, sorted.
-func Names() []string { return []string{Kubeadm, Local, simulated} }
+func Names() []string { return []string{Kubeadm, Local, simulated, SSH} }
 
 // Objects returns a class and its templates. The class is last, so that its templates exist when it is applied. An
 // empty namespace is not set. It returns false if there is no built-in class of that name. `slipway create cluster` and

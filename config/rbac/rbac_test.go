@@ -42,7 +42,7 @@ func TestEveryKindIsCovered(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, crd := range list {
-		if providerset.OfCRD(crd.Name) == providerset.Core {
+		if providerset.OfCRD(crd.Name) == providerset.Core || crd.Spec.Names.Kind == "SSHHost" { // the inventory of the operator, which the core never refers to
 			continue
 		}
 		for _, verb := range []string{"get", "list", "watch", "create", "update", "patch", "delete"} {

@@ -24,7 +24,7 @@ var telling = regexp.MustCompile(`(?i)path|address|host|port|flag|args|image|con
 // reviewed are such fields of the kinds that edit may write, with the name of what contains them, and why each reaches
 // nothing.
 var reviewed = map[string]string{
-	"spec.controlPlaneEndpoint":                    "a hosted control plane listens at it only where the operator's file allows that",
+	"spec.controlPlaneEndpoint":                    "a hosted control plane listens at it only where the operator's file allows that; of an SSHCluster within hosts.endpoints",
 	"controlPlaneEndpoint.host":                    "as above",
 	"controlPlaneEndpoint.port":                    "as above",
 	"spec.clusterNetwork":                          "ranges of the workload cluster, each as below",
@@ -41,6 +41,7 @@ var reviewed = map[string]string{
 	"spec.failureDomains":                          "as above",
 	"machineDeployments[].failureDomain":           "as above",
 	"machinePools[].failureDomains":                "as above",
+	"spec.hostSelector":                            "labels of SSHHosts, out of those that the operator offers to the namespace",
 	"spec.providerID":                              "compared with Nodes of the workload cluster; the Local provider reads that of the LocalMachine alone",
 	"spec.providerIDList":                          "as above, of the LocalMachinePool",
 	"controlPlaneRef.fieldPath":                    "a part of an object of the API",
@@ -102,6 +103,9 @@ var reachedByVariables = map[string]string{
 	"audit":                           "a switch, of a log that is bounded",
 	"encryption":                      "a switch",
 	"hardening":                       "a switch",
+	"controlPlaneEndpoint.host":       "a hosted control plane listens at it only where controlPlanes.addresses allows that",
+	"controlPlaneEndpoint.port":       "as above",
+	"bundle":                          "a choice of two",
 	"startupDelay":                    "a time, of machines that exist in memory alone",
 	"jitter":                          "as above",
 }

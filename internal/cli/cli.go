@@ -13,6 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/docs"
 	"github.com/slipwayhq/slipway/internal/cli/extension"
 	"github.com/slipwayhq/slipway/internal/cli/hidden"
+	"github.com/slipwayhq/slipway/internal/cli/hosts"
 	"github.com/slipwayhq/slipway/internal/cli/image"
 	"github.com/slipwayhq/slipway/internal/cli/manager"
 	"github.com/slipwayhq/slipway/internal/cli/plan"
@@ -90,6 +91,7 @@ func verbs() []func(term.Env) *cobra.Command {
 		cluster.AlphaCommand,
 		func(term.Env) *cobra.Command { return cluster.RemovedTopologyCommand() },
 		data.BackupCommand,
+		hosts.BundleCommand,
 		completionCommand,
 		provider.ConfigCommand,
 		hidden.ControlPlaneCommand,
@@ -105,6 +107,7 @@ func verbs() []func(term.Env) *cobra.Command {
 		extension.Command,
 		generateCommand,
 		getCommand,
+		hosts.Command,
 		image.Command,
 		provider.InitCommand,
 		cluster.KubectlCommand,

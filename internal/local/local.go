@@ -16,6 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/jobs"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/local/cluster"
 	"github.com/slipwayhq/slipway/internal/local/container"
@@ -51,7 +52,7 @@ type Config struct {
 	// Stores are the locations of etcd snapshots, Jobs copies snapshots onto machines in the background. Nil: not
 	// available.
 	Stores snapshots.StoreSettings
-	Jobs   *snapshots.Jobs
+	Jobs   *jobs.Runner
 }
 
 // Add adds all controllers of the provider to the manager and calls setup with the name of each controller. Package

@@ -40,6 +40,7 @@ import (
 	hostedsimulated "github.com/slipwayhq/slipway/internal/hosted/simulated"
 	hostedsnapshots "github.com/slipwayhq/slipway/internal/hosted/snapshots"
 	"github.com/slipwayhq/slipway/internal/hosted/statefulset"
+	"github.com/slipwayhq/slipway/internal/jobs"
 	"github.com/slipwayhq/slipway/internal/kubeadm/bootstrap"
 	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane"
 	"github.com/slipwayhq/slipway/internal/local"
@@ -50,6 +51,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/simulated"
 	slipwaysnapshots "github.com/slipwayhq/slipway/internal/snapshots"
+	"github.com/slipwayhq/slipway/internal/ssh"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
@@ -66,6 +68,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 		providerset.ControlPlaneKubeadm: p.addKubeadmControlPlane,
 		providerset.ControlPlaneHosted:  p.addHosted,
 		providerset.InfrastructureLocal: p.addLocal,
+		providerset.InfrastructureSSH:   p.addSSH,
 	}
 	for _, set := range cfg.Policy.Sets() {
 		if f := add[set.Name]; f != nil {
@@ -106,12 +109,12 @@ type controllerDeps struct {
 	// extensions is nil until a controller needs it.
 	extensions hook.Client
 	// tasks runs snapshot uploads and downloads, with a limit for the whole process.
-	tasks *slipwaysnapshots.Jobs
+	tasks *jobs.Runner
 }
 
 // newParts returns the dependencies and adds the shared ones to the manager.
 func newParts(ctx context.Context, mgr manager.Manager, cfg Config) (*controllerDeps, error) {
-	p := &controllerDeps{ctx: ctx, cfg: cfg, process: mgr, members: map[providerset.Name]manager.Manager{}, tasks: slipwaysnapshots.NewJobs(ctx, time.Now)}
+	p := &controllerDeps{ctx: ctx, cfg: cfg, process: mgr, members: map[providerset.Name]manager.Manager{}, tasks: jobs.NewRunner(ctx, time.Now, jobs.SnapshotLimits())}
 	provider, err := tracing(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -255,6 +258,12 @@ func (p *controllerDeps) addLocal() error {
 	return local.Add(p.setup, local.Config{
 		Instance: p.cfg.Host.Instance, Simulated: p.simulated, Policy: p.cfg.Policy, DataDir: p.cfg.Host.DataDir, ReservedPorts: p.cfg.reservedPorts(),
 		Balancers: p.cfg.Host.balancers(), Jobs: p.tasks, Stores: p.snapshotStores(p.setup(localmachine.Name).Manager.GetAPIReader()),
+	})
+}
+
+func (p *controllerDeps) addSSH() error {
+	return ssh.Add(p.setup, ssh.Config{
+		Instance: p.cfg.Host.Instance, Bundles: p.cfg.Host.bundles(), Policy: p.cfg.Policy, Jobs: jobs.NewRunner(p.ctx, time.Now, ssh.Limits(p.cfg.Policy)),
 	})
 }
 

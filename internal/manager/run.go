@@ -135,6 +135,7 @@ func (c Config) relayed() []client.Object {
 		providerset.ControlPlaneKubeadm: {&controlplanev1.KubeadmControlPlane{}},
 		providerset.ControlPlaneHosted:  {&hostedv1.HostedControlPlane{}},
 		providerset.InfrastructureLocal: {&infrav1.LocalCluster{}, &infrav1.LocalMachine{}, &infrav1.LocalMachinePool{}},
+		providerset.InfrastructureSSH:   {&infrav1.SSHCluster{}, &infrav1.SSHMachine{}},
 	} {
 		if c.Policy.Runs(set) {
 			out = append(out, kinds...)

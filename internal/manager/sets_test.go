@@ -49,7 +49,7 @@ func TestEverythingBelongsToAProvider(t *testing.T) {
 func controllersOfTheProgram(t *testing.T) []string {
 	t.Helper()
 	names, adds := map[string]string{}, map[string]bool{}
-	for _, root := range []string{"../controllers", "../kubeadm", "../hosted", "../local"} {
+	for _, root := range []string{"../controllers", "../kubeadm", "../hosted", "../local", "../ssh"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -46,6 +46,9 @@ func reconciled() map[string]string {
 		"LocalCluster":        `{backend: {simulated: {}}}`,
 		"LocalMachine":        `{backend: {simulated: {}}}`,
 		"LocalMachinePool":    `{template: {backend: {simulated: {}}}}`,
+		"SSHHost":             `{address: 192.0.2.1, user: root, credentialsRef: {name: s}, hostKeys: [k]}`,
+		"SSHCluster":          `{controlPlaneEndpoint: {host: 192.0.2.1, port: 6443}}`,
+		"SSHMachine":          `{bundle: None}`,
 	}
 }
 

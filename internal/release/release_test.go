@@ -83,6 +83,8 @@ func TestWrite(t *testing.T) {
 		"infrastructure-local/v0.3.1/clusterclass-kubeadm.yaml",
 		"infrastructure-local/v0.3.1/clusterclass-local.yaml", "infrastructure-local/v0.3.1/clusterclass-simulated.yaml",
 		"infrastructure-local/v0.3.1/infrastructure-components.yaml", "infrastructure-local/v0.3.1/metadata.yaml",
+		"infrastructure-ssh/v0.3.1/cluster-template.yaml", "infrastructure-ssh/v0.3.1/clusterclass-ssh.yaml",
+		"infrastructure-ssh/v0.3.1/infrastructure-components.yaml", "infrastructure-ssh/v0.3.1/metadata.yaml",
 		"slipway/v0.3.1/SHA256SUMS", "slipway/v0.3.1/image/index.json", "slipway/v0.3.1/image/oci-layout", "slipway/v0.3.1/manager.yaml",
 		"slipway/v0.3.1/slipway_0.3.1_" + runtime.GOARCH + ".deb", "slipway/v0.3.1/slipway_0.3.1_linux_" + runtime.GOARCH + ".cdx.json",
 		"slipway/v0.3.1/slipway_0.3.1_linux_" + runtime.GOARCH + ".tar.gz",

@@ -34,8 +34,13 @@ type Flavor struct {
 	class string
 }
 
-// Flavors returns the cluster templates of a release. `slipway generate cluster` offers the same ones without a
-// release. The examples are in the folder examples; users select a flavor by its name (`--flavor`).
+// sshFlavors returns the cluster templates of the SSH provider in a release.
+func sshFlavors() []Flavor {
+	return []Flavor{{Name: "", example: "ssh.yaml", cluster: "hosts", class: classes.SSH}}
+}
+
+// Flavors returns the cluster templates of the Local provider in a release. `slipway generate cluster` offers the same
+// ones without a release. The examples are in the folder examples; users select a flavor by its name (`--flavor`).
 func Flavors() []Flavor {
 	return []Flavor{
 		{Name: "", example: "machinedeployment.yaml", cluster: "workers", network: "172.31"},

@@ -117,7 +117,7 @@ func (f *createClusterFlags) objects(ctx context.Context, c *management.Connecti
 			return nil, nil, usage("--kubernetes-version: %s", lacks)
 		}
 	}
-	want := template.ClusterManifest{Namespace: namespace, Name: name, Version: f.version, Class: f.ref}
+	want := template.ClusterManifest{Namespace: namespace, Name: name, Version: f.version, Class: f.ref, Hosts: chosen.UsesHosts()}
 	if want.Variables, err = chosen.Values(f.settings); err != nil {
 		return nil, nil, err
 	}

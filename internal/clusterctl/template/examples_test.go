@@ -19,18 +19,31 @@ import (
 
 // The quickstart is what `create cluster` would apply, the class first, with comments.
 func TestQuickstartIsWhatTheCommandWrites(t *testing.T) {
-	data, err := os.ReadFile("../../../examples/quickstart.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	want, _, err := classes.Objects(classes.Local, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := template.ClusterManifest{
+	checkExample(t, "quickstart.yaml", want, template.ClusterManifest{
 		Name: "quickstart", Version: "v1.36.3", Class: clusterv1.ClusterClassRef{Name: classes.Local}, Subnet: netip.MustParsePrefix("172.30.0.0/16"),
 		Workers: template.WorkerGroup{Kind: "MachineDeployment", Class: "default-worker", Replicas: 2},
-	}.Objects()
+	})
+}
+
+// A cluster on hosts needs a class that is applied before, and brings a Pod network that encapsulates packets.
+func TestHostsAreWhatTheCommandWrites(t *testing.T) {
+	checkExample(t, "ssh.yaml", nil, template.ClusterManifest{
+		Name: "hosts", Version: "v1.36.3", Class: clusterv1.ClusterClassRef{Name: classes.SSH}, Hosts: true,
+		Workers: template.WorkerGroup{Kind: "MachineDeployment", Class: "default-worker", Replicas: 2},
+	})
+}
+
+func checkExample(t *testing.T, name string, want []*unstructured.Unstructured, m template.ClusterManifest) {
+	t.Helper()
+	data, err := os.ReadFile("../../../examples/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := m.Objects()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +58,7 @@ func TestQuickstartIsWhatTheCommandWrites(t *testing.T) {
 		got = append(got, u)
 	}
 	if d := cmp.Diff(append(want, cluster...), got); d != "" {
-		t.Errorf("examples/quickstart.yaml differs from the manifest of the command (-command +example):\n%s", d)
+		t.Errorf("examples/%s differs from the manifest of the command (-command +example):\n%s", name, d)
 	}
 }
 

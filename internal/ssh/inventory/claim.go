@@ -1,0 +1,44 @@
+package inventory
+
+import (
+	"context"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/kube"
+)
+
+// HasClaim reports whether the claim of the host is the claim of this SSHMachine. The claim ID alone is not enough, because
+// users can write any claim ID into an SSHMachine that they create.
+func HasClaim(h *infrav1.SSHHost, m *infrav1.SSHMachine) bool {
+	c := h.Status.Claim
+	return c != nil && m.Spec.ClaimID != "" && c.ClaimID == m.Spec.ClaimID && c.Namespace == m.Namespace && c.Name == m.Name
+}
+
+// HasRecord reports whether the record on an unclaimed host is the record of this SSHMachine, as after a restore that lost
+// the claim.
+func HasRecord(h *infrav1.SSHHost, m *infrav1.SSHMachine) bool {
+	r := h.Status.Record
+	return h.Status.Claim == nil && r != nil && m.Spec.ClaimID != "" && r.ClaimID == m.Spec.ClaimID && r.Namespace == m.Namespace && r.Name == m.Name
+}
+
+// Claim writes the claim of an SSHMachine to a host. The error is a conflict if the host has changed since it was read.
+func Claim(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, m *infrav1.SSHMachine) error {
+	return setClaim(ctx, w, h, &infrav1.SSHHostClaim{Namespace: m.Namespace, Name: m.Name, ClaimID: m.Spec.ClaimID})
+}
+
+// Release marks the claim of an SSHMachine as released: the controller of SSHHosts cleans the host and then drops the claim.
+func Release(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, m *infrav1.SSHMachine) error {
+	return setClaim(ctx, w, h, &infrav1.SSHHostClaim{Namespace: m.Namespace, Name: m.Name, ClaimID: m.Spec.ClaimID, Released: ptr.To(true)})
+}
+
+// Drop removes the claim of a host that was cleaned or never changed.
+func Drop(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost) error {
+	return setClaim(ctx, w, h, nil)
+}
+
+func setClaim(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, claim *infrav1.SSHHostClaim) error {
+	return w.PatchStatus(ctx, h, func(o client.Object) { o.(*infrav1.SSHHost).Status.Claim = claim })
+}

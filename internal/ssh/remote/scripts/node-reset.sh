@@ -1,0 +1,141 @@
+# Removes what a node left on the host, and prints what remains compared with the inventory from before.
+lock
+
+# Whether the inventory from before has a line.
+before() { [ -e $node/inventory ] && grep -Fqx -- "$1" $node/inventory; }
+
+stop_unit() { ! systemctl cat "$1" >/dev/null 2>&1 && ! systemctl is-active --quiet "$1" || systemctl stop "$1" 2>/dev/null; }
+
+stop_unit slipway-bootstrap.service
+stop_unit kubelet.service
+
+# Containers: their processes are in control groups below kubepods, and their shims in containerd's.
+managed=
+! installed /etc/systemd/system/containerd.service || managed=true
+if [ -z "$managed" ] && [ -e /etc/kubernetes ] && has kubeadm && ! before "path /etc/kubernetes"; then
+	# The container runtime is not Slipway's and stays, so only kubeadm knows how to remove its containers.
+	timeout 90 kubeadm reset --force --skip-phases=preflight,remove-etcd-member >/dev/null 2>&1 </dev/null
+fi
+if [ -n "$managed" ] || [ -e $node/started ]; then
+	[ -z "$managed" ] || systemctl kill --kill-who=all --signal=KILL containerd.service 2>/dev/null
+	[ -z "$managed" ] || stop_unit containerd.service
+	tries=0
+	while [ $tries -lt 20 ]; do
+		processes=$(find /sys/fs/cgroup -path '*kubepods*' -name cgroup.procs -exec cat {} + 2>/dev/null | sort -u)
+		[ -n "$processes" ] || break
+		kill -9 $processes 2>/dev/null
+		tries=$((tries + 1))
+		sleep 0.1
+	done
+	if [ -n "$managed" ]; then
+		for pid in $(grep -lsx -- containerd-shim /proc/[0-9]*/comm | cut -d / -f 3); do kill -9 $pid 2>/dev/null; done
+	fi
+	find /sys/fs/cgroup -depth -type d -path '*kubepods*' -exec rmdir {} \; 2>/dev/null
+fi
+
+# Mounts, the deepest first. A path with a space is written with \040 in the list.
+below() { awk -v at="$1" '$2 ~ "^" at "(/|$)" {print $2}' /proc/self/mounts | sort -r; }
+for root in /var/lib/kubelet /run/containerd /var/lib/containerd /run/netns; do
+	[ -n "$managed" ] || [ $root = /var/lib/kubelet ] || [ $root = /run/netns ] || continue
+	for at in $(below $root); do
+		! before "mount $at" || continue
+		case $at in /run/netns | /run/netns/[!c]*) continue ;; esac
+		at=$(printf '%b' "$at")
+		umount "$at" 2>/dev/null || umount -l "$at" 2>/dev/null
+	done
+done
+rm -f /run/netns/cni-*
+
+for name in /sys/class/net/*; do
+	name=${name##*/}
+	case $name in
+	cni* | flannel* | veth* | kube-* | cilium* | cali* | vxlan* | tunl* | nodelocaldns) before "link $name" || ip link del "$name" 2>/dev/null ;;
+	esac
+done
+
+# Packet filters: chains of Kubernetes and of its networks go, everything else stays. A mark in the inventory means that
+# another program of the host had such chains before.
+for family in iptables ip6tables; do
+	has $family-save && has $family-restore || continue
+	! grep -q "^$family " $node/inventory 2>/dev/null || continue
+	$family-save 2>/dev/null >$node/filters
+	grep -qE 'KUBE-|CNI-|FLANNEL|cali-|CILIUM_' $node/filters || continue
+	grep -vE 'KUBE-|CNI-|FLANNEL|cali[-:]|CILIUM_' $node/filters | $family-restore 2>/dev/null
+done
+rm -f $node/filters
+if has nft; then
+	nft list tables 2>/dev/null | while read -r table family name; do
+		case $name in kube-proxy | calico* | cilium* | flannel*) before "nftables $family $name" || nft delete table "$family" "$name" 2>/dev/null ;; esac
+	done
+fi
+if has ipvsadm; then ipvsadm --clear 2>/dev/null; fi
+
+# Files that Slipway and the bootstrap data installed.
+for unit in kubelet containerd; do
+	before "enabled-unit $unit" || systemctl disable --quiet $unit.service 2>/dev/null
+done
+[ ! -e $node/default-kubelet ] || cp -p $node/default-kubelet /etc/default/kubelet
+if [ -e $node/installed ]; then
+	while IFS= read -r path; do
+		case $path in /*) [ -d "$path" ] && [ ! -L "$path" ] || rm -f -- "$path" ;; esac
+	done <$node/installed
+fi
+rmdir /etc/systemd/system/kubelet.service.d /etc/systemd/system/containerd.service.d /etc/slipway/kubelet.conf.d /etc/slipway/authorities 2>/dev/null
+
+# Directories that did not exist before. Nothing is deleted across mounts.
+empty() {
+	[ -e "$1" ] || [ -L "$1" ] || return 0
+	if before "path $1"; then
+		case $1 in /var/lib/kubelet | /var/lib/etcd) find "$1" -xdev -mindepth 1 -delete 2>/dev/null ;; esac
+		return 0
+	fi
+	[ -z "$(below "$1")" ] || { find "$1" -xdev -mindepth 1 -delete 2>/dev/null; return 0; }
+	rm -rf -- "$1"
+}
+for path in /etc/kubernetes /var/lib/kubelet /var/lib/etcd /var/lib/cni /run/flannel /etc/cni/net.d /run/cluster-api /var/log/pods /var/log/containers; do
+	empty $path
+done
+if [ -n "$managed" ]; then
+	for path in /var/lib/containerd /run/containerd /etc/containerd /opt/cni/bin; do empty $path; done
+fi
+rmdir /etc/cni /opt/cni 2>/dev/null
+rm -rf $run /run/slipway
+
+if [ -e $node/sysctl ]; then
+	while IFS='=' read -r key value; do
+		file=/proc/sys/$(echo "$key" | tr . /)
+		case $key in net.* | fs.inotify.*) { echo "$value" >"$file"; } 2>/dev/null ;; esac
+	done <$node/sysctl
+fi
+systemctl daemon-reload
+systemctl reset-failed kubelet.service containerd.service slipway-bootstrap.service 2>/dev/null
+rm -rf $node/files $node/imported $node/started $node/bootstrapped $node/default-kubelet $state/current $state/lib
+
+# What remains. Without an inventory, the programs of another installer may stay.
+remaining() {
+	if [ -e $node/inventory ]; then
+		inventory | grep -vFx -f $node/inventory
+	else
+		inventory | grep -vE '^((unit|enabled-unit|process) containerd|mount /(run|var/lib)/containerd|path /(run/containerd|var/lib/containerd|etc/containerd|opt/cni/bin|etc/systemd/|usr/local/bin/|etc/cni/net.d))'
+	fi
+}
+# Processes need a moment to end.
+tries=0
+while :; do
+	remaining >$node/leftovers
+	[ -s $node/leftovers ] && [ $tries -lt 10 ] || break
+	tries=$((tries + 1))
+	sleep 0.2
+done
+sed 's/^/LEFTOVER=/' $node/leftovers
+[ -s $node/leftovers ] || rm -f $node/installed $node/sysctl
+rm -f $node/leftovers
+[ -e $etc/machine.json ] || rm -rf $node
+
+# Bundles that the node's users changed.
+for sums in $state/bundles/*/SHA256SUMS; do
+	[ -e "$sums" ] || continue
+	bundle=${sums%/SHA256SUMS}
+	[ "$(sha256sum <"$sums" | cut -d ' ' -f 1)" = "${bundle##*/}" ] && [ "$(stamps "$bundle" 2>/dev/null)" = "$(cat "$bundle/stamps" 2>/dev/null)" ] || rm -rf "$bundle"
+done
+echo RESET=true
