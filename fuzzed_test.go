@@ -16,7 +16,7 @@ var notFuzzed = map[string]string{
 	"internal/clusterctl/move/transfer.Endpoint.Read": "the texts are a namespace and names, whose objects are read through the API",
 	"internal/machines.ReadOrphanedNodes":             "the text is the name of an owner, whose objects are read through the API",
 	"internal/cli/provider.ParseProviders":            "a flag of the user who runs the command, a list of a few words",
-	"internal/manager/migration.ParsePhases":          "a flag of the user who starts the manager, with few valid values",
+	"internal/manager/crds.ParsePhases":               "a flag of the user who starts the manager, with few valid values",
 	"internal/plan.ReadCluster":                       "the text is a namespace, whose objects are read through the API",
 	"internal/plan.ReadFiles":                         "the texts are paths; the content is parsed in internal/manifest",
 	"internal/plan.ReadFolder":                        "the text is a path; the content is parsed in internal/manifest",

@@ -187,7 +187,7 @@ func guardKubeconfigs(t *testing.T, all []call) {
 		"internal/cli/cluster":             "the kubeconfig of the user who runs the command, and entries added to it, which were checked when they were read",
 		"internal/cli/manager/manager.go":  "the kubeconfig that the operator names on the command line",
 		"internal/cli/manager/embedded.go": "written by this program, in its data directory",
-		"internal/testkit/apiserver":       "written by the test",
+		"test/testkit/apiserver":           "written by the test",
 	}.check(t, only(all, func(c call) bool { return c.pkg == clientcmd && !slices.Contains(harmless, c.name) }),
 		"use the parser of package workload, which rejects commands, plugins and files")
 }
@@ -211,12 +211,12 @@ func guardWrites(t *testing.T, all []call) {
 		"internal/controllers/credentials/controller.go":     "creates access reviews, which the API server does not store",
 		"internal/controllers/machine/drain/evict.go":        "creates evictions, which are requests to a workload cluster and not objects",
 		"internal/manager/install.go":                        "installs the manager's own manifests, before any controller runs",
-		"internal/manager/migration":                         "rewrites stored objects without changing them",
+		"internal/manager/crds/migration.go":                 "rewrites stored objects without changing them",
 		"internal/manager/planhandler.go":                    "creates access reviews, which the API server does not store",
 		"internal/controlplane/secretencryption/rewriter.go": "rewrites stored Secrets without changing them",
 		"internal/controlplane/roles.go":                     "creates the default roles of a new API server",
 		"internal/controlplane/fairness.go":                  "exempts the manager from flow control before it starts",
-		"internal/controlplane/tenants/node.go":              "creates the policies of a new API server",
+		"internal/controlplane/tenantpolicies.go":            "creates the policies of a new API server",
 		"internal/controlplane/components/admins.go":         "binds the administrators of a new API server",
 		"internal/local/simulated":                           "simulates kubelets in an API in memory",
 		"internal/simulated":                                 "simulates the components of a workload cluster in an API in memory",
@@ -225,7 +225,7 @@ func guardWrites(t *testing.T, all []call) {
 		"internal/cli/manager/authority.go":                  "creates access reviews, which the API server does not store",
 		"internal/extensiontools":                            "writes on behalf of the user who runs the command",
 		"internal/operate/kubeconfig":                        "writes on behalf of the user who runs the command, in a workload cluster",
-		"internal/testkit":                                   "tests",
+		"test/testkit":                                       "tests",
 		"internal/plan/change.go":                            "simulates kubectl on a copy in memory",
 	}.check(t, only(all, writes), "write through internal/kube")
 }

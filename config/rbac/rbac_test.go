@@ -17,7 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/config/rbac"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/providerset"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // CT-03: the core may use every kind of a provider, and no kind is forgotten when one is added.

@@ -26,8 +26,8 @@ import (
 
 	"github.com/slipwayhq/slipway/config/rbac"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
-	"github.com/slipwayhq/slipway/internal/testkit"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // tenant is the namespace in which the people of this test have a role each.

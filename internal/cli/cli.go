@@ -10,7 +10,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/cluster"
 	"github.com/slipwayhq/slipway/internal/cli/data"
-	"github.com/slipwayhq/slipway/internal/cli/docs"
 	"github.com/slipwayhq/slipway/internal/cli/extension"
 	"github.com/slipwayhq/slipway/internal/cli/hidden"
 	"github.com/slipwayhq/slipway/internal/cli/hosts"
@@ -99,7 +98,7 @@ func verbs() []func(term.Env) *cobra.Command {
 		createCommand,
 		deleteCommand,
 		describeCommand,
-		docs.Command,
+		docsCommand,
 		func(e term.Env) *cobra.Command { return up.DownCommand(e, removeInstance) },
 		cluster.EncryptionCommand,
 		data.EtcdDataCommand,

@@ -27,7 +27,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/clusterctl/template"
 	"github.com/slipwayhq/slipway/internal/pause"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // user runs verbs against an API server with all CRDs and without controllers.

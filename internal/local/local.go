@@ -23,7 +23,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/loadbalancer"
 	"github.com/slipwayhq/slipway/internal/local/machine"
 	"github.com/slipwayhq/slipway/internal/local/machinepool"
-	"github.com/slipwayhq/slipway/internal/local/machinetemplate"
 	localsimulated "github.com/slipwayhq/slipway/internal/local/simulated"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -104,7 +103,7 @@ func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 			})
 		},
 		func() error { return machinepool.Add(setup(machinepool.Name), nodes) },
-		func() error { return machinetemplate.Add(setup(machinetemplate.Name), nodes) },
+		func() error { return addTemplates(setup(templateController), nodes) },
 		func() error { return s.Manager.Add(hub) },
 		func() error { return s.Manager.Add(sweeper{backends: backends, reader: s.Manager.GetAPIReader()}) },
 	} {

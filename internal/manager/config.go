@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/hosted/statefulset"
 	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane"
 	"github.com/slipwayhq/slipway/internal/local/loadbalancer"
-	"github.com/slipwayhq/slipway/internal/manager/migration"
+	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providerset"
@@ -76,7 +76,7 @@ type Config struct {
 	// Workload configures the connections to workload clusters.
 	Workload Workload
 	// SkipMigration lists the phases of the storage migration that are skipped.
-	SkipMigration []migration.Phase
+	SkipMigration []crds.Phase
 	// Tracing exports OpenTelemetry traces, like OTEL_TRACES_EXPORTER=otlp in the environment. The other
 	// OTEL_* environment variables configure the exporter.
 	Tracing bool

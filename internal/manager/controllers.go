@@ -45,7 +45,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane"
 	"github.com/slipwayhq/slipway/internal/local"
 	localmachine "github.com/slipwayhq/slipway/internal/local/machine"
-	"github.com/slipwayhq/slipway/internal/manager/migration"
+	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -77,17 +77,17 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 			}
 		}
 	}
-	return mgr.Add(migration.New(mgr.GetAPIReader(), mgr.GetClient(), p.stored(), cfg.SkipMigration))
+	return mgr.Add(crds.NewMigrator(mgr.GetAPIReader(), mgr.GetClient(), p.stored(), cfg.SkipMigration))
 }
 
 // stored returns the CRDs whose stored objects are migrated: those of providers with controllers in this
 // manager.
-func (p *controllerDeps) stored() map[string]migration.Access {
-	out := map[string]migration.Access{}
+func (p *controllerDeps) stored() map[string]crds.Access {
+	out := map[string]crds.Access{}
 	for _, set := range p.cfg.Policy.Sets() {
 		for _, crd := range set.CRDs {
 			if m := p.members[set.Name]; len(set.Controllers) > 0 {
-				out[crd] = migration.Access{Reader: m.GetAPIReader(), Client: m.GetClient()}
+				out[crd] = crds.Access{Reader: m.GetAPIReader(), Client: m.GetClient()}
 			}
 		}
 	}

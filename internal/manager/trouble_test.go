@@ -23,7 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/reconciler"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // reconciled are the kinds with a controller, each with the least that makes an object of it.

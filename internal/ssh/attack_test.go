@@ -37,8 +37,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/hosts"
 	"github.com/slipwayhq/slipway/internal/ssh/machines"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
-	"github.com/slipwayhq/slipway/internal/ssh/templates"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // patience is how long a busy machine may take for one step.
@@ -246,7 +245,7 @@ func (a attack) startControllers(access *rest.Config, scheme *runtime.Scheme) {
 	a.must(hosts.Add(setup, hosts.Config{Connector: toHosts{a.network}, Jobs: runner, Policy: configuration()}))
 	a.must(machines.Add(setup, machines.Config{Connector: toMachines{a.network}, Bundles: anyBundle{}, Jobs: runner, Policy: configuration()}))
 	a.must(clusters.Add(setup, clusters.Config{Policy: configuration()}))
-	a.must(templates.Add(setup))
+	a.must(addTemplates(setup))
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
 	a.t.Cleanup(func() {

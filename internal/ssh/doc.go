@@ -6,5 +6,5 @@
 //
 //	ssh ─► hosts, machines ─────► inventory ─► remote ─► hosts over SSH
 //	 │               └─────────────────────────► │  bundle
-//	 └───► clusters, templates ─► inventory      └─► local/cloudinit
+//	 └───► clusters ─► inventory      └─► local/cloudinit
 package ssh

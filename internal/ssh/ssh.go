@@ -16,7 +16,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/hosts"
 	"github.com/slipwayhq/slipway/internal/ssh/machines"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
-	"github.com/slipwayhq/slipway/internal/ssh/templates"
 )
 
 // Config contains the options and dependencies of the provider.
@@ -52,7 +51,7 @@ func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 			})
 		},
 		func() error { return clusters.Add(setup(clusters.Name), clusters.Config{Policy: cfg.Policy}) },
-		func() error { return templates.Add(setup(templates.Name)) },
+		func() error { return addTemplates(setup(templateController)) },
 		func() error { return s.Manager.Add(closing(pool)) },
 	} {
 		if err := add(); err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
-	"github.com/slipwayhq/slipway/internal/ssh/sshtest"
+	"github.com/slipwayhq/slipway/test/sshtest"
 )
 
 // world is a management cluster and a machine.

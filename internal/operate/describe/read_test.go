@@ -20,7 +20,7 @@ import (
 
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/operate/describe"
-	"github.com/slipwayhq/slipway/internal/testkit"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 // CX-09: what belongs to the cluster is found by references, labels and clusterName; nothing else is.

@@ -21,7 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
-	"github.com/slipwayhq/slipway/internal/testkit"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 // fakeHost is a host in memory.

@@ -28,7 +28,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
-	"github.com/slipwayhq/slipway/internal/testkit"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 // fakeHost is a host in memory. Its log has the calls that change it.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
-	"github.com/slipwayhq/slipway/internal/ssh/sshtest"
+	"github.com/slipwayhq/slipway/test/sshtest"
 )
 
 // TestManyHosts copies a bundle to 50 hosts at a time. The memory includes that of the hosts, which are in this process.

@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/bundle"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
-	"github.com/slipwayhq/slipway/internal/ssh/sshtest"
+	"github.com/slipwayhq/slipway/test/sshtest"
 )
 
 const claim = "abcdefghijklmnopqrstuvwxyz"

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
@@ -140,7 +140,7 @@ func (s *Endpoint) Providers(ctx context.Context) ([]graph.Provider, error) {
 	}
 	var out []graph.Provider
 	for _, o := range list.Items {
-		if inventory.BuiltIn(&o) {
+		if provider.IsBuiltIn(&o) {
 			continue
 		}
 		text := func(field string) string { v, _, _ := unstructured.NestedString(o.Object, field); return v }
