@@ -17,6 +17,8 @@ var notFuzzed = map[string]string{
 	"internal/machines.ReadOrphanedNodes":             "the text is the name of an owner, whose objects are read through the API",
 	"internal/cli/provider.ParseProviders":            "a flag of the user who runs the command, a list of a few words",
 	"internal/manager/crds.ParsePhases":               "a flag of the user who starts the manager, with few valid values",
+	"internal/infrastructure.ReadObject":              "the texts are a namespace and a name, whose object is read through the API",
+	"internal/ssh/inventory.Read":                     "the text is a namespace, whose hosts are read through the API",
 	"internal/plan.ReadCluster":                       "the text is a namespace, whose objects are read through the API",
 	"internal/plan.ReadFiles":                         "the texts are paths; the content is parsed in internal/manifest",
 	"internal/plan.ReadFolder":                        "the text is a path; the content is parsed in internal/manifest",

@@ -187,7 +187,6 @@ func guardKubeconfigs(t *testing.T, all []call) {
 		"internal/cli/cluster":             "the kubeconfig of the user who runs the command, and entries added to it, which were checked when they were read",
 		"internal/cli/manager/manager.go":  "the kubeconfig that the operator names on the command line",
 		"internal/cli/manager/embedded.go": "written by this program, in its data directory",
-		"test/testkit/apiserver":           "written by the test",
 	}.check(t, only(all, func(c call) bool { return c.pkg == clientcmd && !slices.Contains(harmless, c.name) }),
 		"use the parser of package workload, which rejects commands, plugins and files")
 }
@@ -225,7 +224,6 @@ func guardWrites(t *testing.T, all []call) {
 		"internal/cli/manager/authority.go":                  "creates access reviews, which the API server does not store",
 		"internal/extensiontools":                            "writes on behalf of the user who runs the command",
 		"internal/operate/kubeconfig":                        "writes on behalf of the user who runs the command, in a workload cluster",
-		"test/testkit":                                       "tests",
 		"internal/plan/change.go":                            "simulates kubectl on a copy in memory",
 	}.check(t, only(all, writes), "write through internal/kube")
 }

@@ -1,5 +1,5 @@
 // Package bundle builds, stores and carries bundles: everything that turns a plain Linux host with systemd into a
-// Kubernetes node without downloads. A bundle is for one Kubernetes version and architecture. [Build] compiles and
+// Kubernetes node without downloads. A bundle is for one Kubernetes version and architecture. [Store.Build] compiles and
 // collects it with package nodeimage, so that hosts run the same programs and container images as nodes in containers.
 // A [Store] is a directory of bundles; bundles are exported to one file and imported on another machine.
 //

@@ -103,7 +103,7 @@ func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 			})
 		},
 		func() error { return machinepool.Add(setup(machinepool.Name), nodes) },
-		func() error { return addTemplates(setup(templateController), nodes) },
+		func() error { return addTemplates(setup(templatesName), nodes) },
 		func() error { return s.Manager.Add(hub) },
 		func() error { return s.Manager.Add(sweeper{backends: backends, reader: s.Manager.GetAPIReader()}) },
 	} {

@@ -12,14 +12,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// templateController is the name of the controller of LocalMachineTemplates. Its field manager is
+// templatesName is the name of the controller of LocalMachineTemplates. Its field manager is
 // "slipway-local-machinetemplate", which owns fields of existing objects, so it must not change.
-const templateController = "local-machinetemplate"
+const templatesName = "local-machinetemplate"
 
 // addTemplates adds the controller of LocalMachineTemplates. nodes computes the capacity of a template's nodes.
 func addTemplates(s reconciler.Setup, nodes backend.CapacityCalculator) error {
-	return s.Builder(templateController, &infrav1.LocalMachineTemplate{}).Complete(infrastructure.TemplateReconciler{
-		Client: s.Manager.GetClient(), Writer: kube.NewWriter(s.Manager.GetClient(), templateController), Scope: s.Scope(), Now: s.Clock(),
+	return s.Builder(templatesName, &infrav1.LocalMachineTemplate{}).Complete(infrastructure.TemplateReconciler{
+		Client: s.Manager.GetClient(), Writer: kube.NewWriter(s.Manager.GetClient(), templatesName), Scope: s.Scope(), Now: s.Clock(),
 		New: newTemplate, Status: templateStatus(nodes),
 	})
 }

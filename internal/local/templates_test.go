@@ -27,7 +27,7 @@ func nodesOf(architecture string, backends backend.Set) backend.CapacityCalculat
 }
 
 func templates(c client.Client, nodes backend.CapacityCalculator, now func() time.Time) infrastructure.TemplateReconciler {
-	return infrastructure.TemplateReconciler{Client: c, Writer: kube.NewWriter(c, templateController), Now: now, New: newTemplate, Status: templateStatus(nodes)}
+	return infrastructure.TemplateReconciler{Client: c, Writer: kube.NewWriter(c, templatesName), Now: now, New: newTemplate, Status: templateStatus(nodes)}
 }
 
 func TestTemplateStatus(t *testing.T) { // IM-10

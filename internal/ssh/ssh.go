@@ -51,7 +51,7 @@ func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 			})
 		},
 		func() error { return clusters.Add(setup(clusters.Name), clusters.Config{Policy: cfg.Policy}) },
-		func() error { return addTemplates(setup(templateController)) },
+		func() error { return addTemplates(setup(templatesName)) },
 		func() error { return s.Manager.Add(closing(pool)) },
 	} {
 		if err := add(); err != nil {

@@ -14,17 +14,17 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 )
 
-// templateController is the name of the controller of SSHMachineTemplates.
-const templateController = "ssh-machinetemplate"
+// templatesName is the name of the controller of SSHMachineTemplates.
+const templatesName = "ssh-machinetemplate"
 
 // addTemplates adds the controller of SSHMachineTemplates.
 func addTemplates(s reconciler.Setup) error {
 	c := s.Manager.GetClient()
 	newList := func() client.ObjectList { return &infrav1.SSHMachineTemplateList{} }
-	return s.Builder(templateController, newTemplate()).
+	return s.Builder(templatesName, newTemplate()).
 		Watches(&infrav1.SSHHost{}, handler.EnqueueRequestsFromMapFunc(inventory.EnqueueAll(c, newList)), builder.WithPredicates(inventory.OfferChanged())).
 		Complete(infrastructure.TemplateReconciler{
-			Client: c, Writer: kube.NewWriter(c, templateController), Scope: s.Scope(), Now: s.Clock(),
+			Client: c, Writer: kube.NewWriter(c, templatesName), Scope: s.Scope(), Now: s.Clock(),
 			New: newTemplate, Status: templateStatus(c), Interval: inventory.LabelsInterval,
 		})
 }

@@ -77,7 +77,7 @@ func TestTemplateStatus(t *testing.T) {
 	o := &infrav1.SSHMachineTemplate{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "t", UID: "u", CreationTimestamp: metav1.NewTime(now)}}
 	cl := fake.NewClientBuilder().WithScheme(scheme(t)).WithStatusSubresource(o).WithReturnManagedFields().WithObjects(o, teamA(), sshHost("a", "", nil)).Build()
 	at := now
-	c := infrastructure.TemplateReconciler{Client: cl, Writer: kube.NewWriter(cl, templateController), Now: func() time.Time { return at }, New: newTemplate, Status: templateStatus(cl)}
+	c := infrastructure.TemplateReconciler{Client: cl, Writer: kube.NewWriter(cl, templatesName), Now: func() time.Time { return at }, New: newTemplate, Status: templateStatus(cl)}
 	reconcile := func() ctrl.Result {
 		result, err := c.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)})
 		if err != nil {

@@ -104,7 +104,7 @@ func invalidResponse(patch *compiledPatch, format string, args ...any) error {
 }
 
 func (r *run) takeOne(i int, answer runtimehooksv1.GeneratePatchesResponseItem) error {
-	if IsEmptyPatch(answer.Patch) {
+	if isEmptyPatch(answer.Patch) {
 		return nil
 	}
 	before, err := r.encode(i)

@@ -28,7 +28,7 @@ const (
 // patch calls it for generated patches of a ClusterClass, and package inplace to compute what an in-place update would
 // change. It does not restrict which fields a patch changes, because that depends on the hook.
 func ApplyPatch(kind runtimehooksv1.PatchType, object, data []byte) ([]byte, error) {
-	if IsEmptyPatch(data) {
+	if isEmptyPatch(data) {
 		return object, nil
 	}
 	switch kind {
@@ -40,8 +40,8 @@ func ApplyPatch(kind runtimehooksv1.PatchType, object, data []byte) ([]byte, err
 	return nil, fmt.Errorf("patch type %q is unknown: use %s or %s", redact.Clip(string(kind), maxQuotedText), runtimehooksv1.JSONPatchType, runtimehooksv1.JSONMergePatchType)
 }
 
-// IsEmptyPatch reports whether a patch is one of the documents that mean that there is nothing to change.
-func IsEmptyPatch(data []byte) bool {
+// isEmptyPatch reports whether a patch is one of the documents that mean that there is nothing to change.
+func isEmptyPatch(data []byte) bool {
 	switch string(bytes.TrimSpace(data)) {
 	case "", "null", "[]", "{}":
 		return true

@@ -44,7 +44,7 @@ func FuzzApply(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if !json.Valid(got) && !IsEmptyPatch([]byte(data)) {
+		if !json.Valid(got) && !isEmptyPatch([]byte(data)) {
 			t.Errorf("what it makes is not JSON: %q", got)
 		}
 		if most := len(object) + 6*len(data) + len("null,")*maxCreated + 4*maxCopied; len(got) > most {
