@@ -371,8 +371,9 @@ func (a attack) inventory() {
 		h := inventoryHost(name, address, "")
 		h.Namespace, h.Spec.OfferedTo = "team-a", &metav1.LabelSelector{}
 		a.must(a.Create(ctx, h))
+		before := h.DeepCopy()
 		h.Status.State, h.Status.ObservedGeneration = infrav1.SSHHostAvailable, 1
-		a.must(a.Status().Update(ctx, h))
+		a.must(a.Status().Patch(ctx, h, client.MergeFrom(before))) // the controller writes at the same time
 		a.await(name+" is denied", func() string {
 			if err := a.Get(ctx, client.ObjectKeyFromObject(h), h); err != nil || h.Status.State != infrav1.SSHHostUnreachable {
 				return fmt.Sprintf("%v, %+v", err, h.Status)
