@@ -96,6 +96,9 @@ func (o object) conditionProblems(now time.Time) (out []problem) {
 		}
 		p.isMirror = classes[c.Type] == classMirror || classes[c.Type] == classSummary
 		p.on = o.conditionTarget(c.Type)
+		if r, _ := findRemedy(p.Link, now); r.isConclusive && len(p.on) == 0 && classes[c.Type] != classSummary && !o.isDeleting() {
+			p.isConclusive = true
+		}
 		p.isSevere = c.Status == metav1.ConditionFalse && c.Severity == string(clusterv1.ConditionSeverityError) && classes[c.Type] != classMirror
 		p.weight = o.conditionWeight(c, p.Link, now)
 		out = append(out, p)
@@ -137,9 +140,17 @@ func demoteSummaries(problems []problem, now time.Time) {
 // explain the state of an object that is being deleted.
 func (o object) conditionWeight(c describe.Condition, l Link, now time.Time) weight {
 	class := classes[c.Type]
-	switch r, known := findRemedy(l, now); {
+	r, known := findRemedy(l, now)
+	if class == classMirror && c.Reason == clusterv1.InternalErrorReason { // the owner failed, so that there is nothing to mirror
+		class = classOwn
+	}
+	switch {
 	case class == classProgress, o.isDeleting():
 		return weightProgress
+	case r.isConsequence:
+		return weightUnknown
+	case c.Type == clusterv1.MachineExternallyRemediatedCondition && known && !r.automatic: // the replacement ends other problems
+		return weightUser
 	case class != classMirror && c.Severity == string(clusterv1.ConditionSeverityInfo):
 		return weightProgress
 	case class == classOwn && c.Severity == string(clusterv1.ConditionSeverityError):
@@ -177,17 +188,17 @@ func (o object) conditionTarget(conditionType string) []Ref {
 }
 
 // contractProblem reports a provider object without conditions that has not set the field by which its contract reports
-// readiness.
+// readiness. A value of the wrong type is not reported here, because the owner reports it.
 func (o object) contractProblem(now time.Time) (problem, bool) {
 	domain, _, _ := strings.Cut(o.ref.Group, ".")
 	field := map[string]string{"infrastructure": "provisioned", "bootstrap": "dataSecretCreated", "controlplane": "controlPlaneInitialized"}[domain]
 	if field == "" || !o.expectsStatus() || len(o.conditions) > 0 {
 		return problem{}, false
 	}
-	reached, _, _ := unstructured.NestedBool(o.content.Object, "status", "initialization", field)
+	reached, _, invalid := unstructured.NestedBool(o.content.Object, "status", "initialization", field)
 	ready, _, _ := unstructured.NestedBool(o.content.Object, "status", "ready")
 	initialized, _, _ := unstructured.NestedBool(o.content.Object, "status", "initialized")
-	if reached || ready || initialized {
+	if reached || ready || initialized || invalid != nil {
 		return problem{}, false
 	}
 	p := problem{

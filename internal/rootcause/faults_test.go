@@ -28,7 +28,7 @@ type injectedFault struct {
 // TestFaults explains faults that were injected into real clusters.
 func TestFaults(t *testing.T) {
 	all := map[string]injectedFault{}
-	for _, table := range []map[string]injectedFault{managementFaults(), machineFaults(), planeFaults(), topologyFaults(), deletionFaults()} {
+	for _, table := range []map[string]injectedFault{managementFaults(), machineFaults(), planeFaults(), topologyFaults(), deletionFaults(), faultsWithoutPlans()} {
 		for name, f := range table {
 			if _, twice := all[name]; twice {
 				t.Errorf("%s exists twice", name)
@@ -144,7 +144,7 @@ func managementFaults() map[string]injectedFault {
 			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection not established yet", 9)), thing("MachineDeployment c-workers", owner("Cluster c"), bad("MachinesReady", "NotReady", "* Machine c-w1: x", 9)),
 				worker(bad("NodeHealthy", "NodeNotHealthy", "Kubelet stopped posting node status", 9))),
 			plans: map[string]Plan{"MachineDeployment c-workers": {Waits: []Wait{{Reason: "RolloutHeld", Message: "LocalMachineTemplate fleet-workers does not exist", User: true, Since: now.Add(-2 * minute)}}}},
-			of:    "MachineDeployment c-workers", path: "MachineDeployment c-workers", cause: "LocalMachineTemplate fleet-workers does not exist", since: 2, remedy: "Correct what the message names",
+			of:    "MachineDeployment c-workers", path: "MachineDeployment c-workers", cause: "LocalMachineTemplate fleet-workers does not exist", since: 2, remedy: "Create the template",
 		},
 		"M9 CRD without a contract label": {
 			objects: things(thing("Cluster c", infrastructure("FooCluster c"), bad("InfrastructureReady", "NoContract", "CRD barclusters.infrastructure.foo.dev has no label cluster.x-k8s.io/v1beta2 or v1beta1: its provider must set one", 4))),
@@ -276,9 +276,9 @@ func machineFaults() map[string]injectedFault {
 			of: "MachineDeployment c-workers", path: "MachineDeployment c-workers > MachineSet c-w > Machine c-w1 > LocalMachine c-w1", cause: "prevents the machine from starting", since: 13, remedy: "kubectl annotate localmachine.infrastructure.slipway.dev c-w1 -n ns simulated.slipway.dev/never-boots-",
 		},
 		"P1 pool with IDs that no Node has": {
-			objects: things(thing("MachinePool p", infrastructure("FooMachinePool p"), bad("Available", "NotAvailable", "FooMachinePool p reports foo://ghost-1, foo://ghost-2, which no Node has", 6)),
+			objects: things(thing("MachinePool p", infrastructure("FooMachinePool p"), bad("MachinesReady", "NotReady", "Waiting for Nodes with the provider IDs of FooMachinePool p to exist: foo://ghost-1, foo://ghost-2", 11)),
 				thing("FooMachinePool p", owner("MachinePool p"), cond("Ready", "True", "Ready", "", 6))),
-			of: "MachinePool p", path: "MachinePool p", cause: "foo://ghost-1", since: 6, remedy: "providerIDList",
+			of: "MachinePool p", path: "MachinePool p", cause: "foo://ghost-1", since: 11, remedy: "Correct spec.providerIDList",
 		},
 		"P2 pool with an ID twice": {
 			objects: things(thing("MachinePool p", infrastructure("FooMachinePool p"), bad("Available", "NotAvailable", "x", 6))),
@@ -475,6 +475,125 @@ func deletionFaults() map[string]injectedFault {
 		"provider was uninstalled": {
 			objects: things(thing("FooMachine m", owner("Machine m"), deleted(30, "foomachine.infrastructure.foo.dev"))),
 			of:      "FooMachine m", path: "FooMachine m", cause: "foomachine.infrastructure.foo.dev", since: 30, remedy: "Check that the provider of FooMachine (group infrastructure.foo.dev) runs",
+		},
+	}
+}
+
+// faultsWithoutPlans are faults that only conditions report.
+func faultsWithoutPlans() map[string]injectedFault {
+	unconnected := func(cause string) []*unstructured.Unstructured {
+		return things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection not established yet: "+cause, 9)))
+	}
+	unreadable := func(problem string) []*unstructured.Unstructured {
+		return things(thing("Cluster c", infrastructure("FooCluster c"), bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection not established yet", 9),
+			bad("ControlPlaneInitialized", "NotInitialized", "Control plane not yet initialized", 9), cond("InfrastructureReady", "Unknown", "InternalError", problem, 4)))
+	}
+	waiting := func(reason, message string) []*unstructured.Unstructured {
+		const topology = "Waiting for the topology of the Cluster to be reconciled"
+		return things(thing("Cluster c", field("simulated", "spec", "topology", "classRef", "name"), bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection not established yet", 9),
+			bad("InfrastructureReady", "ObjectDoesNotExist", topology, 9), bad("ControlPlaneAvailable", "ObjectDoesNotExist", topology, 9),
+			bad("ControlPlaneInitialized", "NotInitialized", "Waiting for the first control plane Machine to have its status.nodeRef set", 9), bad("TopologyReconciled", reason, message, 8)))
+	}
+	extension := func(message string) []*unstructured.Unstructured {
+		return things(thing("ExtensionConfig x", bad("Answering", "CircuitOpen", "Calls of bcc ("+message+") stopped after several failures in a row; retrying in up to 1m. Until then handlers with failure policy Fail block", 8)))
+	}
+	scaling := cond("ScalingUp", "True", "ScalingUp", `Scaling up from 0 to 1 replicas is blocked because:
+* Version v1.37.0 of the MachineSet is newer than version v1.36.3 of HostedControlPlane fleet (preflight check KubernetesVersionSkew)
+* Version v1.37.0 of the MachineSet must have the minor version of the control plane that it joins with kubeadm: version v1.36.3 (preflight check KubeadmVersionSkew)`, 3)
+	return map[string]injectedFault{
+		"expired client certificate of a Cluster that was never connected": {
+			objects: unconnected("the client certificate in Secret c-kubeconfig expired on 2026-11-29: renew the Secret"),
+			of:      "Cluster c", path: "Cluster c", cause: "expired on", since: 9, remedy: "Replace the expired certificate in Secret c-kubeconfig",
+		},
+		"kubeconfig that cannot be read": {
+			objects: unconnected("the kubeconfig cannot be read: correct or replace it"),
+			of:      "Cluster c", path: "Cluster c", cause: "cannot be read", since: 9, remedy: "Correct or replace the kubeconfig in Secret c-kubeconfig",
+		},
+		"API server that never responded": {
+			objects: unconnected("the API server at https://x/ does not respond as described in the kubeconfig Secret"),
+			of:      "Cluster c", path: "Cluster c", cause: "does not respond", since: 9, remedy: "Check that the API server of Cluster c runs",
+		},
+		"portal instead of an API server": {
+			objects: unconnected("the server at https://x/ is not a Kubernetes API server (unexpected response to /version)"),
+			of:      "Cluster c", path: "Cluster c", cause: "is not a Kubernetes API server", since: 9, remedy: "check for a proxy or portal",
+		},
+		"kind that is not installed": {
+			objects: unreadable("kind FooCluster of group infrastructure.foo.dev is not installed; install the provider it belongs to"),
+			of:      "Cluster c", path: "Cluster c", cause: "is not installed", since: 4, remedy: "Install the provider",
+		},
+		"kind without a contract label": {
+			objects: unreadable("CRD fooclusters.infrastructure.foo.dev has no label cluster.x-k8s.io/v1beta2 or cluster.x-k8s.io/v1beta1: its provider must set one"),
+			of:      "Cluster c", path: "Cluster c", cause: "has no label", since: 4, remedy: "Set the label of the CustomResourceDefinition",
+		},
+		"kind without rights": {
+			objects: unreadable("this manager has no right to list and watch kind FooCluster of group infrastructure.foo.dev; grant it with a ClusterRole that has the label cluster.x-k8s.io/aggregate-to-manager=true"),
+			of:      "Cluster c", path: "Cluster c", cause: "no right to", since: 4, remedy: "Grant the manager the rights",
+		},
+		"wrong types, long after the creation": {
+			objects: append(unreadable("FooCluster c reports what its contract does not allow: field status.initialization.provisioned: want bool, have string"),
+				thing("FooCluster c", owner("Cluster c"), field("yes", "status", "initialization", "provisioned"))),
+			of: "Cluster c", path: "Cluster c", cause: "want bool, have string", since: 4, remedy: "Report it to the provider",
+		},
+		"hook blocks the creation": {
+			objects: waiting("ClusterCreating", "Following hooks are blocking creation of the topology: BeforeClusterCreate: handler bcc.x: waiting for change request CHG-4711"),
+			of:      "Cluster c", path: "Cluster c", cause: "CHG-4711", since: 8, remedy: "its owner decides", automatic: true,
+		},
+		"class that does not exist": {
+			objects: waiting("ClusterClassNotReconciled", "Waiting for ClusterClass ns/simulated to be created"),
+			of:      "Cluster c", path: "Cluster c", cause: "ClusterClass ns/simulated", since: 8, remedy: "Create ClusterClass simulated, or correct spec.topology.classRef of Cluster c",
+		},
+		"template of a class deleted": {
+			objects: waiting("ReconcileFailed", "KubeadmConfigTemplate simulated-worker, the bootstrap template of the MachineDeployment workers of ClusterClass simulated, does not exist: create it"),
+			of:      "Cluster c", path: "Cluster c", cause: "simulated-worker", since: 8, remedy: "Create the template that the message names, or correct the reference in ClusterClass simulated",
+		},
+		"patch of an extension does not apply": {
+			objects: waiting("ReconcileFailed", "Extension gp.x of patch site: LocalClusterTemplate simulated (infrastructure cluster), item 0 of its response: replace operation does not apply: doc is missing path; correct the extension"),
+			of:      "Cluster c", path: "Cluster c", cause: "does not apply", since: 8, remedy: "Correct Runtime Extension x: it returned a patch",
+		},
+		"extension that responds with HTML is not called": {
+			objects: extension("the response is not a BeforeClusterCreateResponse in JSON"),
+			of:      "ExtensionConfig x", path: "ExtensionConfig x", cause: "in JSON", since: 8, remedy: "Correct Runtime Extension x: its response",
+		},
+		"slow extension is not called": {
+			objects: extension("127.0.0.1:34069 did not respond in time"),
+			of:      "ExtensionConfig x", path: "ExtensionConfig x", cause: "in time", since: 8, remedy: "make it faster, or correct spec.clientConfig and timeoutSeconds of ExtensionConfig x",
+		},
+		"remediation template missing": {
+			reason: "the replacement of the Machine ends the problem of its Node",
+			objects: things(cluster(), healthCheck(cond("RemediationAllowed", "True", "RemediationAllowed", "", 50)), worker(bad("NodeHealthy", "NodeNotHealthy", "Kubelet stopped posting node status", 9), cond("NodeReady", "Unknown", "NodeReadyUnknown", "x", 9),
+				bad("ExternallyRemediated", "RemediationTemplateNotFound", "kind FooRemediationTemplate of group infrastructure.foo.dev is not installed; install the provider it belongs to", 4))),
+			of: "Machine c-w1", path: "Machine c-w1", cause: "FooRemediationTemplate", since: 4, remedy: "Install the provider",
+		},
+		"remediation template missing, of the health check": {
+			objects: things(cluster(), healthCheck(field([]any{"c-w1"}, "status", "targets")), worker(bad("ExternallyRemediated", "RemediationTemplateNotFound", "FooRemediationTemplate x does not exist", 4))),
+			of:      "MachineHealthCheck c-workers", path: "Machine c-w1", cause: "FooRemediationTemplate", since: 4, remedy: "Create the template",
+		},
+		"quorum lost": {
+			reason: "no member can tell: to delete its Machine is wrong",
+			objects: things(thing("KubeadmControlPlane c", bad("EtcdClusterHealthy", "NotHealthy", "Etcd has lost its quorum: 1 of 3 members left, 2 needed. Machine c-1: The etcd member does not answer; Machine c-2: The etcd member does not answer", 6)),
+				thing("Machine c-1", owner("KubeadmControlPlane c"), bad("EtcdMemberHealthy", "NotHealthy", "The etcd member on machine c-1 does not answer", 7)),
+				thing("Machine c-2", owner("KubeadmControlPlane c"), bad("EtcdMemberHealthy", "NotHealthy", "The etcd member on machine c-2 does not answer", 7))),
+			of: "KubeadmControlPlane c", path: "KubeadmControlPlane c", cause: "lost its quorum", since: 6, remedy: "slipway recover controlplane c -n ns",
+		},
+		"resources that cannot be parsed": {
+			objects: things(thing("ClusterResourceSet logging", bad("ResourcesApplied", "NotApplied", "* ConfigMap logging cannot be read: key agent.yaml: document 1: error converting YAML to JSON", 3))),
+			of:      "ClusterResourceSet logging", path: "ClusterResourceSet logging", cause: "agent.yaml", since: 3, remedy: "Correct the resources",
+		},
+		"template of a MachineDeployment missing": {
+			objects: things(thing("MachineDeployment c-workers", bad("Available", "NotAvailable", "0 available replicas, at least 1 required (spec.replicas is 1)\n* LocalMachineTemplate gone does not exist", 3))),
+			of:      "MachineDeployment c-workers", path: "MachineDeployment c-workers", cause: "LocalMachineTemplate gone", since: 3, remedy: "Create the template",
+		},
+		"Cluster of a MachineDeployment missing": {
+			objects: things(thing("MachineDeployment c-workers", bad("Available", "NotAvailable", "0 available replicas, at least 1 required (spec.replicas is 1)\n* Cluster c does not exist: create it, or delete MachineDeployment c-workers", 3))),
+			of:      "MachineDeployment c-workers", path: "MachineDeployment c-workers", cause: "Cluster c", since: 3, remedy: "Create Cluster c, or correct spec.clusterName",
+		},
+		"workers newer than the control plane": {
+			objects: things(thing("MachineSet c-w", scaling)),
+			of:      "MachineSet c-w", path: "MachineSet c-w", cause: "newer than version", since: 3, remedy: "Upgrade the control plane first",
+		},
+		"provider ID twice": {
+			objects: things(thing("MachinePool p", infrastructure("FooMachinePool p"), bad("MachinesReady", "NotReady", "* FooMachinePool p lists provider IDs more than once in spec.providerIDList: foo://one\n* Waiting for Nodes with the provider IDs of FooMachinePool p to exist: foo://one", 6))),
+			of:      "MachinePool p", path: "MachinePool p", cause: "foo://one", since: 6, remedy: "each Node has a provider ID of its own",
 		},
 	}
 }

@@ -43,6 +43,8 @@ type problem struct {
 	fixed Remedy
 	// isMirror is true for conditions that repeat conditions of other objects.
 	isMirror bool
+	// isConclusive is true for a conclusion from the state of several objects.
+	isConclusive bool
 	// isTimed is true for a wait that ends with time.
 	isTimed bool
 	// isSevere is true for a condition of severity Error.
@@ -51,7 +53,7 @@ type problem struct {
 
 // isFinal reports whether the cause of the problem is known without looking at other objects.
 func (p problem) isFinal() bool {
-	return p.weight == weightPaused && len(p.on) == 0 || p.weight == weightFinalizer || p.weight == weightAbandoned
+	return p.isConclusive || p.weight == weightPaused && len(p.on) == 0 || p.weight == weightFinalizer || p.weight == weightAbandoned
 }
 
 // object is an object with its parsed conditions.

@@ -23,8 +23,14 @@ func referencePaths() [][]string {
 	}
 }
 
-// references returns the objects that the spec of an object refers to.
+// references returns the objects that the spec of an object refers to, and the Machines that a MachineHealthCheck checks.
 func (o object) references() (out []Ref) {
+	if o.ref.Group == clusterv1.GroupVersion.Group && o.ref.Kind == "MachineHealthCheck" {
+		targets, _, _ := unstructured.NestedStringSlice(o.content.Object, "status", "targets")
+		for _, name := range targets[:min(len(targets), maxChildren)] {
+			out = append(out, Ref{o.ref.Group, "Machine", o.ref.Namespace, name})
+		}
+	}
 	for _, path := range referencePaths() {
 		if r, ok := o.referenceAt(path...); ok {
 			out = append(out, r)

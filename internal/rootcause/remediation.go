@@ -19,7 +19,7 @@ func (s *search) remediate(o object, c *Chain) *Chain {
 	if o.ref.Group != clusterv1.GroupVersion.Group || o.ref.Kind != "Machine" || len(c.Links) > 2 || c.weight == weightPaused {
 		return c
 	}
-	if root := c.Root().Object; len(c.Links) == 2 && !o.refersTo(root) {
+	if root := c.Root(); len(c.Links) == 2 && !o.refersTo(root.Object) || root.Type == clusterv1.MachineExternallyRemediatedCondition {
 		return c
 	}
 	due := s.remediationOf(o)

@@ -22,6 +22,9 @@ type remedy struct {
 	isSpecific bool
 	// patience is the time for which the problem usually ends without a user.
 	patience time.Duration
+	// isConsequence is true for messages that other problems of the same object explain, and isConclusive for conclusions
+	// that no other object explains.
+	isConsequence, isConclusive bool
 	// isEndless is true for automatic remedies that may take any time. Others are overdue after [OverdueAfter].
 	isEndless bool
 	// late is what a user can do when an automatic remedy is overdue. The zero value has a default.

@@ -9,9 +9,10 @@ const (
 func commonRemedies() []group {
 	return []group{
 		unspecific(auto(progressText,
-			"Bootstrapping", "InternalError", "InspectionFailed", "NotApplied", "NotAvailable", "NotHealthy", "NotInitialized", "NotProvisioned", "NotReadable",
-			"NotReady", "NotSet", "NotUpToDate", "ReadyUnknown", "AvailableUnknown", "UpToDateUnknown", "HealthUnknown",
-			"Failed")),
+			"Bootstrapping", "NotApplied", "NotAvailable", "NotHealthy", "NotInitialized", "NotProvisioned",
+			"NotReady", "NotSet", "NotUpToDate", "ReadyUnknown", "AvailableUnknown", "UpToDateUnknown", "HealthUnknown")),
+		unspecific(overdue("Correct the error that the message names; the log of the controller of {kind} has more", describeText,
+			auto("The controller of {kind} retries; if the error stays, correct what the message names", "Failed", "InspectionFailed", "InternalError", "NotReadable"))),
 		auto(progressText,
 			"ClusterCreating", "ClusterUpgrading", "Deleting", "Provisioning", "Restoring", "RollingOut", "RollingOutUnknown", "RollingUpdateInProgress", "ScalingDown",
 			"ScalingDownUnknown", "ScalingUp", "ScalingUpUnknown", "Starting", "Updating", "Upgrading", "Waiting"),

@@ -8,13 +8,21 @@ import (
 
 // phrases has the remedies for texts of other programs that messages quote, the most specific first.
 var phrases = []phrase{
-	phrase{alternatives: [][]string{{"connection not established yet"}}, remedy: remedy{text: "The connection is retried when the control plane is initialized", automatic: true}},
+	is("remote connection not established yet", "The connection is retried when the control plane is initialized"),
+	is("waiting for the topology of the cluster to be reconciled|waiting for cluster topology to be reconciled", "It continues when the topology of Cluster {cluster} is reconciled"),
+	is("waiting for the first control plane machine to have its status.noderef set|control plane not yet initialized", "It continues when the control plane of Cluster {cluster} is initialized"),
+	unending(comes("hooks are blocking|hook *has blocked", "The extension is called again; its owner decides when it allows the change")),
 	slow(30*time.Second, instruct("failed calling webhook", "Start the provider whose webhook the message names: its webhook does not respond", "slipway kubectl get pods --all-namespaces -l cluster.x-k8s.io/provider")),
-	instruct("lost its quorum", "Start the machines of the lost etcd members; if they are gone for good, rebuild the control plane from the remaining member", "slipway recover controlplane {cluster} -n {namespace}"),
+	conclusive(instruct("lost its quorum", "Start the machines of the lost etcd members; if they are gone for good, rebuild the control plane from the remaining member", "slipway recover controlplane {cluster} -n {namespace}")),
 	instruct("nospace", "Delete objects that are not needed, compact and defragment etcd, then disarm the alarm", "slipway kubectl get events --all-namespaces"),
 	instruct("alarm corrupt|alarms corrupt", "Replace the Machine of the etcd member with the corrupt database", "slipway kubectl delete machine {machine} -n {namespace}"),
 	instruct("no space left on device|disk of *is full", "Free space on the disk that the message names", "df -h"),
+	slow(30*time.Second, instruct("template of *of clusterclass *does not exist", "Create the template that the message names, or correct the reference in ClusterClass {clusterclass}", "slipway kubectl edit clusterclass {clusterclass} -n {namespace}")),
+	slow(30*time.Second, instruct("waiting for clusterclass *to be created|clusterclasses.cluster.x-k8s.io *not found", "Create ClusterClass {clusterclass}, or correct spec.topology.classRef of Cluster {cluster}", "slipway kubectl get clusterclasses -n {namespace}")),
+	slow(30*time.Second, instruct("template ~ does not exist", "Create the template that the message names, or correct the reference to it", editText)),
+	slow(30*time.Second, instruct("cluster ~ does not exist: create it, or delete|cluster ~ does not exist; reconciliation", "Create Cluster {cluster}, or correct spec.clusterName", "slipway kubectl get clusters -n {namespace}")),
 	slow(30*time.Second, instruct("configmap *does not exist|secret *does not exist", "Create the object that the message names, or correct the reference to it", editText)),
+	instruct("cannot be read: key", "Correct the resources that the message names, so that they can be applied", editText),
 	instruct("exceeded quota", "Raise the ResourceQuota that the message names, or reduce spec.replicas", "slipway kubectl get resourcequota -n {namespace}"),
 	instruct("has disk pressure|kubelethasdiskpressure", "Free space on the disk of Node {node}, or delete its Machine to have it replaced", "slipway kubectl delete machine {machine} -n {namespace}"),
 	instruct("has memory pressure|has insufficient memory|kubelethasinsufficientmemory", "Reduce the memory that Pods use on Node {node}, or use machines with more memory", "slipway kubectl get machine {machine} -n {namespace} -o wide"),
@@ -42,20 +50,26 @@ var phrases = []phrase{
 	instruct("is not the one that the kubeconfig secret describes|certificate signed by unknown authority", "Correct certificate-authority-data in Secret {cluster}-kubeconfig", "slipway kubectl get secret {cluster}-kubeconfig -n {namespace}"),
 	instruct("is not a kubernetes api server|redirects to another address", "Correct server in Secret {cluster}-kubeconfig, and check for a proxy or portal in between", "slipway kubectl get secret {cluster}-kubeconfig -n {namespace}"),
 	slow(30*time.Second, instruct("nothing listens at the address of the api server|there is no route to the api server|it is slow or overloaded", "Check that the API server of Cluster {cluster} runs and has enough CPU, and that its address in the message is reachable", "slipway describe cluster {cluster} -n {namespace}")),
+	instruct("the kubeconfig cannot be read", "Correct or replace the kubeconfig in Secret {cluster}-kubeconfig", "slipway kubectl get secret {cluster}-kubeconfig -n {namespace}"),
 	instruct("refuses the credentials|rejects the credentials", "Renew the kubeconfig in Secret {cluster}-kubeconfig", "slipway kubectl get secret {cluster}-kubeconfig -n {namespace}"),
 	instruct("annotation simulated.", "Remove annotation {annotation} from {annotated}: it simulates a fault", "slipway kubectl annotate {annotatedkind} {annotatedname} -n {namespace} {annotation}-"),
 	instruct("docker does not answer|docker does not respond|cannot connect to the docker daemon", "Start Docker, and let the user of Slipway use it; work continues when it responds", "systemctl start docker"),
 	instruct("address already in use|is taken by another", "End the program that uses the port that the message names, or create the cluster with an endpoint at another port", "ss -ltnp"),
 	instruct("the machine *was removed from the host", "Delete Machine {machine} to have it replaced", "slipway kubectl delete machine {machine} -n {namespace}"),
 	instruct("the machine *does not run (", "Start the machine (docker start), or delete Machine {machine} to have it replaced", "slipway kubectl delete machine {machine} -n {namespace}"),
-	instruct("handler *nothing listens at|handler *did not answer|handler *did not respond|handler *connection refused|handler *timeout", "Start Runtime Extension {extension}, or correct spec.clientConfig and timeoutSeconds of ExtensionConfig {extension}", "slipway kubectl describe extensionconfig {extension}"),
-	instruct("handler *the answer is not|handler *the response is not", "Correct Runtime Extension {extension}: its response does not follow the Runtime SDK", "slipway kubectl describe extensionconfig {extension}"),
+	instruct("handler *did not answer|handler *did not respond|calls of *did not respond", "Start Runtime Extension {extension} or make it faster, or correct spec.clientConfig and timeoutSeconds of ExtensionConfig {extension}", "slipway kubectl describe extensionconfig {extension}"),
+	instruct("handler *nothing listens at|handler *connection refused|handler *timeout|calls of *nothing listens at", "Start Runtime Extension {extension}, or correct spec.clientConfig and timeoutSeconds of ExtensionConfig {extension}", "slipway kubectl describe extensionconfig {extension}"),
+	instruct("extension *of patch *does not apply", "Correct Runtime Extension {extension}: it returned a patch that does not apply", "slipway kubectl describe extensionconfig {extension}"),
+	instruct("handler *the answer is not|handler *the response is not|calls of *the response is not", "Correct Runtime Extension {extension}: its response does not follow the Runtime SDK", "slipway kubectl describe extensionconfig {extension}"),
+	instruct("no right to *aggregate-to-manager=true", "Grant the manager the rights that the message names with a ClusterRole that has label cluster.x-k8s.io/aggregate-to-manager=true", "slipway kubectl get clusterroles -l cluster.x-k8s.io/aggregate-to-manager=true"),
 	instruct("cannot get resource|cannot list resource|cannot watch resource|cannot create resource|cannot update resource|cannot patch resource|cannot delete resource|is forbidden: user|has no right to", "Restore the ClusterRole and ClusterRoleBinding of the user that the message names", "slipway kubectl get clusterroles -l cluster.x-k8s.io/aggregate-to-manager=true"),
+	instruct("crd *has no label cluster.x-k8s.io/", "Set the label of the CustomResourceDefinition that the message names to the API versions that fulfil the contract", "slipway kubectl get crds -l cluster.x-k8s.io/provider"),
 	instruct("is not installed; install", "Install the provider of the kind that the message names", "slipway init --help"),
 	instruct("reports what its contract does not allow", "Report it to the provider of the kind that the message names: its status does not follow the contract", describeText),
-	instruct("which no node has", "Correct spec.providerIDList of the infrastructure: no Node has the IDs that the message names", describeText),
+	instruct("lists provider ids more than once", "Correct spec.providerIDList of the infrastructure that the message names: each Node has a provider ID of its own", describeText),
+	slow(10*time.Minute, instruct("nodes with the provider ids", "Correct spec.providerIDList of the infrastructure that the message names: no Node has these provider IDs", describeText)),
+	instruct("newer than version *preflight check kubernetesversionskew", "Upgrade the control plane first, or set spec.version to a version that is not newer", "slipway kubectl get machinedeployments,machinesets -n {namespace}"),
 	instruct("older than version *preflight check kubernetesversionskew|must have the minor version of the control plane", "Set spec.template.spec.version of the MachineDeployment to a version that is not far behind that of the control plane", "slipway kubectl get machinedeployments,machinesets -n {namespace}"),
-	instruct("preflight check kubernetesversionskew", "Upgrade the control plane first, or set spec.version to a version that is not newer", "slipway kubectl get machinedeployments,machinesets -n {namespace}"),
 	instruct("quorum would|no other machine has all components", "Repair another control plane Machine first: without it a replacement would lose the quorum of etcd", "slipway kubectl get machines -n {namespace} -l cluster.x-k8s.io/control-plane"),
 	slow(30*time.Second, instruct("http status 429|http status 5", "Check the API server or the load balancer at the address in the message: it responds with an error", "slipway get kubeconfig {cluster} -n {namespace} > {cluster}.kubeconfig")),
 	general(slow(30*time.Second, instruct("did not answer|did not respond|does not answer|does not respond|cannot be reached|connection refused|i/o timeout", "Check that the API server of Cluster {cluster} runs and is reachable at the address in the message, and that server and certificate-authority-data in Secret {cluster}-kubeconfig are right", "slipway kubectl get secret {cluster}-kubeconfig -n {namespace}"))),
@@ -63,18 +77,12 @@ var phrases = []phrase{
 
 // warnings has the remedies for messages of conditions that have their expected status.
 var warnings = []phrase{
-	warn("does not apply *of the bootstrap data", "If the node needs these parts, use files and runcmd in the bootstrap configuration, or change the node image"),
-	warn("only a network add-on that wraps packets", "Install a network add-on that wraps packets, or create the cluster with ranges inside of its network"),
-}
-
-func warn(form, text string) phrase {
-	p := instruct(form, text, "")
-	p.automatic = true
-	return p
+	comes("does not apply *of the bootstrap data", "If the node needs these parts, use files and runcmd in the bootstrap configuration, or change the node image"),
+	comes("only a network add-on that wraps packets", "Install a network add-on that wraps packets, or create the cluster with ranges inside of its network"),
 }
 
 // instruct returns the remedy for messages with one of the alternatives of a form, separated by "|". The parts of an
-// alternative that are separated by "*" occur in this order. Forms are in lower case.
+// alternative that are separated by "*" occur in this order, and "~" is a word. Forms are in lower case.
 func instruct(form, text, command string) phrase {
 	var alternatives [][]string
 	for alternative := range strings.SplitSeq(form, "|") {
@@ -83,20 +91,70 @@ func instruct(form, text, command string) phrase {
 	return phrase{alternatives: alternatives, remedy: remedy{text: text, command: command, isSpecific: true}}
 }
 
+// comes returns the remedy for messages, in the form of instruct, about what ends without a user.
+func comes(form, text string) phrase {
+	p := instruct(form, text, "")
+	p.automatic = true
+	return p
+}
+
+// is returns the remedy for messages that consist of one of the alternatives. They report nothing else than that another
+// thing has not happened yet, so that other problems of the same object explain it.
+func is(form, text string) phrase {
+	p := comes(form, text)
+	p.isConsequence = true
+	return p
+}
+
+// unending returns the phrase for what may take any time.
+func unending(p phrase) phrase {
+	p.isEndless = true
+	return p
+}
+
+// conclusive returns the phrase for a conclusion from several objects. The object that draws it is the root cause, and
+// not one of the others.
+func conclusive(p phrase) phrase {
+	p.isConclusive = true
+	return p
+}
+
 // matches reports whether a message, in lower case, has one of the alternatives.
 func (p phrase) matches(message string) bool {
+	if p.isConsequence {
+		return slices.ContainsFunc(p.alternatives, func(parts []string) bool { return message == parts[0] })
+	}
 	return slices.ContainsFunc(p.alternatives, func(parts []string) bool { return hasInOrder(message, parts) })
 }
 
 func hasInOrder(text string, parts []string) bool {
 	for _, part := range parts {
-		at := strings.Index(text, part)
-		if at < 0 {
+		end := endOf(text, part)
+		if end < 0 {
 			return false
 		}
-		text = text[at+len(part):]
+		text = text[end:]
 	}
 	return true
+}
+
+// endOf returns the end of the first match of a part of a form in a text, or -1.
+func endOf(text, part string) int {
+	before, after, hasWord := strings.Cut(part, "~")
+	for end := 0; ; {
+		at := strings.Index(text[end:], before)
+		if at < 0 {
+			return -1
+		}
+		end += at + len(before)
+		word := strings.IndexByte(text[end:], ' ')
+		switch {
+		case !hasWord:
+			return end
+		case word > 0 && strings.HasPrefix(text[end+word:], after):
+			return end + word + len(after)
+		}
+	}
 }
 
 // general returns the phrase for a text that many programs use. General phrases are at the end of the list.

@@ -49,12 +49,14 @@ func decide(s snapshot) reconciler.Plan {
 	}
 	a := assess(s)
 	var requests []reconciler.Action // requests come last, so that a rejected one does not block the others
+	rejected := false
 	for _, t := range a.targets {
 		p.RecheckIn(t.own.next)
 		if !t.Machine.DeletionTimestamp.IsZero() {
 			continue
 		}
 		wants := a.wants(t)
+		rejected = rejected || wants.conditions.External.Reason == clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason
 		switch {
 		case wants.request && t.Request == nil:
 			requests = append(requests, requestRemediation{Machine: t.Machine.Name, Wants: wants.conditions})
@@ -66,6 +68,10 @@ func decide(s snapshot) reconciler.Plan {
 		}
 	}
 	p.Do(requests...)
+	if rejected {
+		ref := s.Check.Spec.Remediation.TemplateRef
+		p.WaitFor(clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason, "%s", a.templateProblem()).For(ref.Kind, ref.Name).UntilUserActs()
+	}
 	return p
 }
 
@@ -199,14 +205,19 @@ func (a assessment) externally(t checkedMachine) (condition.Result, bool) {
 		return condition.Absent(), true // the remediation controller sets the condition
 	case t.Request != nil:
 		return waiting, true
-	case a.Template.Problem != "":
-		return condition.False(clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason, a.Template.Problem), false
-	case a.Template.Presence() != contract.Found:
-		ref := a.Check.Spec.Remediation.TemplateRef
-		return condition.False(clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason,
-			fmt.Sprintf("%s %s does not exist; create it, or refer to another template", ref.Kind, ref.Name)), false
+	case a.templateProblem() != "":
+		return condition.False(clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason, a.templateProblem()), false
 	}
 	return waiting, true
+}
+
+// templateProblem returns why the template of remediation requests cannot be used, or an empty string.
+func (a assessment) templateProblem() string {
+	if a.Template.Problem != "" || a.Template.Presence() == contract.Found {
+		return a.Template.Problem
+	}
+	ref := a.Check.Spec.Remediation.TemplateRef
+	return fmt.Sprintf("%s %s does not exist; create it, or refer to another template", ref.Kind, ref.Name)
 }
 
 // startedHere reports whether this controller sets the condition.

@@ -201,6 +201,10 @@ func TestExternalRemediation(t *testing.T) { // HC-08
 			if diff := cmp.Diff(tc.want, text(p.Actions)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
+			isRejected := tc.external.Reason == "RemediationTemplateNotFound"
+			if isRejected != (len(p.Waits) == 1) || isRejected && (p.Waits[0].Message != tc.external.Message || p.Waits[0].Until != reconciler.UntilUser) {
+				t.Errorf("a template that cannot be used is a wait: %+v", p.Waits)
+			}
 			for _, a := range p.Actions {
 				var w machineConditions
 				switch a := a.(type) {

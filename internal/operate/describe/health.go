@@ -67,9 +67,27 @@ func UpcomingRemediation(c *clusterv1.Cluster, checks []*clusterv1.MachineHealth
 		first = &Remediation{HealthCheck: check.Name, At: metav1.NewTime(at), Condition: why}
 		if set := condition.Set(check.Status.Conditions); set.IsFalse(clusterv1.MachineHealthCheckRemediationAllowedCondition) {
 			first.BlockedReason = set.Get(clusterv1.MachineHealthCheckRemediationAllowedCondition).Message
+		} else {
+			first.BlockedReason = rejectedRemediation(m)
 		}
 	}
 	return first
+}
+
+// rejectedRemediation returns the message of the condition with which the remediation of a Machine is rejected, or an empty
+// string.
+func rejectedRemediation(m *clusterv1.Machine) string {
+	reasons := []string{
+		clusterv1.MachineSetMachineCannotBeRemediatedReason, clusterv1.MachineSetMachineRemediationDeferredReason,
+		clusterv1.MachineExternallyRemediatedRemediationRequestCreationFailedReason, clusterv1.MachineExternallyRemediatedRemediationTemplateNotFoundReason,
+	}
+	for _, conditionType := range []string{clusterv1.MachineOwnerRemediatedCondition, clusterv1.MachineExternallyRemediatedCondition} {
+		c := condition.Set(m.Status.Conditions).Get(conditionType)
+		if c != nil && c.Status == metav1.ConditionFalse && slices.Contains(reasons, c.Reason) {
+			return c.Message
+		}
+	}
+	return ""
 }
 
 // appliesHealthChecks reports whether MachineHealthChecks apply to the Machine now: to workers once the control plane

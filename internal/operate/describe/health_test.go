@@ -63,6 +63,10 @@ func TestRemediation(t *testing.T) {
 		"restricted": {"too many are unhealthy", []clusterv1.MachineHealthCheck{change(check, func(c *clusterv1.MachineHealthCheck) {
 			c.Status.Conditions = []metav1.Condition{cond("RemediationAllowed", "False", "TooManyUnhealthy", "2 of 2 Machines are unhealthy", 0)}
 		})}, []metav1.Condition{silent}, nil, nil, "MachineHealthCheck workers does not remediate it: 2 of 2 Machines are unhealthy"},
+		"no template": {"the request cannot be created", []clusterv1.MachineHealthCheck{check}, []metav1.Condition{silent, cond("ExternallyRemediated", "False", "RemediationTemplateNotFound", "FooTemplate x does not exist", 0)}, nil, nil,
+			"MachineHealthCheck workers does not remediate it: FooTemplate x does not exist"},
+		"deferred": {"the owner waits", []clusterv1.MachineHealthCheck{check}, []metav1.Condition{silent, cond("OwnerRemediated", "False", "RemediationDeferred", "Another Machine is being remediated", 0)}, nil, nil,
+			"MachineHealthCheck workers does not remediate it: Another Machine is being remediated"},
 		"paused check": {"it does nothing", []clusterv1.MachineHealthCheck{change(check, func(c *clusterv1.MachineHealthCheck) {
 			c.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
 		})}, []metav1.Condition{silent}, nil, nil, ""},
