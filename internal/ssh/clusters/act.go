@@ -3,6 +3,7 @@ package clusters
 import (
 	"context"
 	"fmt"
+	"net/netip"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -10,6 +11,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
 // setEndpoint writes the virtual IP address as the control plane endpoint.
@@ -19,10 +21,12 @@ func (a setEndpoint) String() string {
 	return fmt.Sprintf("set spec.controlPlaneEndpoint to %s: a control plane host will hold this address", a.Address)
 }
 
-// configure writes the configuration of a member. Probe makes sure before that no other machine has the address.
+// configure writes the configuration of a member.
 type configure struct {
 	Machine, Why string
-	Probe        bool
+	// Unused and Silent are the conditions for a host that starts ([remote.VirtualIPConditions]).
+	Unused bool
+	Silent []netip.Addr
 }
 
 func (a configure) String() string {
@@ -55,15 +59,15 @@ func (c *controller) configure(ctx context.Context, s snapshot, m member, a conf
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
 	key := client.ObjectKey{Namespace: s.Object.Namespace, Name: m.Name}
-	c.states.drop(key)
 	h, err := c.connect(ctx, m)
 	if err == nil {
-		err = h.ConfigureVirtualIP(ctx, s.configuration(m), a.Probe)
+		err = h.ConfigureVirtualIP(ctx, s.configuration(m), remote.VirtualIPConditions{Unused: a.Unused, Silent: a.Silent})
 	}
 	if f := fault.As(err); f != nil && f.Kind == fault.Invalid {
-		c.states.put(key, m.ClaimID, memberState{At: c.now(), Refused: f})
+		c.states.put(key, m.ClaimID, memberState{At: c.now(), Refused: f, RefusedAt: c.now()})
 		return nil
 	}
+	c.states.drop(key)
 	return err
 }
 
@@ -78,7 +82,7 @@ func (c *controller) readRequested(ctx context.Context, s snapshot, q reconciler
 	if err != nil {
 		return s, err
 	}
-	c.states.put(client.ObjectKey{Namespace: s.Object.Namespace, Name: m.Name}, m.ClaimID, state)
+	state = c.states.put(client.ObjectKey{Namespace: s.Object.Namespace, Name: m.Name}, m.ClaimID, state)
 	m.State = &state
 	return s, nil
 }

@@ -35,7 +35,7 @@ const kind = "SSHCluster"
 
 // Host is a connected host, as far as this controller uses it.
 type Host interface {
-	ConfigureVirtualIP(ctx context.Context, v remote.VirtualIP, probe bool) error
+	ConfigureVirtualIP(ctx context.Context, v remote.VirtualIP, only remote.VirtualIPConditions) error
 	VirtualIPState(ctx context.Context, claimID string, address netip.Addr) (remote.VirtualIPState, error)
 }
 

@@ -19,13 +19,16 @@ type memberState struct {
 	At time.Time
 	// Fault is the error of the connection. Nil: the host was read.
 	Fault *fault.Fault
-	// Refused is the reason why the host cannot hold the address. Nil: it can, or was not configured.
-	Refused *fault.Fault
+	// Refused is the reason why the last configuration failed, and RefusedAt its time. Nil: it did not fail.
+	Refused   *fault.Fault
+	RefusedAt time.Time
 }
 
 const (
 	// steadyInterval is the interval in which the hosts are read, unsteadyInterval while something is about to change.
 	steadyInterval, unsteadyInterval = 30 * time.Second, time.Second
+	// refusedInterval is the delay before a host that refused its configuration is configured again.
+	refusedInterval = 20 * time.Second
 	// hostTimeout limits the time for one host, so that hosts that do not respond do not occupy all workers.
 	hostTimeout = 20 * time.Second
 )
@@ -50,7 +53,6 @@ func (s *states) get(key client.ObjectKey, claim string, now time.Time) *memberS
 	defer s.mu.Unlock()
 	found, ok := s.last[key]
 	if !ok || found.claim != claim || now.Sub(found.At) >= found.interval() {
-		delete(s.last, key)
 		return nil
 	}
 	return &found.memberState
@@ -58,16 +60,21 @@ func (s *states) get(key client.ObjectKey, claim string, now time.Time) *memberS
 
 // interval returns the time for which a state is current.
 func (s memberState) interval() time.Duration {
-	if s.Fault == nil && s.Refused == nil && !s.Holds {
-		return steadyInterval / 3 // it takes over the address at any time
+	if !s.Holds {
+		return steadyInterval / 3 // it takes over the address, or responds again, at any time
 	}
 	return steadyInterval
 }
 
-func (s *states) put(key client.ObjectKey, claim string, state memberState) {
+// put stores a state. A refusal remains until the host was configured.
+func (s *states) put(key client.ObjectKey, claim string, state memberState) memberState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if last := s.last[key]; last.claim == claim && state.Refused == nil && !state.Running {
+		state.Refused, state.RefusedAt = last.Refused, last.RefusedAt
+	}
 	s.last[key] = claimedState{claim, state}
+	return state
 }
 
 func (s *states) drop(key client.ObjectKey) {

@@ -3,6 +3,7 @@ package clusters
 import (
 	"cmp"
 	"net/netip"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -44,10 +45,11 @@ func (s snapshot) member(name string) *member {
 	return nil
 }
 
-// isInitial reports whether the member creates the cluster with kubeadm: the control plane does not exist yet, and only the
-// first machine gets bootstrap data.
+// isInitial reports whether the member creates the cluster with kubeadm: the control plane does not exist yet, and the first
+// machine gets bootstrap data before all others.
 func (s snapshot) isInitial(m member) bool {
-	return m.Bootstrapping && !ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false)
+	first := slices.IndexFunc(s.Members, func(m member) bool { return m.Bootstrapping && !m.Released })
+	return !s.isCreated() && first >= 0 && s.Members[first].Name == m.Name
 }
 
 // configuration returns the configuration of a member.
@@ -94,8 +96,9 @@ func decideVirtualIP(s snapshot, p *reconciler.Plan) {
 //	a host is unknown                                    wait
 //	the state of a host is unknown                       read it
 //	a running host has another configuration             change it, before any host starts
-//	a host refused its configuration                     wait for the user
+//	a host refused its configuration a moment ago        wait
 //	a host is released, or the cluster is not created    nothing
+//	a host cannot be reached                             start others only if it does not respond in their network either
 //	no running host holds the address                    start one host, if no other machine has the address
 //	otherwise                                            start the hosts that do not run
 func decideMembers(s snapshot, p *reconciler.Plan) {
@@ -122,10 +125,11 @@ func decideMembers(s snapshot, p *reconciler.Plan) {
 	}
 	held := s.holders() > 0
 	for _, m := range s.Members {
-		if m.runs() || m.Released || m.State.Fault != nil || m.State.Refused != nil || !s.isCreated() && !s.isInitial(m) {
+		refused := m.State.Refused != nil && s.Now.Sub(m.State.RefusedAt) < refusedInterval
+		if m.runs() || m.Released || m.State.Fault != nil || refused || !s.isCreated() && !s.isInitial(m) {
 			continue
 		}
-		p.Do(configure{Machine: m.Name, Why: "its host is prepared", Probe: !held})
+		p.Do(configure{Machine: m.Name, Why: "its host is prepared", Unused: !held, Silent: s.unreachable()})
 		if !held {
 			break // the next one starts when this one holds the address
 		}
@@ -133,6 +137,16 @@ func decideMembers(s snapshot, p *reconciler.Plan) {
 	if len(p.Actions) > 0 || !held {
 		p.RecheckIn(unsteadyInterval)
 	}
+}
+
+// unreachable returns the addresses of the members that cannot be told about a new one.
+func (s snapshot) unreachable() (out []netip.Addr) {
+	for _, m := range s.Members {
+		if m.State.Fault != nil {
+			out = append(out, nodeAddress(m.Host))
+		}
+	}
+	return out
 }
 
 func waitForMember(m member, p *reconciler.Plan) {

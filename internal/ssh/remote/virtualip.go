@@ -17,6 +17,8 @@ import (
 const (
 	// ReasonAddressAnswers means that another machine has the virtual IP address; the kind is Invalid.
 	ReasonAddressAnswers = "VirtualIPInUse"
+	// reasonMemberAnswers means that a host that could not be informed responds in the network; the kind is Invalid.
+	reasonMemberAnswers = "VirtualIPMemberUnreachable"
 	// reasonNotHoldable means that the host cannot hold the address; the kind is Invalid.
 	reasonNotHoldable = "VirtualIPNotPossible"
 	// priorityOfMember and priorityOfLeaving are the priorities of hosts without a ready API server. A ready one adds 50.
@@ -35,6 +37,15 @@ type VirtualIP struct {
 	Initial bool
 	// Leaving is set on a host that will be released: it gives the address to a host that is not.
 	Leaving bool
+}
+
+// VirtualIPConditions are conditions under which a host may begin to hold a virtual IP address.
+type VirtualIPConditions struct {
+	// Unused requires that no machine responds at the address.
+	Unused bool
+	// Silent are addresses of other hosts that must not respond: they were not informed about this host, so that both could
+	// hold the address.
+	Silent []netip.Addr
 }
 
 // VirtualIPState is the state of a host that can hold a virtual IP address.
@@ -63,23 +74,20 @@ func (v VirtualIP) files() ([]nodeFile, error) {
 	for _, p := range slices.Compact(peers) {
 		fmt.Fprintf(&list, "\t\t%s\n", p)
 	}
+	if len(peers) == 0 { // without any, keepalived would send to a multicast address
+		fmt.Fprintf(&list, "\t\t%s\n", strings.Trim(local, "[]"))
+	}
 	replace := strings.NewReplacer("@NODE@", v.NodeAddress.String(), "@PEERS@", list.String(), "@LOCAL@", local, " @INITIAL@", strings.TrimRight(" "+initial, " "),
 		"@PRIORITY@", strconv.Itoa(priority), "@ADDRESS@", netip.PrefixFrom(v.Address, v.Address.BitLen()).String())
 	var out []nodeFile
-	for _, f := range []struct {
-		name, path string
-		mode       int64
-	}{
-		{"keepalived.conf", "etc/slipway/keepalived/keepalived.conf", 0o644},
-		{"keepalived-check", "etc/slipway/keepalived/check", 0o755},
-		{"slipway-keepalived.service", "etc/systemd/system/slipway-keepalived.service", 0o644},
-	} {
-		text, err := nodeFiles.ReadFile("files/" + f.name)
+	for name, file := range map[string]string{"keepalived.conf": "keepalived.conf", "check": "keepalived-check", "slipway-keepalived.service": "slipway-keepalived.service"} {
+		text, err := nodeFiles.ReadFile("files/" + file)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, nodeFile{path: f.path, mode: f.mode, content: []byte(replace.Replace(string(text)))})
+		out = append(out, nodeFile{path: name, mode: 0o644, content: []byte(replace.Replace(string(text)))})
 	}
+	slices.SortFunc(out, func(a, b nodeFile) int { return strings.Compare(a.path, b.path) })
 	return out, nil
 }
 
@@ -112,10 +120,10 @@ func (v VirtualIP) Digest() (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// ConfigureVirtualIP lets the host hold the address, or changes the configuration without losing the address. With probe,
-// an address that another machine has is a fault with reason ReasonAddressAnswers. Other addresses that the host cannot
-// hold are faults of kind Invalid.
-func (h *Host) ConfigureVirtualIP(ctx context.Context, v VirtualIP, probe bool) error {
+// ConfigureVirtualIP lets the host hold the address, or changes the configuration without losing the address. The conditions
+// apply to a host that begins. An address that another machine has is a fault with reason ReasonAddressAnswers; other
+// addresses that the host cannot hold are faults of kind Invalid as well.
+func (h *Host) ConfigureVirtualIP(ctx context.Context, v VirtualIP, only VirtualIPConditions) error {
 	if err := v.check(); err != nil {
 		return err
 	}
@@ -131,23 +139,29 @@ func (h *Host) ConfigureVirtualIP(ctx context.Context, v VirtualIP, probe bool) 
 	if err != nil {
 		return err
 	}
-	out, err := h.run(ctx, call{script: "virtual-ip", input: bytes.NewReader(archive), parameters: []parameter{
-		{"CLAIM", v.ClaimID}, {"ADDRESS", v.Address.String()}, {"NODE", v.NodeAddress.String()}, {"DIGEST", digest}, {"PROBE", strconv.FormatBool(probe)},
-	}})
+	parameters := []parameter{
+		{"CLAIM", v.ClaimID}, {"ADDRESS", v.Address.String()}, {"NODE", v.NodeAddress.String()}, {"DIGEST", digest}, {"UNUSED", strconv.FormatBool(only.Unused)},
+	}
+	for _, a := range only.Silent {
+		parameters = append(parameters, parameter{"SILENT", a.String()})
+	}
+	out, err := h.run(ctx, call{script: "virtual-ip", input: bytes.NewReader(archive), parameters: parameters})
 	if err = claimConflict(h.target, err); err != nil {
 		return fmt.Errorf("configuring the virtual IP address: %w", err)
 	}
-	return h.refused(v, first(values(string(out)), "REFUSED"))
+	return refused(v, first(values(string(out)), "REFUSED"))
 }
 
 // refused returns the fault for the reason why the script did not configure the address.
-func (h *Host) refused(v VirtualIP, reason string) error {
+func refused(v VirtualIP, reason string) error {
 	const another = "choose an unused address in the subnet of the control plane hosts"
 	switch reason {
 	case "":
 		return nil
 	case "Answers":
 		return fault.New(fault.Invalid, ReasonAddressAnswers, "virtual IP address %s is in use by another machine, which responds to it; %s", v.Address, another)
+	case "MemberAnswers":
+		return fault.New(fault.Invalid, reasonMemberAnswers, "another control plane host responds in the network but not to SSH, so that it cannot be informed about this host; repair the SSH server of that host, or turn it off")
 	case "OwnAddress":
 		return fault.New(fault.Invalid, reasonNotHoldable, "virtual IP address %s is an address of the host already; %s", v.Address, another)
 	case "Gateway":

@@ -1,6 +1,6 @@
 # Lets the host hold a virtual IP address, or changes its configuration without losing the address. Prints REFUSED=reason
-# if the host cannot hold it. Input after the parameters: a tar archive of files for the root directory.
-claim= address= own= digest= probe=
+# if the host cannot hold it. Input after the parameters: a tar archive of files.
+claim= address= own= digest= unused= silent=
 while IFS= read -r line; do
 	[ -n "$line" ] || break
 	case $line in
@@ -8,7 +8,8 @@ while IFS= read -r line; do
 	ADDRESS=*) address=${line#*=} ;;
 	NODE=*) own=${line#*=} ;;
 	DIGEST=*) digest=${line#*=} ;;
-	PROBE=*) probe=${line#*=} ;;
+	UNUSED=*) unused=${line#*=} ;;
+	SILENT=*) silent="$silent ${line#*=}" ;;
 	esac
 done
 [ -n "$claim" ] && [ -n "$address" ] && [ -n "$own" ] && [ -n "$digest" ] || fail "a parameter is missing"
@@ -26,17 +27,17 @@ has socat && has ip || refuse NoKeepalived
 device=$(ip -o addr show | awk -v own="$own" '{split($4, a, "/"); if (a[1] == own) {print $2; exit}}')
 case $device in '' | *[!A-Za-z0-9._-]*) refuse NoInterface ;; esac
 
-# Whether another machine has the address. The kernel resolves it for a packet that nothing has to receive.
+# Whether another machine has an address. The kernel resolves it for a packet that nothing has to receive.
 answers() {
-	ip neigh del "$address" dev $device 2>/dev/null
-	case $address in
-	*:*) to=UDP6-DATAGRAM:[$address]:9 ;;
-	*) to=UDP4-DATAGRAM:$address:9 ;;
+	ip neigh del "$1" dev $device 2>/dev/null
+	case $1 in
+	*:*) to=UDP6-DATAGRAM:[$1]:9 ;;
+	*) to=UDP4-DATAGRAM:$1:9 ;;
 	esac
 	tries=0
 	while [ $tries -lt 45 ]; do
 		[ $((tries % 15)) != 0 ] || echo | socat -u - $to 2>/dev/null
-		case $(ip neigh show to "$address" dev $device) in
+		case $(ip neigh show to "$1" dev $device) in
 		*lladdr*) return 0 ;;
 		*FAILED*) return 1 ;;
 		esac
@@ -58,20 +59,23 @@ if ! systemctl is-active --quiet $unit || [ "$(cat $node/virtual-ip 2>/dev/null)
 	*) refuse OtherSubnet ;;
 	esac
 	! is_gateway || refuse Gateway
-	[ "$probe" != true ] || ! answers || refuse Answers
+	[ "$unused" != true ] || ! answers "$address" || refuse Answers
+	for other in $silent; do ! answers "$other" || refuse MemberAnswers; done
 fi
 
 stage=$node/virtual-ip.files
 rm -rf $stage && mkdir $stage && tar -xpf - -C $stage || fail "the files cannot be unpacked"
 umask 022
-mkdir -p /etc/slipway/keepalived
+mkdir -p /etc/slipway/keepalived /etc/systemd/system
 rm -f /etc/slipway/keepalived/digest
-for path in $(cd $stage && find . -type f | sed 's/^\.//'); do
-	remember "$path"
-	sed "s|@INTERFACE@|$device|g; s|@KEEPALIVED@|$keepalived|g" <"$stage$path" >"$path.draft" && chmod --reference="$stage$path" "$path.draft" &&
-		mv "$path.draft" "$path" || fail "$path cannot be written"
-	[ ! -e /sys/fs/selinux/enforce ] || ! has restorecon || restorecon -F "$path" 2>/dev/null
-done
+install_file() {
+	remember "$2"
+	sed "s|@INTERFACE@|$device|g; s|@KEEPALIVED@|$keepalived|g" <"$stage/$1" >"$2.draft" && chmod "$3" "$2.draft" && mv "$2.draft" "$2" || fail "$2 cannot be written"
+	[ ! -e /sys/fs/selinux/enforce ] || ! has restorecon || restorecon -F "$2" 2>/dev/null
+}
+install_file keepalived.conf /etc/slipway/keepalived/keepalived.conf 644
+install_file check /etc/slipway/keepalived/check 755
+install_file slipway-keepalived.service /etc/systemd/system/slipway-keepalived.service 644
 rm -rf $stage
 remember /etc/slipway/keepalived/digest
 printf '%s\n' "$address" >$node/virtual-ip
