@@ -115,13 +115,42 @@ func validateAuthorities(text string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateSSHCluster validates the control plane endpoint, and that the annotation managed-by stays.
+// validateSSHCluster validates the control plane endpoint and the virtual IP address, and that the annotation managed-by stays.
 func validateSSHCluster(r Request, c *sshv1.SSHCluster) Response {
 	errs := validateManager(r)
-	if old, _ := r.Old.(*sshv1.SSHCluster); old == nil || old.Spec.ControlPlaneEndpoint != c.Spec.ControlPlaneEndpoint {
+	old, _ := r.Old.(*sshv1.SSHCluster)
+	switch {
+	case old == nil || old.Spec.VirtualIP != c.Spec.VirtualIP:
+		errs = append(errs, validateSSHClusterSpec(r, c.Spec, field.NewPath("spec"))...)
+	case old.Spec.ControlPlaneEndpoint != c.Spec.ControlPlaneEndpoint && c.Spec.VirtualIP == "":
 		errs = append(errs, validateEndpoint(r, c.Spec.ControlPlaneEndpoint, field.NewPath("spec", "controlPlaneEndpoint"))...)
+	case old.Spec.ControlPlaneEndpoint != c.Spec.ControlPlaneEndpoint:
+		errs = append(errs, validateVirtualEndpoint(c.Spec, field.NewPath("spec", "controlPlaneEndpoint"))...)
 	}
 	return Response{Errors: errs}
+}
+
+// validateSSHClusterSpec validates the endpoint, or the virtual IP address, which then is the endpoint.
+func validateSSHClusterSpec(r Request, s sshv1.SSHClusterSpec, path *field.Path) field.ErrorList {
+	if s.VirtualIP == "" {
+		return validateEndpoint(r, s.ControlPlaneEndpoint, path.Child("controlPlaneEndpoint"))
+	}
+	address, err := netip.ParseAddr(s.VirtualIP)
+	if err != nil {
+		return field.ErrorList{field.Invalid(path.Child("virtualIP"), s.VirtualIP, "set an IP address")}
+	}
+	if message := r.Policy.DeniedVirtualIP(address); message != "" {
+		return field.ErrorList{field.Forbidden(path.Child("virtualIP"), message)}
+	}
+	return validateVirtualEndpoint(s, path.Child("controlPlaneEndpoint"))
+}
+
+// validateVirtualEndpoint requires that the endpoint is the virtual IP address, if it is set.
+func validateVirtualEndpoint(s sshv1.SSHClusterSpec, path *field.Path) field.ErrorList {
+	if e := s.ControlPlaneEndpoint; e.IsValid() && (e.Host != s.VirtualIP || e.Port != sshv1.SSHVirtualIPPort) {
+		return field.ErrorList{field.Invalid(path, e.String(), "leave it unset, because virtualIP is the endpoint")}
+	}
+	return nil
 }
 
 func validateEndpoint(r Request, e clusterv1.APIEndpoint, path *field.Path) field.ErrorList {
@@ -150,7 +179,7 @@ func validateSSHTemplate(r Request, path *field.Path) field.ErrorList {
 	case *sshv1.SSHMachineTemplate:
 		return validateHostSelector(t.Spec.Template.Spec.HostSelector, path.Child("hostSelector"))
 	case *sshv1.SSHClusterTemplate:
-		return validateEndpoint(r, t.Spec.Template.Spec.ControlPlaneEndpoint, path.Child("controlPlaneEndpoint"))
+		return validateSSHClusterSpec(r, t.Spec.Template.Spec, path)
 	}
 	return nil
 }

@@ -86,6 +86,34 @@ func TestSSHClusterAndMachine(t *testing.T) {
 			}
 		}
 	}
+	restricted.Hosts.VirtualIPs = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("224.0.0.0/3")}
+	for address, want := range map[string]string{
+		"10.0.0.9": "", "10.0.1.1": "hosts.virtualIPs", "192.0.2.9": "hosts.virtualIPs", "::ffff:10.0.0.9": "hosts.virtualIPs", "224.0.0.18": "hosts.virtualIPs",
+		"255.255.255.255": "hosts.virtualIPs", "lb.example": "spec.virtualIP", "10.0.0.9/24": "spec.virtualIP", "10.0.0.9 }": "spec.virtualIP", "10.0.0.9\n}": "spec.virtualIP",
+		"": "",
+	} {
+		c, ct := &sshv1.SSHCluster{}, &sshv1.SSHClusterTemplate{}
+		c.Spec.VirtualIP, ct.Spec.Template.Spec.VirtualIP = address, address
+		for _, r := range []admission.Request{{New: c, Policy: restricted}, {New: ct, Policy: restricted}} {
+			if text := admission.Validate(r).Errors.ToAggregate(); (text == nil) != (want == "") || text != nil && !strings.Contains(text.Error(), want) {
+				t.Errorf("%T with virtual IP address %q: %v, want %q", r.New, address, text, want)
+			}
+			r.Policy = policy.Default()
+			if text := admission.Validate(r).Errors.ToAggregate(); (text == nil) != (address == "") {
+				t.Errorf("%T with virtual IP address %q, and no ranges: %v", r.New, address, text)
+			}
+		}
+		// The controller sets the endpoint, which the ranges of endpoints need not contain. A stricter configuration does not prevent it.
+		set := c.DeepCopy()
+		set.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: address, Port: 6443}
+		if errs := admission.Validate(admission.Request{Old: c, New: set}).Errors; address != "" && len(errs) > 0 {
+			t.Errorf("the endpoint at %q: %v", address, errs)
+		}
+		set.Spec.ControlPlaneEndpoint.Port = 443
+		if errs := admission.Validate(admission.Request{Old: c, New: set, Policy: restricted}).Errors; address != "" && len(errs) == 0 {
+			t.Errorf("another port at %q", address)
+		}
+	}
 	m, mt := &sshv1.SSHMachine{}, &sshv1.SSHMachineTemplate{}
 	wrong := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Like"}}}
 	m.Spec.HostSelector, mt.Spec.Template.Spec.HostSelector = wrong, wrong

@@ -43,7 +43,7 @@ func (s Store) Build(ctx context.Context, o BuildOptions) (Bundle, error) {
 	var out Bundle
 	err := nodeimage.BuildHostParts(ctx, nodeimage.Options{
 		KubernetesVersion: o.KubernetesVersion, Refresh: o.Refresh, CacheDir: o.CacheDir, Progress: o.Progress,
-	}, func(parts nodeimage.HostParts) (err error) {
+	}, additionalPackages(), func(parts nodeimage.HostParts) (err error) {
 		out, err = s.place(func(dir string) error {
 			if err := writeParts(dir, parts); err != nil {
 				return err
@@ -79,7 +79,12 @@ func writeParts(dir string, parts nodeimage.HostParts) error {
 		return err
 	}
 	defer from.close()
-	files, err := debianFiles(from)
+	additional, err := openUserland(parts.Additional)
+	if err != nil {
+		return err
+	}
+	defer additional.close()
+	files, err := debianFiles(from, additional)
 	if err != nil {
 		return err
 	}
@@ -122,9 +127,15 @@ func debianPrograms() []string {
 	return []string{"/usr/sbin/runc", "/usr/sbin/conntrack", "/usr/sbin/ethtool", "/usr/bin/socat", "/bin/ip", "/sbin/tc", "/usr/sbin/ipset", "/usr/sbin/nft", "/usr/sbin/xtables-nft-multi"}
 }
 
+// additionalPackages are the packages of Debian that only hosts need, and additionalPrograms their programs: keepalived
+// holds the virtual IP address of a control plane.
+func additionalPackages() []string { return []string{"keepalived"} }
+
+func additionalPrograms() []string { return []string{"/usr/sbin/keepalived"} }
+
 // debianFiles returns the programs of Debian, the CNI plugins and the plugins of iptables with their libraries, by
-// path in the bundle.
-func debianFiles(from *userland) (map[string][]byte, error) {
+// path in the bundle. A library in both userlands is the one of the first.
+func debianFiles(from, additional *userland) (map[string][]byte, error) {
 	c := &collector{from: from, files: map[string][]byte{}}
 	for _, name := range debianPrograms() {
 		if err := c.addFile("bin/"+path.Base(name), name); err != nil {
@@ -150,6 +161,12 @@ func debianFiles(from *userland) (map[string][]byte, error) {
 	for _, family := range []string{"iptables", "ip6tables"} {
 		for _, suffix := range []string{"", "-save", "-restore"} {
 			c.files["bin/"+family+suffix] = packetFilterCommand(family + suffix)
+		}
+	}
+	c.from = additional
+	for _, name := range additionalPrograms() {
+		if err := c.addFile("bin/"+path.Base(name), name); err != nil {
+			return nil, err
 		}
 	}
 	return c.files, nil

@@ -17,15 +17,16 @@ type HostParts struct {
 	PauseImage string
 	// Programs are the files of the compiled programs of a node, by name.
 	Programs map[string]string
-	// Userland is a tar archive of the Debian system of nodes.
-	Userland string
+	// Userland is a tar archive of the Debian system of nodes, and Additional one of the further packages of hosts.
+	Userland, Additional string
 	// NodeImages and ControlPlaneImages are archives of container images.
 	NodeImages, ControlPlaneImages string
 }
 
-// BuildHostParts builds the parts for the version that the options name. It needs no Docker. The files belong to the
-// cache, and use is called while the cache is locked. Missing programs and unknown versions are faults of kind Invalid.
-func BuildHostParts(ctx context.Context, o Options, use func(HostParts) error) error {
+// BuildHostParts builds the parts for the version that the options name, with further packages of Debian that node images
+// do not contain. It needs no Docker. The files belong to the cache, and use is called while the cache is locked. Missing
+// programs and unknown versions are faults of kind Invalid.
+func BuildHostParts(ctx context.Context, o Options, packages []string, use func(HostParts) error) error {
 	o.ControlPlane = true
 	o, err := o.withDefaults()
 	if err != nil {
@@ -49,7 +50,7 @@ func BuildHostParts(ctx context.Context, o Options, use func(HostParts) error) e
 		return fmt.Errorf("building programs of Kubernetes %s: %w", o.KubernetesVersion, err)
 	}
 	b := builder{Options: o, plan: p, tools: t, store: s, built: map[string]string{}}
-	parts, err := b.hostParts(ctx)
+	parts, err := b.hostParts(ctx, packages)
 	if err != nil {
 		return fmt.Errorf("building programs of Kubernetes %s: %w", o.KubernetesVersion, err)
 	}
@@ -57,7 +58,7 @@ func BuildHostParts(ctx context.Context, o Options, use func(HostParts) error) e
 	return use(parts)
 }
 
-func (b *builder) hostParts(ctx context.Context) (HostParts, error) {
+func (b *builder) hostParts(ctx context.Context, packages []string) (HostParts, error) {
 	system, network, err := b.compile(ctx)
 	if err != nil {
 		return HostParts{}, err
@@ -69,6 +70,10 @@ func (b *builder) hostParts(ctx context.Context) (HostParts, error) {
 	out := HostParts{PauseImage: b.plan.versions.pause(), Userland: system, Programs: map[string]string{}}
 	for _, name := range append(containerdNames(), "kubelet", "kubeadm") {
 		out.Programs[name] = b.built[name]
+	}
+	further := userland{name: "debian-hosts.tar", packages: packages, variant: "extract", refreshedAt: b.plan.system.refreshedAt}
+	if out.Additional, err = (debian{store: b.store, sources: machineSources("/")}).buildUserland(ctx, further); err != nil {
+		return HostParts{}, err
 	}
 	node, controlPlane := splitImages(all, b.plan.versions)
 	if out.NodeImages, err = b.archive(ctx, "images-node", node); err != nil {

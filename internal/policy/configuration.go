@@ -175,6 +175,9 @@ type Hosts struct {
 	// Endpoints are the ranges that must contain the control plane endpoint of an SSHCluster, which must be an IP
 	// address then. Default: any address or DNS name.
 	Endpoints []netip.Prefix `json:"endpoints"`
+	// VirtualIPs are the ranges that must contain the virtual IP addresses of SSHClusters, which control plane hosts add to
+	// their network interfaces. Default: none.
+	VirtualIPs []netip.Prefix `json:"virtualIPs"`
 	// AtOnce is the number of hosts that are worked on at the same time. Default: 20.
 	AtOnce int32 `json:"atOnce"`
 }
@@ -249,7 +252,7 @@ func Default() Configuration {
 			WidestPrefix: 15, Internet: Internet{Namespaces: []string{}, NameServers: []netip.Addr{}},
 		},
 		ControlPlanes: ControlPlanes{Addresses: []netip.Prefix{}, ReservedPorts: []int32{}, Issuers: []string{}},
-		Hosts:         Hosts{Ranges: []netip.Prefix{}, Namespaces: []string{}, Endpoints: []netip.Prefix{}, AtOnce: 20},
+		Hosts:         Hosts{Ranges: []netip.Prefix{}, Namespaces: []string{}, Endpoints: []netip.Prefix{}, VirtualIPs: []netip.Prefix{}, AtOnce: 20},
 		Workloads:     Workloads{Ranges: []netip.Prefix{}, Proxies: []string{}},
 		Snapshots:     Snapshots{Folders: []SnapshotFolder{}, Endpoints: []string{}, NamespaceMiB: 10240},
 		Maxima: Maxima{

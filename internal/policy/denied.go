@@ -135,6 +135,23 @@ func (c Configuration) DeniedEndpoint(host string, address netip.Addr) string {
 	return fmt.Sprintf("Control plane endpoint %s is not an IP address in %s: use another one, or ask the operator to allow it in hosts.endpoints %s", host, list(c.Hosts.Endpoints), settingLocation)
 }
 
+// DeniedVirtualIP returns why control plane hosts of the SSH provider may not hold the address, or an empty string if they
+// may. No range is allowed by default, because the address belongs to the operator's network.
+func (c Configuration) DeniedVirtualIP(address netip.Addr) string {
+	switch {
+	case contains(c.Hosts.VirtualIPs, address) && isHostAddress(address):
+		return ""
+	case len(c.Hosts.VirtualIPs) == 0:
+		return fmt.Sprintf("Virtual IP address %s may not be used: set controlPlaneEndpoint to a load balancer instead, or ask the operator to allow the address in hosts.virtualIPs %s", address, settingLocation)
+	}
+	return fmt.Sprintf("Virtual IP address %s is not the address of a host in %s: use another one, or ask the operator to allow it in hosts.virtualIPs %s", address, list(c.Hosts.VirtualIPs), settingLocation)
+}
+
+// isHostAddress reports whether a host can have the address on a network interface.
+func isHostAddress(a netip.Addr) bool {
+	return a.IsGlobalUnicast() && !a.Is4In6() && a.Zone() == ""
+}
+
 // AllowsListening reports whether hosted control planes may listen at this address and port of the host.
 func (c Configuration) AllowsListening(at netip.AddrPort) bool {
 	a := at.Addr().Unmap()

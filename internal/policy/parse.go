@@ -95,7 +95,7 @@ func (c Configuration) problems() []error {
 	}
 	for where, ranges := range map[string][]netip.Prefix{
 		"networks.ranges": c.Networks.Ranges, "controlPlanes.addresses": c.ControlPlanes.Addresses, "workloads.ranges": c.Workloads.Ranges,
-		"hosts.ranges": c.Hosts.Ranges, "hosts.endpoints": c.Hosts.Endpoints,
+		"hosts.ranges": c.Hosts.Ranges, "hosts.endpoints": c.Hosts.Endpoints, "hosts.virtualIPs": c.Hosts.VirtualIPs,
 	} {
 		for _, r := range ranges {
 			if !r.IsValid() || r != r.Masked() {

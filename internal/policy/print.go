@@ -58,10 +58,12 @@ func comments() map[string]string {
 		"controlPlanes.reservedPorts": "Ports of these addresses that hosted control planes may not use. Default: none.",
 		"controlPlanes.issuers": "URLs of the token issuers that API servers may trust. API servers are processes of this host and connect to the\n" +
 			"issuers and to their redirects. Default: none.",
-		"hosts":             "Limits for the hosts of the SSH provider, which connects only to hosts for which there is an SSHHost.",
-		"hosts.ranges":      "Ranges that must contain the addresses of SSHHosts and their jump hosts. DNS names are denied then. Default: any.",
-		"hosts.namespaces":  "Namespaces whose SSHHosts are used. Default: all.",
-		"hosts.endpoints":   "Ranges that must contain the control plane endpoint of an SSHCluster. DNS names are denied then. Default: any.",
+		"hosts":            "Limits for the hosts of the SSH provider, which connects only to hosts for which there is an SSHHost.",
+		"hosts.ranges":     "Ranges that must contain the addresses of SSHHosts and their jump hosts. DNS names are denied then. Default: any.",
+		"hosts.namespaces": "Namespaces whose SSHHosts are used. Default: all.",
+		"hosts.endpoints":  "Ranges that must contain the control plane endpoint of an SSHCluster. DNS names are denied then. Default: any.",
+		"hosts.virtualIPs": "Ranges that must contain the virtual IP addresses of SSHClusters, which control plane hosts add to their network\n" +
+			"interfaces. Default: none.",
 		"hosts.atOnce":      "Number of hosts that are worked on at the same time. Default: 20.",
 		"workloads":         "Limits for connections of the manager to workload clusters, whose kubeconfigs are Secrets of the namespaces.",
 		"workloads.ranges":  "Ranges that must contain the address of a workload cluster. Default: any.",

@@ -88,13 +88,13 @@ func (w *writer) openAPI(folder string, c Config) error {
 
 // localClusters writes the cluster templates and ClusterClasses of the Local provider.
 func (w *writer) localClusters(folder string, c Config) error {
-	names := slices.DeleteFunc(classes.Names(), func(name string) bool { return name == classes.SSH })
+	names := slices.DeleteFunc(classes.Names(), func(name string) bool { return name == classes.SSH || name == classes.SSHKubeadm })
 	return w.clusters(folder, c, Flavors(), names)
 }
 
-// sshClusters writes the cluster template and ClusterClass of the SSH provider.
+// sshClusters writes the cluster templates and ClusterClasses of the SSH provider.
 func (w *writer) sshClusters(folder string, c Config) error {
-	return w.clusters(folder, c, sshFlavors(), []string{classes.SSH})
+	return w.clusters(folder, c, sshFlavors(), []string{classes.SSH, classes.SSHKubeadm})
 }
 
 // clusters writes cluster templates and ClusterClasses to the repository of an infrastructure provider, where

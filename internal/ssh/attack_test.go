@@ -139,6 +139,22 @@ func (c toMachines) Connect(_ context.Context, t remote.Target) (machines.Host, 
 	return machineHost{c.network, t.Address}, nil
 }
 
+// ConfigureVirtualIP and VirtualIPState record what happens to a host.
+func (h machineHost) ConfigureVirtualIP(_ context.Context, v remote.VirtualIP, _ remote.VirtualIPConditions) error {
+	h.n.do(h.address, "virtual IP "+v.Address.String())
+	return nil
+}
+func (h machineHost) VirtualIPState(context.Context, string, netip.Addr) (remote.VirtualIPState, error) {
+	return remote.VirtualIPState{}, nil
+}
+
+type toClusters struct{ *network }
+
+func (c toClusters) Connect(_ context.Context, t remote.Target) (clusters.Host, error) {
+	c.do(t.Address, "connect")
+	return machineHost{c.network, t.Address}, nil
+}
+
 type anyBundle struct{}
 
 func (anyBundle) Find(version, architecture string) (bundle.Bundle, error) {
@@ -165,6 +181,7 @@ const (
 func configuration() policy.Configuration {
 	p := policy.Default()
 	p.Hosts.Ranges, p.Hosts.Namespaces = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, []string{"hosts"}
+	p.Hosts.VirtualIPs = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/28")}
 	return p
 }
 
@@ -244,7 +261,7 @@ func (a attack) startControllers(access *rest.Config, scheme *runtime.Scheme) {
 	runner := jobs.NewRunner(ctx, time.Now, jobs.Limits{Total: 9, Namespace: 9})
 	a.must(hosts.Add(setup, hosts.Config{Connector: toHosts{a.network}, Jobs: runner, Policy: configuration()}))
 	a.must(machines.Add(setup, machines.Config{Connector: toMachines{a.network}, Bundles: anyBundle{}, Jobs: runner, Policy: configuration()}))
-	a.must(clusters.Add(setup, clusters.Config{Policy: configuration()}))
+	a.must(clusters.Add(setup, clusters.Config{Connector: toClusters{a.network}, Policy: configuration()}))
 	a.must(addTemplates(setup))
 	ended := make(chan error, 1)
 	go func() { ended <- mgr.Start(ctx) }()
@@ -357,6 +374,7 @@ func TestAttacker(t *testing.T) {
 	t.Run("identities", func(t *testing.T) { a.t = t; a.identities() })
 	t.Run("claims", func(t *testing.T) { a.t = t; a.claims() })
 	t.Run("status", func(t *testing.T) { a.t = t; a.status() })
+	t.Run("virtual IP", func(t *testing.T) { a.t = t; a.virtualIP() })
 	a.t = t
 	a.unharmed()
 }
@@ -480,5 +498,76 @@ func (a attack) status() {
 	if problem := a.isFree("victim"); problem == "" {
 		a.t.Error("the victim was released")
 	}
+	a.unharmed()
+}
+
+// virtualIP: an address is a plain one in the ranges of the operator, belongs to nobody else, and is held by own hosts alone.
+func (a attack) virtualIP() {
+	ctx := a.t.Context()
+	for name, text := range map[string]string{
+		"block": "192.0.2.9 }\n vrrp_script x { script id }", "prefix": "192.0.2.9/24", "name": "db.internal", "zone": "fe80::1%eth0", "line": "192.0.2.9\nid",
+		"command": "$(id)", "mapped": "::ffff:192.0.2.9", "zeros": "192.000.002.009", "long form": "2001:0db8:0:0:0:0:0:1", "option": "-h",
+	} {
+		o := &infrav1.SSHCluster{ObjectMeta: in("refused")}
+		if o.Spec.VirtualIP = text; !apierrors.IsInvalid(a.Create(ctx, o)) {
+			a.t.Errorf("%s is accepted", name)
+		}
+	}
+	owned := func(namespace, name, address string) *infrav1.SSHCluster {
+		owner := &clusterv1.Cluster{}
+		a.must(a.operator.Get(ctx, client.ObjectKey{Namespace: "team-a", Name: "c"}, owner))
+		o := &infrav1.SSHCluster{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name,
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "c", UID: owner.UID}}}}
+		o.Spec.VirtualIP = address
+		return o
+	}
+	theirs := owned("team-b", "theirs", "192.0.2.14")
+	a.must(a.operator.Create(ctx, theirs))
+	for name, address := range map[string]string{
+		"offered": offered, "secret": secret, "victim": victim, "foreign": "192.0.2.200", "metadata": metadata, "cluster": "192.0.2.14", "loopback": "127.0.0.1",
+	} {
+		o := owned("team-a", "vip-"+name, address)
+		a.must(a.Create(ctx, o))
+		a.await(name+" is denied", func() string {
+			if err := a.Get(ctx, client.ObjectKeyFromObject(o), o); err != nil {
+				return err.Error()
+			}
+			c := condition.Set(o.Status.Conditions).Get(infrav1.EndpointReadyCondition)
+			if c == nil || c.Reason != "DeniedByPolicy" && c.Reason != "VirtualIPTaken" || strings.Contains(c.Message, "team-b") || strings.Contains(c.Message, "theirs") {
+				return fmt.Sprintf("%+v", o.Status.Conditions)
+			}
+			return ""
+		})
+		if o.Spec.ControlPlaneEndpoint.IsValid() || ptr.Deref(o.Status.Initialization.Provisioned, false) {
+			a.t.Errorf("%s: %+v", name, o)
+		}
+		o.Spec.VirtualIP = "192.0.2.13"
+		if err := a.Update(ctx, o); !apierrors.IsInvalid(err) {
+			a.t.Errorf("%s was changed: %v", name, err)
+		}
+		a.gone(o)
+	}
+	// A status that the tenant writes does not let the hosts of others hold the address.
+	o := owned("team-a", "c", "192.0.2.13")
+	a.must(a.Create(ctx, o))
+	liar, err := a.machine("liar-vip", func(m *infrav1.SSHMachine) { m.Spec.FailureDomain = "nowhere" })
+	a.must(err)
+	core := &clusterv1.Machine{}
+	a.must(a.Get(ctx, client.ObjectKeyFromObject(liar), core))
+	core.Labels = map[string]string{clusterv1.ClusterNameLabel: "c", clusterv1.MachineControlPlaneLabel: ""}
+	a.must(a.Update(ctx, core))
+	a.await("the endpoint is set", func() string {
+		a.must(a.Get(ctx, client.ObjectKeyFromObject(o), o))
+		if o.Spec.ControlPlaneEndpoint.Host != "192.0.2.13" {
+			return fmt.Sprintf("%+v", o)
+		}
+		return ""
+	})
+	before := liar.DeepCopy()
+	liar.Status.HostRef = &infrav1.SSHHostReference{Namespace: "hosts", Name: "victim"}
+	liar.Status.Conditions = []metav1.Condition{{Type: infrav1.HostPreparedCondition, Status: metav1.ConditionTrue, Reason: "x", LastTransitionTime: metav1.Now()}}
+	a.must(a.Status().Patch(ctx, liar, client.MergeFrom(before)))
+	a.gone(liar)
+	a.gone(o)
 	a.unharmed()
 }

@@ -50,7 +50,9 @@ func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 				Connector: machineConnector{pool}, Bundles: cfg.Bundles, Jobs: cfg.Jobs, Policy: cfg.Policy,
 			})
 		},
-		func() error { return clusters.Add(setup(clusters.Name), clusters.Config{Policy: cfg.Policy}) },
+		func() error {
+			return clusters.Add(setup(clusters.Name), clusters.Config{Connector: clusterConnector{pool}, Policy: cfg.Policy})
+		},
 		func() error { return addTemplates(setup(templatesName)) },
 		func() error { return s.Manager.Add(closing(pool)) },
 	} {
@@ -70,11 +72,12 @@ func closing(pool *remote.Pool) manager.RunnableFunc {
 	}
 }
 
-// hostConnector connects the controller of SSHHosts, machineConnector the controller of SSHMachines, each with the
-// interface of that controller.
+// hostConnector connects the controller of SSHHosts, machineConnector the controller of SSHMachines, and clusterConnector the
+// controller of SSHClusters, each with the interface of that controller.
 type (
 	hostConnector    struct{ pool *remote.Pool }
 	machineConnector struct{ pool *remote.Pool }
+	clusterConnector struct{ pool *remote.Pool }
 )
 
 // Connect implements [hosts.Connector].
@@ -88,6 +91,15 @@ func (c hostConnector) Connect(ctx context.Context, t remote.Target) (hosts.Host
 
 // Connect implements [machines.Connector].
 func (c machineConnector) Connect(ctx context.Context, t remote.Target) (machines.Host, error) {
+	h, err := c.pool.Connect(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+// Connect implements [clusters.Connector].
+func (c clusterConnector) Connect(ctx context.Context, t remote.Target) (clusters.Host, error) {
 	h, err := c.pool.Connect(ctx, t)
 	if err != nil {
 		return nil, err

@@ -97,7 +97,7 @@ func (s *Server) serveFiles(channel ssh.Channel) {
 // host; programs that need root are replaced by the commands, which are lines of a shell.
 func (s *Server) RunLocally(library, commands string, scripts map[string]string) {
 	move := strings.NewReplacer("/var/lib/slipway", s.Path("/var/lib/slipway"), "/etc/slipway", s.Path("/etc/slipway"), "/run/slipway", s.Path("/run/slipway"),
-		"/run/cluster-api", s.Path("/run/cluster-api"))
+		"/run/cluster-api", s.Path("/run/cluster-api"), "/etc/systemd/system", s.Path("/etc/systemd/system"))
 	for name, text := range scripts {
 		s.Handle(name, func(c Call) Result {
 			cmd := exec.Command("/bin/sh", "-c", move.Replace(library)+commands+move.Replace(text))

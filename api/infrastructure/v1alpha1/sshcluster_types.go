@@ -8,9 +8,17 @@ import (
 // SSHClusterFinalizer is on every SSHCluster that a controller manages.
 const SSHClusterFinalizer = "sshcluster.infrastructure.slipway.dev"
 
-// EndpointReadyCondition is true when the control plane endpoint of an SSHCluster is known or the control plane provides
-// it.
-const EndpointReadyCondition = "EndpointReady"
+// SSHVirtualIPPort is the port of the control plane endpoint at a virtual IP address, and of the API servers behind it.
+const SSHVirtualIPPort = 6443
+
+const (
+	// EndpointReadyCondition is true when the control plane endpoint of an SSHCluster is known or the control plane
+	// provides it.
+	EndpointReadyCondition = "EndpointReady"
+	// VirtualIPHeldCondition is true when exactly one control plane host holds the virtual IP address. It is absent without
+	// a virtual IP address, and until the first host is prepared.
+	VirtualIPHeldCondition = "VirtualIPHeld"
+)
 
 // SSHClusterSpec is the desired state of an SSHCluster.
 type SSHClusterSpec struct {
@@ -19,12 +27,22 @@ type SSHClusterSpec struct {
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="has(self.host) == has(self.port)",message="host and port must be set together"
 	ControlPlaneEndpoint clusterv1.APIEndpoint `json:"controlPlaneEndpoint,omitempty,omitzero"`
+
+	// virtualIP is an unused IP address in the subnet of the control plane hosts, which becomes the control plane endpoint
+	// with port 6443. One of the hosts holds it with keepalived. The operator of the management cluster has to allow it. It
+	// cannot be changed.
+	// +optional
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=45
+	// +kubebuilder:validation:XValidation:rule="isIP(self) && ip.isCanonical(self)",message="must be an IP address in its usual form, for example 192.0.2.10"
+	VirtualIP string `json:"virtualIP,omitempty"`
 }
 
 // SSHClusterStatus is the observed state of an SSHCluster.
 // +kubebuilder:validation:MinProperties=1
 type SSHClusterStatus struct {
-	// conditions describe the state of the cluster's infrastructure. Known types: Ready, EndpointReady, Deleting, Paused.
+	// conditions describe the state of the cluster's infrastructure. Known types: Ready, EndpointReady, VirtualIPHeld,
+	// Deleting, Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -47,6 +65,35 @@ type SSHClusterStatus struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=100
 	FailureDomains []clusterv1.FailureDomain `json:"failureDomains,omitempty"`
+
+	// virtualIP is the state of spec.virtualIP.
+	// +optional
+	VirtualIP SSHVirtualIPStatus `json:"virtualIP,omitempty,omitzero"`
+}
+
+// SSHVirtualIPStatus is the state of a virtual IP address.
+// +kubebuilder:validation:MinProperties=1
+type SSHVirtualIPStatus struct {
+	// members are the SSHMachines whose hosts can hold the address.
+	// +optional
+	// +listType=map
+	// +listMapKey=machine
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=100
+	Members []SSHVirtualIPMember `json:"members,omitempty"`
+}
+
+// SSHVirtualIPMember is an SSHMachine whose host can hold a virtual IP address.
+type SSHVirtualIPMember struct {
+	// machine is the name of the SSHMachine.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Machine string `json:"machine,omitempty"`
+
+	// holder is true for the host that holds the address.
+	// +optional
+	Holder *bool `json:"holder,omitempty"`
 }
 
 // SSHClusterInitializationStatus is the progress of the initial provisioning of the cluster's infrastructure.
@@ -76,6 +123,8 @@ type SSHCluster struct {
 
 	// spec is the desired state. All fields are optional.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.virtualIP) || has(self.virtualIP) && self.virtualIP == oldSelf.virtualIP",message="virtualIP cannot be changed or removed once it is set"
+	// +kubebuilder:validation:XValidation:rule="!has(self.virtualIP) || !has(self.controlPlaneEndpoint) || self.controlPlaneEndpoint.host == self.virtualIP && self.controlPlaneEndpoint.port == 6443",message="controlPlaneEndpoint is virtualIP with port 6443, or not set"
 	// +kubebuilder:validation:XValidation:rule="!has(oldSelf.controlPlaneEndpoint) || has(self.controlPlaneEndpoint) && self.controlPlaneEndpoint == oldSelf.controlPlaneEndpoint",message="controlPlaneEndpoint cannot be changed or removed once it is set"
 	Spec SSHClusterSpec `json:"spec,omitempty,omitzero"`
 

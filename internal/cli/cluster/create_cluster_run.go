@@ -68,6 +68,9 @@ func (f *createClusterFlags) apply(ctx context.Context, e term.Env, c *managemen
 	if err := f.checkHost(ctx, c, f.variables, func(text string) { _, _ = fmt.Fprintln(e.Err, text) }); err != nil {
 		return nil, err
 	}
+	if err := f.checkSSHHosts(ctx, c.Client, c.Namespace); err != nil {
+		return nil, err
+	}
 	if err := create.CreateMissing(ctx, c.Client, missing); err != nil {
 		return nil, err
 	}
@@ -121,7 +124,7 @@ func (f *createClusterFlags) objects(ctx context.Context, c *management.Connecti
 	if want.Variables, err = chosen.Values(f.settings); err != nil {
 		return nil, nil, err
 	}
-	f.variables = want.Variables
+	f.variables, f.hosts = want.Variables, want.Hosts
 	if chosen.UsesContainers() {
 		if err := f.checkNodes(ctx, c, want.Variables); err != nil {
 			return nil, nil, err

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -34,6 +35,11 @@ func TestHostsAreWhatTheCommandWrites(t *testing.T) {
 	checkExample(t, "ssh.yaml", nil, template.ClusterManifest{
 		Name: "hosts", Version: "v1.36.3", Class: clusterv1.ClusterClassRef{Name: classes.SSH}, Hosts: true,
 		Workers: template.WorkerGroup{Kind: "MachineDeployment", Class: "default-worker", Replicas: 2},
+	})
+	checkExample(t, "ssh-kubeadm.yaml", nil, template.ClusterManifest{
+		Name: "hosts", Version: "v1.36.3", Class: clusterv1.ClusterClassRef{Name: classes.SSHKubeadm}, Hosts: true, ControlPlanes: 3,
+		Variables: []clusterv1.ClusterVariable{{Name: "virtualIP", Value: apiextensionsv1.JSON{Raw: []byte(`"192.0.2.10"`)}}},
+		Workers:   template.WorkerGroup{Kind: "MachineDeployment", Class: "default-worker", Replicas: 2},
 	})
 }
 

@@ -139,7 +139,7 @@ func TestReconcile(t *testing.T) {
 	cl := fake.NewClientBuilder().WithScheme(scheme(t)).WithStatusSubresource(o).WithReturnManagedFields().WithObjects(o, coreCluster(nil), teamA(),
 		sshHost("a", "rack-2", nil), sshHost("b", "rack-1", nil), sshHost("c", "rack-1", nil), sshHost("d", "", nil),
 		sshHost("e", "secret", func(h *infrav1.SSHHost) { h.Spec.OfferedTo.MatchLabels["team"] = "b" })).Build()
-	c := &controller{client: cl, now: func() time.Time { return now }, noHosted: true, Config: Config{Policy: policy.Default()}}
+	c := &controller{client: cl, states: newStates(), now: func() time.Time { return now }, noHosted: true, Config: Config{Policy: policy.Default()}}
 	r := &reconciler.Reconciler[*infrav1.SSHCluster, snapshot]{Controller: c.definition(), Client: cl, Writer: kube.NewWriter(cl, Name), Now: c.now}
 	for range 3 {
 		if _, err := r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKeyFromObject(o)}); err != nil {

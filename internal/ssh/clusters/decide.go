@@ -28,6 +28,7 @@ const (
 //
 //	deleting                                            nothing
 //	the Cluster does not exist                          wait
+//	virtual IP address                                  wait if it cannot be used, else make it the endpoint; ready
 //	the endpoint is denied by the configuration         wait
 //	the Cluster or the SSHCluster has an endpoint       ready
 //	the topology has not created the control plane yet  wait
@@ -46,6 +47,9 @@ func decide(s snapshot) reconciler.Plan {
 	}
 	p.RecheckIn(inventory.LabelsInterval)
 	p.Enter(stage, "")
+	if s.Object.Spec.VirtualIP != "" && stage == stageReady {
+		decideMembers(s, &p)
+	}
 	return p
 }
 
@@ -56,6 +60,8 @@ func decideEndpoint(s snapshot, p *reconciler.Plan) {
 	}
 	ref := s.Cluster.Spec.ControlPlaneRef
 	switch {
+	case s.Object.Spec.VirtualIP != "":
+		decideVirtualIP(s, p)
 	case s.denied() != "":
 		p.WaitFor(reasonDenied, "%s", s.denied()).For(kind, s.Object.Name).UntilUserActs()
 	case s.endpoint().IsValid():
@@ -65,8 +71,8 @@ func decideEndpoint(s snapshot, p *reconciler.Plan) {
 	case isHosted(ref) && s.HostedControlPlane == nil:
 		p.WaitFor(reasonControlPlane, "Waiting for %s %s to exist, because it may provide the endpoint", hostedKind, ref.Name).For(hostedKind, ref.Name).ToChange("")
 	case !ref.IsDefined(), ref.Kind == kubeadmKind:
-		p.WaitFor(reasonEndpoint, "The cluster has no control plane endpoint: set spec.controlPlaneEndpoint to a load balancer, DNS name or virtual IP address "+
-			"that leads to the control plane machines").For(kind, s.Object.Name).UntilUserActs()
+		p.WaitFor(reasonEndpoint, "The cluster has no control plane endpoint: set spec.virtualIP to an unused address in the subnet of the control plane hosts, or "+
+			"spec.controlPlaneEndpoint to a load balancer or DNS name that leads to them").For(kind, s.Object.Name).UntilUserActs()
 	}
 }
 

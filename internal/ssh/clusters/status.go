@@ -21,8 +21,15 @@ type conditionInput struct {
 // conditions of an SSHCluster.
 var conditions = condition.Table[conditionInput]{
 	{Type: infrav1.EndpointReadyCondition, Compute: conditionInput.endpointReady},
+	{Type: infrav1.VirtualIPHeldCondition, Compute: conditionInput.virtualIPHeld},
 	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
-	condition.Ready[conditionInput](infrav1.EndpointReadyCondition),
+	{Type: clusterv1.ReadyCondition, Summarize: conditionInput.ready},
+}
+
+func (conditionInput) ready(set condition.Set) condition.Result {
+	return condition.Summarize(set, condition.Reasons{
+		Info: clusterv1.ReadyReason, Issue: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason,
+	}, condition.Part{Type: infrav1.EndpointReadyCondition}, condition.Part{Type: infrav1.VirtualIPHeldCondition, Optional: true})
 }
 
 func (j conditionInput) endpointReady() condition.Result {
@@ -31,7 +38,7 @@ func (j conditionInput) endpointReady() condition.Result {
 		return condition.False(clusterv1.DeletingReason, "")
 	case j.plan.Stage.Message != "":
 		return condition.False(j.plan.Stage.Reason, j.plan.Stage.Message)
-	case !j.endpoint().IsValid():
+	case j.Object.Spec.VirtualIP == "" && !j.endpoint().IsValid():
 		return condition.True("ProvidedByControlPlane")
 	}
 	return condition.True(clusterv1.ReadyReason)
@@ -50,6 +57,7 @@ func report(s snapshot, p reconciler.Plan, _ reconciler.Outcome) reconciler.Repo
 		ObservedGeneration: s.Object.Generation,
 		Conditions:         conditions.Evaluate(conditionInput{s, p}, reconciler.EvaluateOptionsFor(s.Object, s.Now)),
 		Initialization:     s.Object.Status.Initialization,
+		VirtualIP:          s.virtualIPStatus(),
 	}
 	for _, d := range s.FailureDomains[:min(len(s.FailureDomains), maxFailureDomains)] {
 		status.FailureDomains = append(status.FailureDomains, clusterv1.FailureDomain{Name: d, ControlPlane: ptr.To(true)})

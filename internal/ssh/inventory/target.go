@@ -3,6 +3,7 @@ package inventory
 import (
 	"context"
 	"fmt"
+	"net/netip"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,6 +20,17 @@ const (
 	keyPrivate     = "ssh-privatekey"
 	keyCertificate = "ssh-certificate"
 )
+
+// NodeAddress returns the IP address of the node on a host, empty if the SSHHost does not have it.
+func NodeAddress(h *infrav1.SSHHost) string {
+	if h.Spec.NodeAddress != "" {
+		return h.Spec.NodeAddress
+	}
+	if _, err := netip.ParseAddr(h.Spec.Address); err == nil {
+		return h.Spec.Address
+	}
+	return ""
+}
 
 // Target returns how the host is reached, with the private keys in the Secrets of its namespace. It is the only function
 // that makes a target from an object, and denies addresses that the operator's configuration denies.

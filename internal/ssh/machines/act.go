@@ -214,7 +214,7 @@ func (c *controller) bootstrap(ctx context.Context, s snapshot, a runBootstrap) 
 	}
 	err = h.StartBootstrap(ctx, remote.Bootstrap{
 		ClaimID: s.Object.Spec.ClaimID, Name: s.Object.Name, Hostname: s.Host.Status.Facts.Hostname, ProviderID: s.Object.Spec.ProviderID,
-		Address: nodeAddress(s.Host), Format: format, Data: value, Timeout: s.timeout(),
+		Address: inventory.NodeAddress(s.Host), Format: format, Data: value, Timeout: s.timeout(),
 	})
 	if f := fault.As(err); f != nil && f.Kind == fault.Invalid {
 		return fault.New(f.Kind, f.Reason, "Secret %s: %s; correct the bootstrap data", a.Secret, f.Message).From(err)

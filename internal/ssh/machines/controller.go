@@ -90,6 +90,7 @@ func Add(s reconciler.Setup, cfg Config) error {
 	return s.Builder(Name, &infrav1.SSHMachine{}).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(ofMachine), spec).
 		Watches(&clusterv1.Cluster{}, watches.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(watches.ClusterChanged())).
+		Watches(&infrav1.SSHCluster{}, handler.EnqueueRequestsFromMapFunc(ofSSHCluster), builder.WithPredicates(membersChanged())).
 		Watches(&infrav1.SSHHost{}, handler.EnqueueRequestsFromMapFunc(c.ofHost), builder.WithPredicates(hostChanged())).
 		WatchesRawSource(cfg.Jobs.Changed(kind)).
 		Complete(r)
@@ -132,6 +133,25 @@ func ofMachine(_ context.Context, o client.Object) []reconcile.Request {
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: ref.Name}}}
+}
+
+// ofSSHCluster enqueues the SSHMachines that can hold the virtual IP address of an SSHCluster.
+func ofSSHCluster(_ context.Context, o client.Object) (out []reconcile.Request) {
+	for _, m := range o.(*infrav1.SSHCluster).Status.VirtualIP.Members {
+		out = append(out, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: m.Machine}})
+	}
+	return out
+}
+
+// membersChanged selects updates of SSHClusters that change the hosts of the virtual IP address.
+func membersChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false }, DeleteFunc: func(event.DeleteEvent) bool { return false },
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			return !reflect.DeepEqual(e.ObjectOld.(*infrav1.SSHCluster).Status.VirtualIP, e.ObjectNew.(*infrav1.SSHCluster).Status.VirtualIP)
+		},
+	}
 }
 
 // ofHost enqueues the SSHMachines in the claim and the record of a host. A host without both may be what the machines without

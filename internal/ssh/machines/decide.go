@@ -2,7 +2,7 @@ package machines
 
 import (
 	"fmt"
-	"net/netip"
+	"slices"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -39,6 +39,7 @@ const (
 	reasonBootstrapping  = "Bootstrapping"
 	reasonFailed         = contract.ReasonBootstrapFailed
 	reasonReleasing      = "ReleasingHost"
+	reasonVirtualIP      = "WaitingForVirtualIP"
 )
 
 // Stages of a plan ([reconciler.Stage]).
@@ -78,6 +79,7 @@ const (
 //	the progress of the bootstrap is unknown           read it
 //	the bootstrap runs, has succeeded or has failed    wait, nothing, or wait for its replacement
 //	the host is not prepared                           prepare it
+//	it creates a cluster with a virtual IP address     wait until its host holds the address
 //	otherwise                                          run the bootstrap data
 func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
@@ -263,10 +265,27 @@ func decideBootstrap(s snapshot, p *reconciler.Plan) (stage int, reason string) 
 		infrastructure.WaitForBootstrapData(p, reconciler.Subject{Kind: "Machine", Name: s.Machine.Name}, s.Cluster, s.Machine.Spec.Bootstrap)
 		return stageBootstrap, infrastructure.ReasonBootstrapData
 	}
+	if s.needsVirtualIP() {
+		p.WaitFor(reasonVirtualIP, "Waiting for SSHHost %s to hold the virtual IP address, because kubeadm uses it: condition %s of SSHCluster %s has the state",
+			s.Host.Name, infrav1.VirtualIPHeldCondition, s.SSHCluster.Name).For("SSHCluster", s.SSHCluster.Name).ToChange("status.virtualIP")
+		p.RecheckIn(waitRecheck)
+		return stageBootstrap, reasonVirtualIP
+	}
 	p.Do(runBootstrap{Host: nameOf(s.Host), Secret: s.bootstrapSecretName()})
 	p.WaitFor(reasonBootstrapping, "The bootstrap data runs on SSHHost %s", s.Host.Name).For("SSHHost", nameOf(s.Host)).ForTime()
 	p.RecheckIn(progressRecheck)
 	return stageBootstrap, reasonBootstrapping
+}
+
+// needsVirtualIP reports whether the machine creates the control plane of a cluster with a virtual IP address that its host
+// does not hold yet.
+func (s snapshot) needsVirtualIP() bool {
+	if !s.controlPlane() || s.SSHCluster == nil || s.SSHCluster.Spec.VirtualIP == "" || ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false) {
+		return false
+	}
+	return !slices.ContainsFunc(s.SSHCluster.Status.VirtualIP.Members, func(m infrav1.SSHVirtualIPMember) bool {
+		return m.Machine == s.Object.Name && ptr.Deref(m.Holder, false)
+	})
 }
 
 // decidePreparation reports whether the host is prepared, and starts the job that prepares it.
@@ -277,7 +296,7 @@ func decidePreparation(s snapshot, p *reconciler.Plan) bool {
 	case s.Object.Spec.Bundle != infrav1.SSHBundleNone && s.version() == "":
 		p.WaitFor(reasonNoVersion, "spec.version of the Machine is not set: set it, or use what is installed on the hosts (spec.bundle: None)").
 			For("Machine", s.Machine.Name).ToChange("spec.version")
-	case nodeAddress(s.Host) == "":
+	case inventory.NodeAddress(s.Host) == "":
 		p.WaitFor("NodeAddressMissing", "SSHHost %s has a DNS name as its address: let the operator set spec.nodeAddress to the IP address of the node", s.Host.Name).
 			For("SSHHost", nameOf(s.Host)).ToChange("spec.nodeAddress")
 	case s.NoBundle != nil:
@@ -330,17 +349,6 @@ func waitForFailure(s snapshot, p *reconciler.Plan) {
 	default:
 		p.WaitFor(f.Reason, "%s", sentence(f.Message)).For("SSHHost", nameOf(s.Host)).ForTime()
 	}
-}
-
-// nodeAddress returns the IP address of the node on a host, empty if the SSHHost does not have it.
-func nodeAddress(h *infrav1.SSHHost) string {
-	if h.Spec.NodeAddress != "" {
-		return h.Spec.NodeAddress
-	}
-	if _, err := netip.ParseAddr(h.Spec.Address); err == nil {
-		return h.Spec.Address
-	}
-	return ""
 }
 
 func nameOf(h *infrav1.SSHHost) string { return h.Namespace + "/" + h.Name }

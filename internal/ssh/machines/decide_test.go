@@ -256,3 +256,37 @@ func TestReport(t *testing.T) {
 		t.Errorf("lost: %+v", got)
 	}
 }
+
+// The machine that creates a control plane waits until its host holds the virtual IP address, because kubeadm uses it.
+func TestVirtualIPBeforeBootstrap(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*snapshot)
+		waits  bool
+	}{
+		"not held":      {"kubeadm would wait for it in vain", nil, true},
+		"held by other": {"another machine creates the cluster", func(s *snapshot) { s.SSHCluster.Status.VirtualIP.Members[0].Machine = "other" }, true},
+		"held":          {"its host holds it", func(s *snapshot) { s.SSHCluster.Status.VirtualIP.Members[0].Holder = ptr.To(true) }, false},
+		"initialized":   {"it joins a control plane that exists", func(s *snapshot) { s.Cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(true) }, false},
+		"no address":    {"the user has a load balancer", func(s *snapshot) { s.SSHCluster.Spec.VirtualIP = "" }, false},
+		"another kind":  {"infrastructure of another provider", func(s *snapshot) { s.SSHCluster = nil }, false},
+		"worker":        {"workers join", func(s *snapshot) { s.Machine.Labels = nil }, false},
+	} {
+		s := machine(infrav1.SSHHostPreparing, remote.BootstrapNone)
+		s.Object.Name, s.Object.Spec.Bundle = "m", infrav1.SSHBundleNone
+		s.Machine = coreMachine(func(m *clusterv1.Machine) { m.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""} })
+		s.Preparing = jobs.State{What: s.preparation(), Ended: now.Add(-time.Second)}
+		s.SSHCluster = &infrav1.SSHCluster{ObjectMeta: metav1.ObjectMeta{Name: "c"}}
+		s.SSHCluster.Spec.VirtualIP, s.SSHCluster.Status.VirtualIP.Members = "192.0.2.10", []infrav1.SSHVirtualIPMember{{Machine: "m"}}
+		if tc.change != nil {
+			tc.change(&s)
+		}
+		p := decide(s)
+		if waits := p.Stage.Reason == reasonVirtualIP; waits != tc.waits || (len(p.Actions) == 1) == tc.waits {
+			t.Errorf("%s: %+v (%s)", name, p, tc.reason)
+		}
+		if got := condition.Set(report(s, p, reconciler.Outcome{}).Status.(infrav1.SSHMachineStatus).Conditions); !got.IsTrue(infrav1.HostPreparedCondition) {
+			t.Errorf("%s: the host is prepared: %+v", name, got)
+		}
+	}
+}

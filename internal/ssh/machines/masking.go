@@ -11,6 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/local/cloudinit"
 	"github.com/slipwayhq/slipway/internal/redact"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
@@ -51,7 +52,7 @@ func (c *controller) bootstrapSecrets(ctx context.Context, s snapshot) ([]string
 		text := string(value)
 		return append(redact.FindNamedSecrets(text), redact.FindOpaqueWords(text)...), nil
 	}
-	address, _ := netip.ParseAddr(nodeAddress(s.Host)) // the zero value only changes what a template prints
+	address, _ := netip.ParseAddr(inventory.NodeAddress(s.Host)) // the zero value only changes what a template prints
 	return cloudinit.FindSecrets(cloudinit.BootstrapData{Value: value, Format: format}, cloudinit.NodeSettings{
 		Name: s.Object.Name, Hostname: s.Host.Status.Facts.Hostname, ProviderID: s.Object.Spec.ProviderID, Address: address,
 	})

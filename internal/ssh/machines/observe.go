@@ -29,6 +29,8 @@ type snapshot struct {
 	Machine *clusterv1.Machine
 	// Cluster of the machine. Nil if it does not exist (yet).
 	Cluster *clusterv1.Cluster
+	// SSHCluster of a control plane machine that is not a node yet. Nil if there is none.
+	SSHCluster *infrav1.SSHCluster
 	// Host is the SSHHost with the claim of the machine. Nil: there is none.
 	Host *infrav1.SSHHost
 	// Surplus are further hosts with the claim, as after a restore of some objects. Their claims are dropped.
@@ -71,7 +73,22 @@ func (c *controller) observe(ctx context.Context, o *infrav1.SSHMachine) (snapsh
 	if s.Host != nil && (s.provisioned() || !o.DeletionTimestamp.IsZero()) {
 		return s, nil
 	}
+	if s.SSHCluster, err = c.readSSHCluster(ctx, s); err != nil {
+		return s, err
+	}
 	return s, c.readHosts(ctx, &s)
+}
+
+// readSSHCluster reads the infrastructure of the Cluster of a control plane machine.
+func (c *controller) readSSHCluster(ctx context.Context, s snapshot) (*infrav1.SSHCluster, error) {
+	if s.Cluster == nil || !s.controlPlane() {
+		return nil, nil
+	}
+	ref := s.Cluster.Spec.InfrastructureRef
+	if ref.Kind != "SSHCluster" || ref.APIGroup != infrav1.GroupVersion.Group {
+		return nil, nil
+	}
+	return infrastructure.ReadObject(ctx, c.client, s.Object.Namespace, ref.Name, &infrav1.SSHCluster{})
 }
 
 // readClaimed reads the hosts that have the claim or the record of the machine.

@@ -13,6 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
@@ -166,7 +167,7 @@ func addresses(h *infrav1.SSHHost) (out clusterv1.MachineAddresses) {
 	if name := h.Status.Facts.Hostname; name != "" {
 		out = append(out, clusterv1.MachineAddress{Type: clusterv1.MachineHostName, Address: name})
 	}
-	if address := nodeAddress(h); address != "" {
+	if address := inventory.NodeAddress(h); address != "" {
 		out = append(out, clusterv1.MachineAddress{Type: clusterv1.MachineInternalIP, Address: address})
 	}
 	return out

@@ -32,7 +32,7 @@ kubelet_runs() {
 # Lines of kind and item that describe everything that a node changes on a host. It is written before the first change
 # and compared after cleaning.
 inventory() {
-	for unit in kubelet containerd slipway-bootstrap; do
+	for unit in kubelet containerd slipway-bootstrap slipway-keepalived; do
 		! systemctl is-active --quiet $unit.service 2>/dev/null || echo "unit $unit"
 		! systemctl is-enabled --quiet $unit.service 2>/dev/null || echo "enabled-unit $unit"
 	done
@@ -47,12 +47,13 @@ inventory() {
 		esac
 	done
 	for path in /etc/kubernetes /var/lib/kubelet /var/lib/etcd /var/lib/containerd /var/lib/cni /run/containerd /run/flannel /etc/cni/net.d /opt/cni/bin /etc/containerd \
-		/etc/systemd/system/kubelet.service /etc/systemd/system/containerd.service /usr/local/bin/kubeadm /usr/local/bin/kubelet /run/cluster-api /var/log/pods /var/log/containers; do
+		/etc/systemd/system/kubelet.service /etc/systemd/system/containerd.service /etc/systemd/system/slipway-keepalived.service /usr/local/bin/kubeadm /usr/local/bin/kubelet /run/cluster-api /var/log/pods /var/log/containers; do
 		[ ! -e $path ] && [ ! -L $path ] || echo "path $path"
 	done
 	for save in iptables-save ip6tables-save; do
 		! has $save || $save 2>/dev/null | awk -v kind=${save%-save} '/^\*/ {table = substr($1, 2)} /^:/ {print kind " " table " " substr($1, 2)}' | grep -E ' (KUBE-|CNI-|FLANNEL|cali-|CILIUM_)' | sort -u
 	done
+	[ ! -e $node/virtual-ip ] || ! ip -o addr show 2>/dev/null | grep -Fq " $(head -n 1 $node/virtual-ip)/" || echo "address $(head -n 1 $node/virtual-ip)"
 	! has nft || nft list tables 2>/dev/null | awk '$3 ~ /^(kube-proxy|calico|cilium|flannel)/ {print "nftables " $2 " " $3}'
 	return 0
 }

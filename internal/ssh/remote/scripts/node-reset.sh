@@ -6,6 +6,12 @@ before() { [ -e $node/inventory ] && grep -Fqx -- "$1" $node/inventory; }
 
 stop_unit() { ! systemctl cat "$1" >/dev/null 2>&1 && ! systemctl is-active --quiet "$1" || systemctl stop "$1" 2>/dev/null; }
 
+# Another host takes over the virtual IP address at once.
+stop_unit slipway-keepalived.service
+if [ -e $node/virtual-ip ]; then
+	ip -o addr show 2>/dev/null | awk -v address="$(head -n 1 $node/virtual-ip)" '{split($4, a, "/"); if (a[1] == address) print $4, $2}' |
+		while read -r prefix device; do ip addr del "$prefix" dev "$device" 2>/dev/null; done
+fi
 stop_unit slipway-bootstrap.service
 stop_unit kubelet.service
 
@@ -71,7 +77,7 @@ fi
 if has ipvsadm; then ipvsadm --clear 2>/dev/null; fi
 
 # Files that Slipway and the bootstrap data installed.
-for unit in kubelet containerd; do
+for unit in kubelet containerd slipway-keepalived; do
 	before "enabled-unit $unit" || systemctl disable --quiet $unit.service 2>/dev/null
 done
 [ ! -e $node/default-kubelet ] || cp -p $node/default-kubelet /etc/default/kubelet
@@ -80,7 +86,7 @@ if [ -e $node/installed ]; then
 		case $path in /*) [ -d "$path" ] && [ ! -L "$path" ] || rm -f -- "$path" ;; esac
 	done <$node/installed
 fi
-rmdir /etc/systemd/system/kubelet.service.d /etc/systemd/system/containerd.service.d /etc/slipway/kubelet.conf.d /etc/slipway/authorities 2>/dev/null
+rmdir /etc/slipway/keepalived /etc/systemd/system/kubelet.service.d /etc/systemd/system/containerd.service.d /etc/slipway/kubelet.conf.d /etc/slipway/authorities 2>/dev/null
 
 # Directories that did not exist before. Nothing is deleted across mounts.
 empty() {
@@ -108,8 +114,8 @@ if [ -e $node/sysctl ]; then
 	done <$node/sysctl
 fi
 systemctl daemon-reload
-systemctl reset-failed kubelet.service containerd.service slipway-bootstrap.service 2>/dev/null
-rm -rf $node/files $node/imported $node/started $node/bootstrapped $node/default-kubelet $state/current $state/lib
+systemctl reset-failed kubelet.service containerd.service slipway-bootstrap.service slipway-keepalived.service 2>/dev/null
+rm -rf $node/files $node/imported $node/started $node/bootstrapped $node/default-kubelet $node/served $node/virtual-ip.files $state/current $state/lib
 
 # What remains. Without an inventory, the programs of another installer may stay.
 remaining() {
@@ -128,7 +134,7 @@ while :; do
 	sleep 0.2
 done
 sed 's/^/LEFTOVER=/' $node/leftovers
-[ -s $node/leftovers ] || rm -f $node/installed $node/sysctl
+[ -s $node/leftovers ] || rm -f $node/installed $node/sysctl $node/virtual-ip
 rm -f $node/leftovers
 [ -e $etc/machine.json ] || rm -rf $node
 
