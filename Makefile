@@ -91,9 +91,12 @@ test-kubeadm: prerequisites image versions ## kubeadm clusters of real nodes: up
 	@bin/slipway image build --control-plane --kubernetes-version $(FURTHER)
 	@SLIPWAY_E2E_KUBEADM=1 SLIPWAY_BIN=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 90m -count 1 -v -run 'TestKubeadmUpgrade|TestKubeadmRecovery|TestKubeadmRolloutKilled|TestKubeadmFaults' ./test/e2e
 
+test-ssh: PGO := off
+test-ssh: TRIM :=
+
 .PHONY: test-ssh
-test-ssh: prerequisites ## hosts over SSH on plain Debian machines in containers: bundle, bootstrap, reboot, cleaning: ten minutes
-	@SLIPWAY_TEST_SSH=1 go test -vet=off -pgo=off -timeout 60m -count 1 -v ./test/ssh
+test-ssh: prerequisites build ## hosts over SSH on plain Debian machines in containers: bundle, bootstrap, reboot, cleaning, virtual IP address: half an hour
+	@SLIPWAY_TEST_SSH=1 SLIPWAY_BIN=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 120m -count 1 -v ./test/ssh
 
 .PHONY: test-slow
 test-slow: prerequisites image ## the quickstart, a rollout and a fleet of 20 beside busy loops at four times the processors: nothing is restarted, nothing is called dead: an hour

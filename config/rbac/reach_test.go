@@ -19,7 +19,7 @@ import (
 // telling are the names of fields that may name something of a host, an address, a flag, an image, a container, or a
 // program.
 var telling = regexp.MustCompile(`(?i)path|address|host|port|flag|args|image|container|mount|volume|command|device|disk|url|uri|` +
-	`endpoint|file|provider|subnet|cidr|network|script|user|env|privilege|extra|patch|proxy|socket|domain`)
+	`endpoint|virtualip|file|provider|subnet|cidr|network|script|user|env|privilege|extra|patch|proxy|socket|domain`)
 
 // reviewed are such fields of the kinds that edit may write, with the name of what contains them, and why each reaches
 // nothing.
@@ -27,6 +27,7 @@ var reviewed = map[string]string{
 	"spec.controlPlaneEndpoint":                    "a hosted control plane listens at it only where the operator's file allows that; of an SSHCluster within hosts.endpoints",
 	"controlPlaneEndpoint.host":                    "as above",
 	"controlPlaneEndpoint.port":                    "as above",
+	"spec.virtualIP":                               "control plane hosts of the namespace hold it, within hosts.virtualIPs, where no other machine has it",
 	"spec.clusterNetwork":                          "ranges of the workload cluster, each as below",
 	"clusterNetwork.apiServerPort":                 "of the endpoint above",
 	"pods.cidrBlocks":                              "the network of a local cluster is chosen around it, within networks.ranges, beside all that the host and the operator's file name, and within maxima.networkAddresses: TestRangesOfAHostileCluster",
@@ -105,6 +106,7 @@ var reachedByVariables = map[string]string{
 	"hardening":                       "a switch",
 	"controlPlaneEndpoint.host":       "a hosted control plane listens at it only where controlPlanes.addresses allows that",
 	"controlPlaneEndpoint.port":       "as above",
+	"virtualIP":                       "within hosts.virtualIPs, where no other machine has the address",
 	"bundle":                          "a choice of two",
 	"startupDelay":                    "a time, of machines that exist in memory alone",
 	"jitter":                          "as above",

@@ -523,6 +523,8 @@ func (a attack) virtualIP() {
 	}
 	theirs := owned("team-b", "theirs", "192.0.2.14")
 	a.must(a.operator.Create(ctx, theirs))
+	theirs.Status.Initialization.Provisioned = ptr.To(true)
+	a.must(a.operator.Status().Update(ctx, theirs))
 	for name, address := range map[string]string{
 		"offered": offered, "secret": secret, "victim": victim, "foreign": "192.0.2.200", "metadata": metadata, "cluster": "192.0.2.14", "loopback": "127.0.0.1",
 	} {
