@@ -23,7 +23,7 @@ func referencePaths() [][]string {
 	}
 }
 
-// references returns the objects that the spec of an object refers to.
+// references returns the objects that the spec of an object refers to, and the SSHHost of an SSHMachine.
 func (o object) references() (out []Ref) {
 	for _, path := range referencePaths() {
 		if r, ok := o.referenceAt(path...); ok {
@@ -36,6 +36,9 @@ func (o object) references() (out []Ref) {
 			namespace = o.ref.Namespace
 		}
 		out = append(out, Ref{clusterv1.GroupVersion.Group, "ClusterClass", namespace, name})
+	}
+	if host := o.sshHost(); host.Name != "" && host != o.ref {
+		out = append(out, host)
 	}
 	return out
 }
