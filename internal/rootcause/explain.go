@@ -398,15 +398,14 @@ func (s *search) candidates(o object, problems []problem, upward bool) (out []ca
 	return out
 }
 
-// newMentions returns the objects of the namespace that the message of a problem names and that are not resolved yet, and marks
-// them as resolved. Objects of other namespaces are followed only from the spec and from plans, because authors of messages
-// may have nothing to do with them.
+// newMentions returns the objects that the message of a problem names, that may be followed and that are not resolved yet, and
+// marks them as resolved.
 func newMentions(o object, p *problem, resolved map[mention]bool) (out []mention) {
 	if len(resolved) >= maxResolved {
 		return nil
 	}
 	for _, m := range mentions(p.Message, o.ref.Namespace) {
-		if m.namespace == o.ref.Namespace && !resolved[m] && len(resolved) < maxResolved {
+		if o.canFollow(m) && !resolved[m] && len(resolved) < maxResolved {
 			resolved[m] = true
 			out = append(out, m)
 		}

@@ -29,7 +29,7 @@ type reasonCatalog struct {
 func controllerFolders() []string {
 	return []string{
 		"controllers", "kubeadm", "hosted", "local", "simulated", "hook", "workload", "kube", "machines", "reference", "reconciler",
-		"topology", "condition", "rollout", "snapshots", "policy", "controlplane", "plan",
+		"topology", "condition", "rollout", "snapshots", "policy", "controlplane", "plan", "ssh", "bundle", "infrastructure", "jobs",
 	}
 }
 
@@ -192,7 +192,7 @@ func TestRemediesAreForExistingReasons(t *testing.T) {
 	// Reasons of this package, and of conditions that are computed.
 	others := []string{reasonNoController, reasonPlanFailed, "ForeignFinalizer"}
 	found, seen := collectReasons(t), map[string]bool{}
-	for _, groups := range [][]group{commonRemedies(), machineRemedies(), planeRemedies(), topologyRemedies(), localRemedies(), snapshotRemedies()} {
+	for _, groups := range [][]group{commonRemedies(), machineRemedies(), planeRemedies(), topologyRemedies(), localRemedies(), snapshotRemedies(), sshRemedies()} {
 		for _, g := range groups {
 			if g.text == "" || strings.HasSuffix(g.text, ".") || !g.automatic && g.command == "" {
 				t.Errorf("%v: a remedy needs a text without a period, and a command if a user has to act: %q", g.reasons, g.text)

@@ -23,7 +23,8 @@ func referencePaths() [][]string {
 	}
 }
 
-// references returns the objects that the spec of an object refers to, and the Machines that a MachineHealthCheck checks.
+// references returns the objects that the spec of an object refers to, the SSHHost of an SSHMachine, and the Machines that a
+// MachineHealthCheck checks.
 func (o object) references() (out []Ref) {
 	if o.ref.Group == clusterv1.GroupVersion.Group && o.ref.Kind == "MachineHealthCheck" {
 		targets, _, _ := unstructured.NestedStringSlice(o.content.Object, "status", "targets")
@@ -42,6 +43,9 @@ func (o object) references() (out []Ref) {
 			namespace = o.ref.Namespace
 		}
 		out = append(out, Ref{clusterv1.GroupVersion.Group, "ClusterClass", namespace, name})
+	}
+	if host := o.sshHost(); host.Name != "" && host != o.ref {
+		out = append(out, host)
 	}
 	return out
 }

@@ -68,6 +68,7 @@ func noProblem() []string {
 		"WorkloadChanged", "Available", "BootstrapSucceeded", "DataSecretProvided", "DeletionCompleted", "Discovered", "HealthCheckSucceeded", "Healthy",
 		"Initialized", "NoClusters", "NoDeprecatedHooks", "NoReplicas", "NoWorkers", "NodeHealthy", "NodeReady", "NotDeleting", "NotNeeded", "NotPaused",
 		"NotRemediating", "NotRollingOut", "NotScalingDown", "NotScalingUp", "NotUpdating", "NotYetKnown", "PatchVersion", "ProbeSucceeded", "Provisioned", "Ready",
-		"ReconcileSucceeded", "Recovered", "RefVersionsUpToDate", "RemediationAllowed", "Restored", "Running", "Set", "Suspended", "UpToDate", "VariablesReady",
+		"ReconcileSucceeded", "Recovered", "RefVersionsUpToDate", "RemediationAllowed", "Restored", "Running", "Set", "Suspended", "UpToDate", "VariablesReady", "Claimed", "Cleaned",
+		"Connected", "HostClaimed", "HostPrepared", "HostReleased", "InUse", "Passed",
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 const (

@@ -13,6 +13,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/ssh/inventory"
@@ -104,6 +105,18 @@ func connect(ctx context.Context, c *management.Connection, pool *remote.Pool, h
 		return nil, err
 	}
 	return pool.Connect(ctx, target)
+}
+
+// count names the hosts of a prompt.
+func count(hosts []*infrav1.SSHHost) string {
+	var names []string
+	for _, h := range hosts {
+		names = append(names, h.Name)
+	}
+	if len(names) == 1 {
+		return "host " + names[0]
+	}
+	return fmt.Sprintf("%d hosts (%s)", len(names), condition.Names(names))
 }
 
 // namesOrSelector requires names or the flag --selector.

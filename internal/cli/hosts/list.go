@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -47,7 +48,7 @@ func listCommand(e term.Env) *cobra.Command {
 			return err
 		}
 		rows := rowsOf(found.Items)
-		return format.Print(e.Out, rows, func(w io.Writer) error { return printHosts(w, e.Now(), rows) })
+		return format.Print(e.Out, rows, func(w io.Writer) error { return printHosts(w, e.Now(), rows, none(c.Namespace, selector, all)) })
 	})
 	return cmd
 }
@@ -89,16 +90,30 @@ func rowOf(h *infrav1.SSHHost) row {
 		r.StateSince = &h.Status.StateSince.Time
 	}
 	for _, c := range h.Status.Conditions {
-		if c.Type == infrav1.AvailableCondition && c.Status != "True" && r.Machine == "" {
+		isOfUse := r.Machine != "" && h.Status.State != infrav1.SSHHostQuarantined && h.Status.State != infrav1.SSHHostUnreachable
+		if c.Type == infrav1.AvailableCondition && c.Status != "True" && !isOfUse {
 			r.Reason, r.Message = c.Reason, c.Message
 		}
 	}
 	return r
 }
 
-func printHosts(out io.Writer, now time.Time, rows []row) error {
+// none returns the text about an empty list.
+func none(namespace, selector string, all bool) string {
+	text := "There are no hosts"
+	if selector != "" {
+		text += " with the labels " + selector
+	}
+	if all {
+		return text + "; \"slipway hosts add ADDRESS\" adds one."
+	}
+	return fmt.Sprintf("%s in namespace %s; use -A to list all namespaces, or add one with \"slipway hosts add ADDRESS\".", text, namespace)
+}
+
+// printHosts prints the rows as a table, followed by the reasons why hosts cannot be used. none is printed for an empty list.
+func printHosts(out io.Writer, now time.Time, rows []row, none string) error {
 	if len(rows) == 0 {
-		_, err := fmt.Fprintln(out, "There are no hosts; \"slipway hosts add ADDRESS\" adds one.")
+		_, err := fmt.Fprintln(out, none)
 		return err
 	}
 	t := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
@@ -108,7 +123,11 @@ func printHosts(out io.Writer, now time.Time, rows []row) error {
 		if r.StateSince != nil {
 			since = duration.HumanDuration(now.Sub(*r.StateSince))
 		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d MiB\t%s\n", r.Namespace, r.Name, r.Address, r.State, since, cmp.Or(r.Machine, "-"), r.CPUs, r.MemoryMiB, cmp.Or(redact.Escape(r.OSImage), "-"))
+		cpus, memory := "-", "-" // a host that was never reached has no facts
+		if r.CPUs > 0 {
+			cpus, memory = strconv.Itoa(int(r.CPUs)), fmt.Sprintf("%d MiB", r.MemoryMiB)
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Namespace, r.Name, r.Address, r.State, since, cmp.Or(r.Machine, "-"), cpus, memory, cmp.Or(redact.Escape(r.OSImage), "-"))
 	}
 	if err := t.Flush(); err != nil {
 		return err

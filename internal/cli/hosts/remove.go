@@ -41,7 +41,7 @@ hosts add" created. A host that a machine uses is not removed; delete the machin
 			}
 		}
 		if !yes {
-			if err := e.Confirm(fmt.Sprintf("remove %d hosts from the inventory", len(hosts))); err != nil {
+			if err := e.Confirm(fmt.Sprintf("remove %s from the inventory", count(hosts))); err != nil {
 				return err
 			}
 		}

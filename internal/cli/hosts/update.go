@@ -3,6 +3,7 @@ package hosts
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/policy"
@@ -91,6 +93,11 @@ func (f updateFlags) run(ctx context.Context, e term.Env, c *management.Connecti
 			return err
 		}
 	}
+	if f.keyFile != "" || f.certificateFile != "" {
+		if err := noteSharedSecret(ctx, e, c, host); err != nil {
+			return err
+		}
+	}
 	w := kube.NewWriter(c.Client, writer)
 	if err := w.Patch(ctx, oldSecret, func(o client.Object) {
 		if s, ok := o.(*corev1.Secret); ok {
@@ -107,6 +114,27 @@ func (f updateFlags) run(ctx context.Context, e term.Env, c *management.Connecti
 		return err
 	}
 	_, err = fmt.Fprintf(e.Out, "SSHHost %s/%s updated\n", host.Namespace, host.Name)
+	return err
+}
+
+// noteSharedSecret prints the other hosts that have their credentials in the Secret of a host, which change with it.
+func noteSharedSecret(ctx context.Context, e term.Env, c *management.Connection, host *infrav1.SSHHost) error {
+	all := &infrav1.SSHHostList{}
+	if err := c.Client.List(ctx, all, client.InNamespace(host.Namespace)); err != nil {
+		return err
+	}
+	var names []string
+	for _, h := range all.Items {
+		uses := h.Spec.CredentialsRef == host.Spec.CredentialsRef || h.Spec.Jump != nil && h.Spec.Jump.CredentialsRef == host.Spec.CredentialsRef
+		if uses && h.Name != host.Name {
+			names = append(names, h.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	_, err := fmt.Fprintf(e.Err, "Secret %s also has the credentials of SSHHosts %s: they use the new key, too\n", host.Spec.CredentialsRef.Name, condition.Names(names))
 	return err
 }
 

@@ -52,6 +52,9 @@ func Read(ctx context.Context, r Reader, key client.ObjectKey, o Options) (Snaps
 	if err := s.readObjects(ctx, r, s.refs(o.ShowTemplates)); err != nil {
 		return Snapshot{}, err
 	}
+	if err := s.readHosts(ctx, r); err != nil {
+		return Snapshot{}, err
+	}
 	if ref, ok := s.controlPlaneTemplate(); ok && o.ShowTemplates {
 		return s, s.readObject(ctx, r, ref)
 	}

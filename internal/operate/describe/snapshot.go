@@ -28,6 +28,8 @@ type Snapshot struct {
 
 	// Objects are the provider objects that exist.
 	Objects map[Ref]*unstructured.Unstructured
+	// Hosts are the SSHHosts of the SSHMachines among the objects, which are in namespaces of the operator.
+	Hosts map[Ref]*unstructured.Unstructured
 	// Missing has the reasons why referenced objects are not in Objects.
 	Missing map[Ref]string
 	// ResourceSets are the names of the ClusterResourceSets that apply to the cluster.

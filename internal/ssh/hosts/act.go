@@ -14,6 +14,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/jobs"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/ssh/inventory"
@@ -25,12 +26,19 @@ type readHostState struct{ Address string }
 
 func (a readHostState) String() string { return "the state of host " + a.Address }
 
-// noteNamespace notes the namespace of a claim in an annotation of the SSHHost, before the record is written, so that a crash
-// in between cannot offer the host to another namespace.
-type noteNamespace struct{ Namespace string }
+// noteUse notes the namespace of a claim in an annotation of the SSHHost, before the record is written, so that a crash in
+// between cannot offer the host to another namespace. It also labels the SSHHost, so that clusterctl moves it.
+type noteUse struct{ Namespace string }
 
-func (a noteNamespace) String() string {
-	return fmt.Sprintf("note that namespace %s uses the host: others are not offered it afterwards", a.Namespace)
+func (a noteUse) String() string {
+	return fmt.Sprintf("note that namespace %s uses the host: others are not offered it afterwards, and it moves with its machine", a.Namespace)
+}
+
+// removeUse removes the label of a host in use, so that clusterctl does not move a free one.
+type removeUse struct{}
+
+func (removeUse) String() string {
+	return "remove the label of a host in use: the host is free, and stays in a move"
 }
 
 // removeRequest removes a request of the operator that does not apply.
@@ -69,8 +77,10 @@ func (a dropClaim) String() string { return fmt.Sprintf("drop claim %s: %s", a.C
 func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) error {
 	key := client.ObjectKeyFromObject(s.Object)
 	switch a := a.(type) {
-	case noteNamespace:
-		return c.annotate(ctx, s.Object, infrav1.LastNamespaceAnnotation, a.Namespace)
+	case noteUse:
+		return c.noteUse(ctx, s.Object, a)
+	case removeUse:
+		return c.writer.Patch(ctx, s.Object, func(o client.Object) { o.SetLabels(withValue(o.GetLabels(), infrastructure.MoveHierarchyLabel, "")) })
 	case removeRequest:
 		return c.annotate(ctx, s.Object, infrav1.CleanHostAnnotation, "")
 	case recordClaim:
@@ -90,16 +100,28 @@ func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) e
 
 // annotate sets an annotation of the host, or removes it if the value is empty. Its event enqueues the host.
 func (c *controller) annotate(ctx context.Context, o *infrav1.SSHHost, name, value string) error {
+	return c.writer.Patch(ctx, o, func(o client.Object) { o.SetAnnotations(withValue(o.GetAnnotations(), name, value)) })
+}
+
+func (c *controller) noteUse(ctx context.Context, o *infrav1.SSHHost, a noteUse) error {
 	return c.writer.Patch(ctx, o, func(o client.Object) {
-		annotations := maps.Clone(o.GetAnnotations()) // shared with the cache
-		if annotations == nil {
-			annotations = map[string]string{}
+		o.SetAnnotations(withValue(o.GetAnnotations(), infrav1.LastNamespaceAnnotation, a.Namespace))
+		if _, isMarked := o.GetLabels()[infrastructure.MoveHierarchyLabel]; !isMarked {
+			o.SetLabels(withValue(o.GetLabels(), infrastructure.MoveHierarchyLabel, infrastructure.MoveInUse))
 		}
-		if annotations[name] = value; value == "" {
-			delete(annotations, name)
-		}
-		o.SetAnnotations(annotations)
 	})
+}
+
+// withValue returns a copy of labels or annotations, which are shared with the cache, with another value; empty removes it.
+func withValue(of map[string]string, name, value string) map[string]string {
+	out := maps.Clone(of)
+	if out == nil {
+		out = map[string]string{}
+	}
+	if out[name] = value; value == "" {
+		delete(out, name)
+	}
+	return out
 }
 
 // record writes the record of the claim.

@@ -29,7 +29,7 @@ const Name = "ssh-host"
 // kind of the objects that the controller reconciles.
 const kind = "SSHHost"
 
-// machineIndex is the index of SSHHosts by the SSHMachine in their claim.
+// machineIndex is the index of SSHHosts by the SSHMachine in their claim, or in the record on a host without a claim.
 const machineIndex = Name + ".machine"
 
 // Host is a connected host, as far as this controller uses it.
@@ -107,10 +107,14 @@ func (c *controller) forget(_ context.Context, key client.ObjectKey) error {
 	return nil
 }
 
-// machineOf returns the index value of a host: the SSHMachine in its claim.
+// machineOf returns the index value of a host.
 func machineOf(o client.Object) []string {
-	if claim := o.(*infrav1.SSHHost).Status.Claim; claim != nil {
-		return []string{claim.Namespace + "/" + claim.Name}
+	status := o.(*infrav1.SSHHost).Status
+	switch {
+	case status.Claim != nil:
+		return []string{status.Claim.Namespace + "/" + status.Claim.Name}
+	case status.Record != nil:
+		return []string{status.Record.Namespace + "/" + status.Record.Name}
 	}
 	return nil
 }

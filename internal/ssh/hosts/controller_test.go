@@ -16,6 +16,7 @@ import (
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/jobs"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/policy"
@@ -161,8 +162,8 @@ func TestLife(t *testing.T) {
 		w.reconcile()
 		got := w.get()
 		if got.Status.State != infrav1.SSHHostPreparing || got.Status.ConfirmedClaimID != claimA || got.Status.Claim == nil || host.record == nil || host.record.Cluster != "c" ||
-			got.Annotations[infrav1.LastNamespaceAnnotation] != "team-a" {
-			t.Fatalf("claimed: %+v, record %+v", got.Status, host.record)
+			got.Annotations[infrav1.LastNamespaceAnnotation] != "team-a" || got.Labels[infrastructure.MoveHierarchyLabel] != infrastructure.MoveInUse {
+			t.Fatalf("claimed: %+v, record %+v", got, host.record)
 		}
 		for !ptr.Deref(w.get().Status.Claim.Released, false) {
 			w.setClaim(claim(true))
@@ -172,8 +173,8 @@ func TestLife(t *testing.T) {
 		if got.Status.State != infrav1.SSHHostAvailable || got.Status.Claim != nil || got.Status.ConfirmedClaimID != "" || host.record != nil || len(host.resets) == 0 || host.resets[0] != claimA {
 			t.Fatalf("released: %+v, record %+v, resets %v", got.Status, host.record, host.resets)
 		}
-		if got.Status.LastNamespace != "team-a" {
-			t.Errorf("it was used by %q", got.Status.LastNamespace)
+		if _, marked := got.Labels[infrastructure.MoveHierarchyLabel]; marked || got.Status.LastNamespace != "team-a" {
+			t.Errorf("it was used by %q, labels %v", got.Status.LastNamespace, got.Labels)
 		}
 	})
 }
@@ -200,6 +201,31 @@ func TestOtherRecords(t *testing.T) {
 	w.reconcile()
 	if got := w.get(); got.Status.State != infrav1.SSHHostQuarantined || host.record.ClaimID != claimB {
 		t.Errorf("lost the race: %+v", got.Status)
+	}
+}
+
+// After a move or a restore, the host waits for the SSHMachine in its record, and is not cleaned even if that is requested. A
+// record that names an SSHMachine with another claim ID is not believed.
+func TestAdoption(t *testing.T) {
+	for name, tc := range map[string]struct {
+		record string
+		state  infrav1.SSHHostState
+	}{
+		"its own":   {claimA, infrav1.SSHHostPreparing},
+		"a forgery": {claimB, infrav1.SSHHostQuarantined},
+	} {
+		host := &fakeHost{record: &remote.Record{ClaimID: tc.record, Namespace: "team-a", Name: "m"}}
+		o := sshHost(func(o *infrav1.SSHHost) { o.Annotations = map[string]string{infrav1.LastNamespaceAnnotation: "team-a"} })
+		w := newWorld(t, build(t, o, machine(true)).Build(), host)
+		w.reconcile()
+		if got := w.get(); got.Status.State != tc.state || len(host.resets) > 0 || got.Status.Record.ClaimID != tc.record {
+			t.Errorf("%s: %+v", name, got.Status)
+		}
+		w.setClaim(claim(false))
+		w.reconcile()
+		if got := w.get(); tc.record == claimA && (got.Status.State != infrav1.SSHHostInUse || got.Status.ConfirmedClaimID != claimA || got.Labels[infrastructure.MoveHierarchyLabel] != infrastructure.MoveInUse) {
+			t.Errorf("%s, claimed: %+v", name, got)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 )
@@ -24,6 +25,7 @@ const (
 	reasonPreflight   = "PreflightFailed"
 	reasonNotChecked  = "NotChecked"
 	reasonMaintenance = "Maintenance"
+	reasonAdopting    = "AdoptingHost"
 )
 
 // Stages of a plan ([reconciler.Stage]). Each is a state of the host.
@@ -61,12 +63,13 @@ const (
 //	released or cleaning requested, and not another's    clean the host
 //	another cleaning requested                           remove the request
 //	released, and never recorded or another's            drop the claim
+//	the record of an SSHMachine, as after a move         wait until the SSHMachine claims the host
 //	the record or kubelet of something else              wait for the operator
 //	the claim is recorded                                nothing; wait for the operator if its SSHMachine is missing
 //	preflight failed                                     wait for the operator
 //	claimed, and the SSHMachine is missing               wait, then drop the claim
-//	claimed                                              note the namespace, then record the claim on the host
-//	otherwise                                            nothing
+//	claimed                                              note the use, then record the claim on the host
+//	otherwise                                            remove the note of the last use
 func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	stage := decideStage(s, &p)
@@ -133,7 +136,7 @@ func (s snapshot) requestedCleaning() string {
 // nothing that the operator could request to clean.
 func (s snapshot) cleanable() string {
 	switch claim := s.Object.Status.Claim; {
-	case claim != nil && s.isConfirmed() && s.Machine != nil:
+	case claim != nil && s.isConfirmed() && s.Machine != nil, s.Adopter != nil:
 		return ""
 	case s.Check.Record != nil:
 		return s.Check.Record.ClaimID
@@ -234,6 +237,10 @@ func (s snapshot) reportedStage() int {
 func decideUse(s snapshot, p *reconciler.Plan) int {
 	claim, k := s.Object.Status.Claim, s.Check
 	switch {
+	case s.Adopter != nil:
+		p.WaitFor(reasonAdopting, "Waiting for SSHMachine %s/%s, whose record is on the host, to claim it", s.Adopter.Namespace, s.Adopter.Name).
+			For("SSHMachine", s.Adopter.Namespace+"/"+s.Adopter.Name).ToChange("status.hostRef")
+		return stagePreparing
 	case k.Record != nil && !s.hasOwnRecord():
 		p.WaitFor(reasonForeign, "The host has the record of SSHMachine %s/%s of another claim or management cluster: it is left unchanged. %s",
 			k.Record.Namespace, k.Record.Name, s.cleanCommand("If that machine is gone")).For(kind, s.Object.Name).UntilUserActs()
@@ -254,6 +261,9 @@ func decideUse(s snapshot, p *reconciler.Plan) int {
 			claim.Namespace, claim.Name, s.cleanCommand("If it is gone")).For(kind, s.Object.Name).UntilUserActs()
 		return stageQuarantined
 	case s.isConfirmed():
+		if !s.isNoted() {
+			p.Do(noteUse{Namespace: claim.Namespace})
+		}
 		decideDeletion(s, p)
 		return stageInUse
 	case k.hasFatal():
@@ -268,15 +278,24 @@ func decideUse(s snapshot, p *reconciler.Plan) int {
 			For("SSHMachine", claim.Namespace+"/"+claim.Name).ToChange("spec.claimID")
 		p.RecheckIn(jobRecheck)
 		return stagePreparing
-	case claim != nil && inventory.LastNamespace(s.Object) != claim.Namespace:
-		p.Do(noteNamespace{Namespace: claim.Namespace})
+	case claim != nil && !s.isNoted():
+		p.Do(noteUse{Namespace: claim.Namespace})
 		return stagePreparing
 	case claim != nil:
 		p.Do(recordClaim{Claim: claim.ClaimID, Machine: claim.Namespace + "/" + claim.Name})
 		decideDeletion(s, p)
 		return stagePreparing
+	case s.Object.Labels[infrastructure.MoveHierarchyLabel] == infrastructure.MoveInUse:
+		p.Do(removeUse{})
 	}
 	return stageAvailable
+}
+
+// isNoted reports whether the metadata of the host has its use: the namespace that uses it, and the label with which
+// `clusterctl move` takes it along. A host that the operator labeled moves anyway.
+func (s snapshot) isNoted() bool {
+	_, isMarked := s.Object.Labels[infrastructure.MoveHierarchyLabel]
+	return isMarked && inventory.LastNamespace(s.Object) == s.Object.Status.Claim.Namespace
 }
 
 // isAbandoned reports whether a claim that was never recorded has waited for its SSHMachine longer than a cache can lag behind.

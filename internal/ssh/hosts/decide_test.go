@@ -14,6 +14,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/jobs"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
@@ -39,6 +40,7 @@ func sshHost(change func(*infrav1.SSHHost)) *infrav1.SSHHost {
 func claimed(o *infrav1.SSHHost) {
 	o.Status.Claim = &infrav1.SSHHostClaim{Namespace: "team-a", Name: "m", ClaimID: claimA}
 	o.Annotations = map[string]string{infrav1.LastNamespaceAnnotation: "team-a"}
+	o.Labels = map[string]string{infrastructure.MoveHierarchyLabel: infrastructure.MoveInUse}
 }
 
 func confirmed(o *infrav1.SSHHost) {
@@ -95,7 +97,7 @@ func TestDecide(t *testing.T) {
 		"foreign record":   {reason: "another machine's", snapshot: snapshot{Check: with(claimB)}, state: infrav1.SSHHostQuarantined, wait: reasonForeign},
 		"invalid record":   {reason: "somebody's file", snapshot: snapshot{Check: &hostCheck{At: now, Generation: 1, InvalidRecord: "it is not a record"}}, state: infrav1.SSHHostQuarantined, wait: reasonInvalid},
 		"kubelet":          {reason: "somebody's node", snapshot: snapshot{Check: &hostCheck{At: now, Generation: 1, Facts: remote.Facts{KubeletRunning: true}}}, state: infrav1.SSHHostQuarantined, wait: reasonKubelet},
-		"claimed, first":   {"the namespace is noted before the record", func(o *infrav1.SSHHost) { claimed(o); o.Annotations = nil }, snapshot{Check: free(), Machine: machine(false)}, []reconciler.Action{noteNamespace{"team-a"}}, 0, infrav1.SSHHostPreparing, ""},
+		"claimed, first":   {"the namespace is noted before the record", func(o *infrav1.SSHHost) { claimed(o); o.Annotations = nil }, snapshot{Check: free(), Machine: machine(false)}, []reconciler.Action{noteUse{"team-a"}}, 0, infrav1.SSHHostPreparing, ""},
 		"claimed":          {"the record makes it safe", claimed, snapshot{Check: free(), Machine: machine(false)}, []reconciler.Action{recordClaim{claimA, "team-a/m"}}, 0, infrav1.SSHHostPreparing, ""},
 		"claimed, unknown": {"the cache may lack its SSHMachine", claimed, snapshot{Check: free()}, nil, 0, infrav1.SSHHostPreparing, reasonMachineLost},
 		"claimed, abandoned": {"its SSHMachine was removed by force", func(o *infrav1.SSHHost) {
@@ -130,6 +132,12 @@ func TestDecide(t *testing.T) {
 			[]reconciler.Action{removeRequest{claimA}}, 0, infrav1.SSHHostQuarantined, ""},
 		"asked for a lost node": {"its SSHMachine is gone", func(o *infrav1.SSHHost) { confirmed(o); o.Annotations[infrav1.CleanHostAnnotation] = claimA }, snapshot{Check: with(claimA)},
 			[]reconciler.Action{clean{claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
+		"adopting":         {"a move brought the host and its SSHMachine", nil, snapshot{Check: with(claimA), Adopter: machine(false)}, nil, 0, infrav1.SSHHostPreparing, reasonAdopting},
+		"adopting, asked":  {"its SSHMachine exists", ask(claimA), snapshot{Check: with(claimA), Adopter: machine(false)}, []reconciler.Action{removeRequest{claimA}}, 0, infrav1.SSHHostQuarantined, ""},
+		"in use, restored": {"clusterctl would leave it behind", func(o *infrav1.SSHHost) { confirmed(o); o.Labels = nil }, snapshot{Check: with(claimA), Machine: machine(true)}, []reconciler.Action{noteUse{"team-a"}}, 0, infrav1.SSHHostInUse, ""},
+		"free again":       {"clusterctl would move it", func(o *infrav1.SSHHost) { claimed(o); o.Status.Claim = nil }, snapshot{Check: free()}, []reconciler.Action{removeUse{}}, 0, infrav1.SSHHostAvailable, ""},
+		"labeled, free":    {"the operator wants it to move", func(o *infrav1.SSHHost) { o.Labels = map[string]string{infrastructure.MoveHierarchyLabel: ""} }, snapshot{Check: free()}, nil, 0, infrav1.SSHHostAvailable, ""},
+		"labeled, in use":  {"the label of the operator stays", func(o *infrav1.SSHHost) { confirmed(o); o.Labels[infrastructure.MoveHierarchyLabel] = "" }, snapshot{Check: with(claimA), Machine: machine(true)}, nil, 0, infrav1.SSHHostInUse, ""},
 		"deleting, free":   {"nothing uses it", deleting, snapshot{}, nil, 0, "", ""},
 		"deleting, in use": {"its connection is needed to clean it", func(o *infrav1.SSHHost) { confirmed(o); deleting(o) }, snapshot{Check: with(claimA), Machine: machine(true)}, nil, 0, infrav1.SSHHostInUse, reasonInUse},
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"k8s.io/utils/ptr"
@@ -22,6 +23,8 @@ type snapshot struct {
 	Denied string
 	// Machine is the SSHMachine in the claim. Nil if there is none with the claim ID.
 	Machine *infrav1.SSHMachine
+	// Adopter is the SSHMachine of the record on a host without a claim, as after a move or a restore. Nil if there is none.
+	Adopter *infrav1.SSHMachine
 	// Check is the last check of the host. Nil: there was none since the manager started.
 	Check *hostCheck
 	// Cleaning is the state of the job that cleans the host.
@@ -37,7 +40,7 @@ func (c *controller) observe(ctx context.Context, o *infrav1.SSHHost) (snapshot,
 	c.nameBundles(&s)
 	claim := o.Status.Claim
 	if claim == nil {
-		return s, nil
+		return s, c.readAdopter(ctx, &s)
 	}
 	m, err := infrastructure.ReadObject(ctx, c.client, claim.Namespace, claim.Name, &infrav1.SSHMachine{})
 	if err != nil {
@@ -47,6 +50,24 @@ func (c *controller) observe(ctx context.Context, o *infrav1.SSHHost) (snapshot,
 		s.Machine = m
 	}
 	return s, nil
+}
+
+// readAdopter reads the SSHMachine of the record on a host without a claim. The record is untrusted: the SSHMachine has to have
+// its claim ID.
+func (c *controller) readAdopter(ctx context.Context, s *snapshot) error {
+	s.Adopter = nil
+	if s.Object.Status.Claim != nil || s.Check == nil || s.Check.Record == nil {
+		return nil
+	}
+	r := s.Check.Record
+	if len(validation.IsDNS1123Label(r.Namespace)) > 0 || len(validation.IsDNS1123Subdomain(r.Name)) > 0 {
+		return nil
+	}
+	m, err := infrastructure.ReadObject(ctx, c.client, r.Namespace, r.Name, &infrav1.SSHMachine{})
+	if m != nil && m.Spec.ClaimID == r.ClaimID {
+		s.Adopter = m
+	}
+	return err
 }
 
 func (c *controller) nameBundles(s *snapshot) {
@@ -68,7 +89,7 @@ func (c *controller) readRequested(ctx context.Context, s snapshot, _ reconciler
 	c.checks.put(client.ObjectKeyFromObject(s.Object), k)
 	s.Check = &k
 	c.nameBundles(&s)
-	return s, nil
+	return s, c.readAdopter(ctx, &s)
 }
 
 // isConfirmed reports whether the claim was recorded on the host.

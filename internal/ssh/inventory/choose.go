@@ -3,7 +3,6 @@ package inventory
 import (
 	"cmp"
 	"fmt"
-	"hash/fnv"
 	"slices"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
 )
 
 // Request describes the host that a machine needs.
@@ -22,8 +22,9 @@ type Request struct {
 	Selector *metav1.LabelSelector
 	// FailureDomain of the host. Empty: any.
 	FailureDomain string
-	// Machine is the name of the SSHMachine. Machines with different names prefer different hosts.
-	Machine string
+	// Turn is the number of machines with an equal request that precede this one and have no host yet. Each of them prefers
+	// another host, so that machines that are created together rarely claim the same one.
+	Turn int
 	// Version is the Kubernetes version of the machine: hosts that have its bundle are preferred.
 	Version string
 	// Peers are the hosts of the other machines of the cluster.
@@ -54,18 +55,27 @@ type Choice struct {
 	Offered, Selected int
 	// Obstacles counts the selected hosts by the reason why they cannot be claimed.
 	Obstacles map[Obstacle]int
+	// names has the names of these hosts.
+	names map[Obstacle][]string
 }
 
 // Choose returns the best host that can be claimed. Hosts that are not offered to the namespace are ignored and not
-// counted, so that the result discloses nothing about them.
+// counted, so that the result discloses nothing about them. The order depends on no name of a machine, which may be random:
+// equal requests together take the same hosts in every run.
 func (r Request) Choose(hosts []*infrav1.SSHHost) Choice {
-	out := Choice{Obstacles: map[Obstacle]int{}}
+	out := Choice{Obstacles: map[Obstacle]int{}, names: map[Obstacle][]string{}}
+	var free []*infrav1.SSHHost
 	for _, h := range r.selected(hosts, &out) {
 		if o := r.obstacle(h); o != "" {
 			out.Obstacles[o]++
-		} else if out.Host == nil || r.compare(h, out.Host) < 0 {
-			out.Host = h
+			out.names[o] = append(out.names[o], h.Namespace+"/"+h.Name)
+		} else {
+			free = append(free, h)
 		}
+	}
+	if len(free) > 0 {
+		slices.SortFunc(free, r.compare)
+		out.Host = free[r.Turn%len(free)] // a machine that precedes this one may never claim a host
 	}
 	return out
 }
@@ -128,8 +138,7 @@ func haveSameIdentity(a, b *infrav1.SSHHost) bool {
 	return x.Hostname != "" && x.Hostname == y.Hostname || x.MachineIDHash != "" && x.MachineIDHash == y.MachineIDHash
 }
 
-// compare orders hosts: first those with the bundle, then in an order that differs for each machine, so that machines that
-// are created together rarely choose the same host.
+// compare orders hosts: those with the bundle are first.
 func (r Request) compare(a, b *infrav1.SSHHost) int {
 	rank := func(h *infrav1.SSHHost) int {
 		if slices.ContainsFunc(h.Status.Bundles, func(b infrav1.SSHHostBundle) bool { return b.Version == r.Version && r.Version != "" }) {
@@ -137,12 +146,7 @@ func (r Request) compare(a, b *infrav1.SSHHost) int {
 		}
 		return 1
 	}
-	weight := func(h *infrav1.SSHHost) uint64 {
-		sum := fnv.New64a()
-		_, _ = fmt.Fprintf(sum, "%s/%s %s/%s", r.Namespace.Name, r.Machine, h.Namespace, h.Name) // never fails
-		return sum.Sum64()
-	}
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(weight(a), weight(b)), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 // Message describes why there is no host.
@@ -168,9 +172,15 @@ func (c Choice) Message(r Request) string {
 func (c Choice) obstacles() string {
 	var out []string
 	for _, o := range []Obstacle{otherDomain, inUse, cleaning, unchecked, unreachable, quarantined, maintenance, usedByOthers, sameIdentity} {
-		if n := c.Obstacles[o]; n > 0 {
-			out = append(out, fmt.Sprintf("%d %s", n, o))
+		if c.Obstacles[o] == 0 {
+			continue
 		}
+		text, names := fmt.Sprintf("%d %s", c.Obstacles[o], o), c.names[o]
+		if len(names) > 0 && slices.Contains([]Obstacle{unreachable, quarantined, maintenance}, o) { // the operator can make these available
+			slices.Sort(names)
+			text += fmt.Sprintf(" (SSHHost %s)", condition.Names(names))
+		}
+		out = append(out, text)
 	}
 	return strings.Join(out, ", ")
 }

@@ -2,6 +2,8 @@ package inventory
 
 import (
 	"context"
+	"maps"
+	"reflect"
 
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -41,4 +43,29 @@ func Drop(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost) error {
 
 func setClaim(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, claim *infrav1.SSHHostClaim) error {
 	return w.PatchStatus(ctx, h, func(o client.Object) { o.(*infrav1.SSHHost).Status.Claim = claim })
+}
+
+// AmongPeers returns the hosts that the SSHMachines of a cluster have claimed, and the number of those machines that precede one
+// of them in the choice of a host: they need the same kind of host, and have claimed none.
+func AmongPeers(m *infrav1.SSHMachine, machines []infrav1.SSHMachine, hosts []*infrav1.SSHHost) (claimed []*infrav1.SSHHost, turn int) {
+	waits := map[string]*infrav1.SSHMachine{}
+	for i := range machines {
+		waits[machines[i].Name] = &machines[i]
+	}
+	inCluster := maps.Clone(waits)
+	for _, h := range hosts {
+		claim := h.Status.Claim
+		if claim == nil || claim.Namespace != m.Namespace || inCluster[claim.Name] == nil {
+			continue
+		}
+		claimed = append(claimed, h)
+		delete(waits, claim.Name)
+	}
+	for name, peer := range waits {
+		isEqual := peer.Spec.FailureDomain == m.Spec.FailureDomain && reflect.DeepEqual(peer.Spec.HostSelector, m.Spec.HostSelector)
+		if name < m.Name && isEqual && peer.Spec.ClaimID != "" && peer.DeletionTimestamp.IsZero() {
+			turn++
+		}
+	}
+	return claimed, turn
 }

@@ -2,6 +2,7 @@ package inventory_test
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -99,7 +100,7 @@ func TestChoose(t *testing.T) {
 		"used by same":   {reason: "the same users", change: func(h *infrav1.SSHHost) { h.Annotations = map[string]string{infrav1.LastNamespaceAnnotation: "team-a"} }},
 		"same hostname":  {"a Node has the name of its host", nil, func(r *inventory.Request) { r.Peers = []*infrav1.SSHHost{host("h", nil)} }, "1 with the hostname or machine ID"},
 	} {
-		r := inventory.Request{Namespace: teamA, Machine: "m"}
+		r := inventory.Request{Namespace: teamA}
 		if tc.request != nil {
 			tc.request(&r)
 		}
@@ -115,28 +116,50 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// Machines prefer hosts with their bundle, and machines that are created together prefer different hosts.
+// Machines prefer hosts with their bundle. Machines that are created together take different hosts, and together the same ones
+// in every run: the plan of a change relies on it, which cannot know their names.
 func TestPreference(t *testing.T) {
 	var hosts []*infrav1.SSHHost
-	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
+	for _, name := range []string{"c", "a", "e", "b", "d"} {
 		hosts = append(hosts, host(name, nil))
 	}
-	chosen := map[string]bool{}
-	for _, machine := range []string{"m-1", "m-2", "m-3", "m-4", "m-5", "m-6", "m-7", "m-8"} {
-		r := inventory.Request{Namespace: teamA, Machine: machine, Version: "v1.36.3"}
-		first, again := r.Choose(hosts).Host, r.Choose(hosts).Host
-		if first != again {
-			t.Errorf("machine %s prefers %s, then %s", machine, first.Name, again.Name)
+	slices.SortFunc(hosts, func(a, b *infrav1.SSHHost) int { return strings.Compare(a.Name, b.Name) })
+	for turn, want := range []string{"a", "b", "c", "d", "e", "a"} {
+		if got := (inventory.Request{Namespace: teamA, Version: "v1.36.3", Turn: turn}).Choose(hosts).Host; got.Name != want {
+			t.Errorf("turn %d: host %s, want %s", turn, got.Name, want)
 		}
-		chosen[first.Name] = true
-	}
-	if len(chosen) < 3 {
-		t.Errorf("eight machines prefer only %v", chosen)
 	}
 	hosts[3].Status.Bundles = []infrav1.SSHHostBundle{{Digest: "x", Version: "v1.36.3"}}
-	r := inventory.Request{Namespace: teamA, Machine: "m", Version: "v1.36.3"}
+	r := inventory.Request{Namespace: teamA, Version: "v1.36.3"}
 	if got := r.Choose(hosts).Host; got.Name != "d" {
 		t.Errorf("host %s instead of the one with the bundle", got.Name)
+	}
+}
+
+// In whatever order machines claim hosts, they take the same hosts.
+func TestMachinesTakeTheSameHosts(t *testing.T) {
+	machine := func(name string) infrav1.SSHMachine {
+		m := infrav1.SSHMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: name}}
+		m.Spec.ClaimID = strings.Repeat(name[:1], 26)
+		return m
+	}
+	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+		machines := []infrav1.SSHMachine{machine("x-1"), machine("y-2"), machine("z-3")}
+		var hosts []*infrav1.SSHHost
+		for _, name := range []string{"a", "b", "c", "d", "e"} {
+			hosts = append(hosts, host(name, nil))
+		}
+		for _, n := range order {
+			m := &machines[n]
+			_, turn := inventory.AmongPeers(m, machines, hosts)
+			h := inventory.Request{Namespace: teamA, Turn: turn}.Choose(hosts).Host
+			h.Status.Claim = &infrav1.SSHHostClaim{Namespace: m.Namespace, Name: m.Name, ClaimID: m.Spec.ClaimID}
+		}
+		for n, h := range hosts {
+			if isTaken := h.Status.Claim != nil; isTaken != (n < 3) {
+				t.Errorf("order %v: host %s is taken: %t", order, h.Name, isTaken)
+			}
+		}
 	}
 }
 

@@ -144,7 +144,8 @@ func decideClaim(s snapshot, p *reconciler.Plan) {
 	p.RecheckIn(cacheRecheck)
 }
 
-// decideAdoption claims the host that has the record of the machine, as after a restore.
+// decideAdoption claims the host that has the record of the machine, as after a move or a restore. A host that the namespace
+// used last need not be offered to it again, because a move does not take the labels of the Namespace along.
 func decideAdoption(s snapshot, p *reconciler.Plan) {
 	if len(s.Recorded) > 1 {
 		p.WaitFor(reasonAmbiguous, "SSHHosts %s have the record of this machine: delete the wrong ones, or have the operator clean them", condition.Names(names(s.Recorded))).
@@ -152,7 +153,7 @@ func decideAdoption(s snapshot, p *reconciler.Plan) {
 		return
 	}
 	h := s.Recorded[0]
-	if !inventory.IsOffered(h, s.Namespace) {
+	if !inventory.IsOffered(h, s.Namespace) && inventory.LastNamespace(h) != s.Namespace.Name {
 		p.WaitFor(reasonNoHost, "SSHHost %s has the record of this machine, but is not offered to namespace %s: let the operator offer it (spec.offeredTo)", h.Name, s.Namespace.Name).
 			For("SSHHost", nameOf(h)).ToChange("spec.offeredTo")
 		p.RecheckIn(waitRecheck)

@@ -145,6 +145,10 @@ func TestDecide(t *testing.T) {
 		"restored":            {"its host has the record", identified, snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Recorded: list(h(recorded))}, []reconciler.Action{claimHost{"hosts/h", "it has the record of this machine"}}, 0, stageClaim, ""},
 		"restored, not known": {"another host would be a second node", identified, snapshot{Machine: coreMachine(func(m *clusterv1.Machine) { m.Spec.ProviderID = "ssh://x" }), Cluster: coreCluster(true), Hosts: list(h(nil))}, nil, 0, stageClaim, reasonHostLost},
 		"two records":         {"one is a forgery", identified, snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Recorded: list(h(recorded), sshHost("i", recorded))}, nil, 0, stageClaim, reasonAmbiguous},
+		"moved": {"the Namespace at the target lacks the labels", identified, snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Recorded: list(h(func(h *infrav1.SSHHost) {
+			recorded(h)
+			h.Spec.OfferedTo, h.Annotations = nil, map[string]string{infrav1.LastNamespaceAnnotation: "team-a"}
+		}))}, []reconciler.Action{claimHost{"hosts/h", "it has the record of this machine"}}, 0, stageClaim, ""},
 		"record, not offered": {"the operator took it away", identified, snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Recorded: list(h(func(h *infrav1.SSHHost) { recorded(h); h.Spec.OfferedTo = nil }))}, nil, 0, stageClaim, reasonNoHost},
 		"two claims":          {"a machine has one host", identified, snapshot{Host: h(confirmed), Surplus: list(sshHost("i", claimed))}, []reconciler.Action{dropClaim{"hosts/i", "host hosts/h has the claim too"}}, 0, stageClaim, ""},
 		"not recorded":        {"nothing is changed before the record", identified, snapshot{Host: h(claimed)}, nil, 0, stageClaim, reasonRecording},

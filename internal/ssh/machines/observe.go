@@ -43,6 +43,8 @@ type snapshot struct {
 	// machines that are not nodes yet.
 	Namespace    inventory.Namespace
 	Hosts, Peers []*infrav1.SSHHost
+	// Turn is the number of machines that precede this one in the choice of a host.
+	Turn int
 	// Bundle for the machine and NoBundle, why there is none. Both are unset without a host or for spec.bundle None.
 	Bundle   bundle.Bundle
 	NoBundle *fault.Fault
@@ -145,16 +147,10 @@ func (c *controller) readHosts(ctx context.Context, s *snapshot) error {
 	if err := c.client.List(ctx, peers, watches.InCluster(Name, cluster)...); err != nil {
 		return fmt.Errorf("listing SSHMachines of Cluster %s: %w", cluster, err)
 	}
-	inCluster := map[string]bool{}
-	for _, m := range peers.Items {
-		inCluster[m.Name] = true
-	}
 	for _, h := range all {
 		s.Stale = s.Stale || s.Host == nil && c.writer.Writes().Stale(h)
-		if claim := h.Status.Claim; claim != nil && claim.Namespace == s.Object.Namespace && inCluster[claim.Name] {
-			s.Peers = append(s.Peers, h)
-		}
 	}
+	s.Peers, s.Turn = inventory.AmongPeers(s.Object, peers.Items, all)
 	return nil
 }
 
@@ -215,10 +211,16 @@ func (c *controller) connect(ctx context.Context, h *infrav1.SSHHost) (Host, err
 
 // request describes the host that the machine needs.
 func (s snapshot) request() inventory.Request {
-	return inventory.Request{
-		Namespace: s.Namespace, Selector: s.Object.Spec.HostSelector, FailureDomain: s.failureDomain(), Machine: s.Object.Name,
-		Version: s.version(), Peers: s.Peers,
-	}
+	r := RequestOf(s.Object, s.Machine)
+	r.Namespace, r.Peers, r.Turn = s.Namespace, s.Peers, s.Turn
+	return r
+}
+
+// RequestOf describes the host that an SSHMachine of a Machine needs, without what depends on other objects. The controller and
+// the simulation of `slipway plan` use it.
+func RequestOf(o *infrav1.SSHMachine, m *clusterv1.Machine) inventory.Request {
+	s := snapshot{Object: o, Machine: m}
+	return inventory.Request{Selector: o.Spec.HostSelector, FailureDomain: s.failureDomain(), Version: s.version()}
 }
 
 func (s snapshot) clusterName() string { return s.Object.Labels[clusterv1.ClusterNameLabel] }
