@@ -30,9 +30,11 @@ type Config struct {
 	Jobs *jobs.Runner
 }
 
-// Limits returns the limits of the jobs of the provider.
+// Limits returns the limits of the jobs of the provider. A quarter of the jobs remains for other namespaces, such as the one of
+// the hosts, whose jobs clean them.
 func Limits(p policy.Configuration) jobs.Limits {
-	return jobs.Limits{Total: int(p.Hosts.AtOnce), Namespace: int(p.Hosts.AtOnce)}
+	total := max(int(p.Hosts.AtOnce), 1)
+	return jobs.Limits{Total: total, Namespace: max(total-max(total/4, 1), 1)}
 }
 
 // Add adds all controllers of the provider to the manager and calls setup with the name of each controller.

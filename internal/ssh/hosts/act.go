@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -146,8 +147,13 @@ func (c *controller) record(ctx context.Context, s snapshot) error {
 	return nil
 }
 
+// cleaningTimeout ends the cleaning of a host that makes no progress, before it is repeated.
+const cleaningTimeout = 30 * time.Minute
+
 // clean cleans a host and then deletes its record.
 func (c *controller) clean(ctx context.Context, o *infrav1.SSHHost, a clean) error {
+	ctx, cancel := context.WithTimeout(ctx, cleaningTimeout)
+	defer cancel()
 	h, err := c.connect(ctx, o)
 	if err != nil {
 		return err

@@ -23,7 +23,9 @@ type hostCheck struct {
 	Generation int64
 	// Fault is the error of the connection. Nil: the host was checked.
 	Fault *fault.Fault
-	Facts remote.Facts
+	// Failures is the number of consecutive checks that failed.
+	Failures int
+	Facts    remote.Facts
 	// Record is the record on the host. Nil: there is none.
 	Record *remote.Record
 	// InvalidRecord is the message about a file that is not a record. Empty: there is none.
@@ -84,6 +86,12 @@ func (c *controller) check(ctx context.Context, o *infrav1.SSHHost) (hostCheck, 
 		err = readHost(ctx, h, o, &k)
 	}
 	k.At = c.now()
+	if last := c.checks.get(client.ObjectKeyFromObject(o)); err != nil {
+		k.Failures = 1
+		if last != nil && last.Generation == k.Generation {
+			k.Failures += last.Failures
+		}
+	}
 	if k.Fault = fault.As(err); k.Fault == nil && fault.KindOf(err) == fault.Unreachable {
 		k.Fault = fault.New(fault.Unreachable, remote.ReasonUnreachable, "host %s does not respond", o.Spec.Address).From(err)
 	}

@@ -101,9 +101,10 @@ func (c *controller) definition() reconciler.Controller[*infrav1.SSHHost, snapsh
 	}
 }
 
-// forget drops the last check of a host whose object no longer exists.
+// forget drops the last check and the last job of a host whose object no longer exists.
 func (c *controller) forget(_ context.Context, key client.ObjectKey) error {
 	c.checks.drop(key)
+	c.Jobs.Forget(jobs.Key(kind, key))
 	return nil
 }
 

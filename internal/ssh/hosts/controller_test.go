@@ -271,6 +271,18 @@ func TestUncleanAndUnreachable(t *testing.T) {
 	if got := w.get(); got.Status.State != infrav1.SSHHostUnreachable {
 		t.Errorf("down: %+v", got.Status)
 	}
+	for failures, want := range map[int]time.Duration{0: unreachableInterval, 1: unreachableInterval, 2: 2 * unreachableInterval, 9: longestInterval} {
+		if got := (hostCheck{Fault: fault.New(fault.Unreachable, "X", "no"), Failures: failures}).interval(); got != want {
+			t.Errorf("after %d failures the host is checked again after %v, want %v", failures, got, want)
+		}
+	}
+	for range 2 {
+		w.at = w.at.Add(longestInterval)
+		w.reconcile()
+	}
+	if k := w.checks.get(client.ObjectKeyFromObject(w.get())); k == nil || k.Failures != 3 {
+		t.Errorf("the last check is %+v", k)
+	}
 }
 
 // Nothing connects to an address that the operator denies.

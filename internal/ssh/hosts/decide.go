@@ -7,6 +7,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/infrastructure"
+	"github.com/slipwayhq/slipway/internal/pause"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 )
@@ -43,6 +44,9 @@ const (
 const (
 	// checkInterval is the interval of the checks of a host that responds, unreachableInterval of others.
 	checkInterval, unreachableInterval = time.Minute, 20 * time.Second
+	// longestInterval is the longest interval of the checks of a host that has not responded for a long time. Each check
+	// occupies a worker until it has timed out.
+	longestInterval = 3 * time.Minute
 	// uncleanInterval is the delay before a host that could not be cleaned is cleaned again.
 	uncleanInterval = 5 * time.Minute
 	// abandonedAfter is the time after which a claim without an SSHMachine is dropped, if it was never recorded.
@@ -62,7 +66,8 @@ const (
 //	the host does not respond                            wait
 //	released or cleaning requested, and not another's    clean the host
 //	another cleaning requested                           remove the request
-//	released, and never recorded or another's            drop the claim
+//	released and never recorded, or the machine is lost  drop the claim
+//	released, and something else is on the host          wait for the operator
 //	the record of an SSHMachine, as after a move         wait until the SSHMachine claims the host
 //	the record or kubelet of something else              wait for the operator
 //	the claim is recorded                                nothing; wait for the operator if its SSHMachine is missing
@@ -88,6 +93,10 @@ func decideStage(s snapshot, p *reconciler.Plan) int {
 	switch {
 	case s.Object.DeletionTimestamp != nil && claim == nil:
 		return stageGone
+	case s.isLost():
+		p.Do(dropClaim{Claim: claim.ClaimID, Why: "the SSHHost is being deleted, and the machine is lost"})
+		p.RecheckIn(immediateRecheck)
+		return stageCleaning
 	case s.Denied != "":
 		p.WaitFor(reasonDenied, "%s", s.Denied).For(kind, s.Object.Name).UntilUserActs()
 		return stageUnreachable
@@ -105,12 +114,17 @@ func decideStage(s snapshot, p *reconciler.Plan) int {
 	case s.requestedCleaning() != "":
 		p.Do(removeRequest{Request: s.requestedCleaning()})
 		return s.reportedStage()
-	case inventory.IsReleased(claim):
-		p.Do(dropClaim{Claim: claim.ClaimID, Why: "it was released and nothing on the host belongs to it"})
+	case inventory.IsReleased(claim) && !s.isConfirmed():
+		p.Do(dropClaim{Claim: claim.ClaimID, Why: "it was released and never recorded on the host"})
 		p.RecheckIn(immediateRecheck)
 		return stageCleaning
 	}
 	return decideUse(s, p)
+}
+
+// isLost reports whether an administrator deletes the SSHHost of a machine that is gone for good and will not be cleaned.
+func (s snapshot) isLost() bool {
+	return s.Object.DeletionTimestamp != nil && inventory.IsReleased(s.Object.Status.Claim) && s.Object.Annotations[infrav1.ForceReleaseAnnotation] == "true"
 }
 
 // isChecked reports whether the last check is current.
@@ -122,7 +136,7 @@ func (s snapshot) isChecked() bool {
 // interval returns the time for which a check is current.
 func (k hostCheck) interval() time.Duration {
 	if k.Fault != nil {
-		return unreachableInterval
+		return pause.Backoff(max(k.Failures, 1), unreachableInterval, longestInterval)
 	}
 	return checkInterval
 }
@@ -202,11 +216,16 @@ func retryAfter(f *fault.Fault) time.Duration {
 
 // waitForFault waits until a fault of the host is resolved.
 func waitForFault(s snapshot, p *reconciler.Plan, f *fault.Fault) {
+	message := sentence(f.Message)
+	if s.Object.DeletionTimestamp != nil && inventory.IsReleased(s.Object.Status.Claim) {
+		message += fmt.Sprintf(". The SSHHost is deleted when the host is clean. If the machine is gone for good: kubectl annotate sshhost -n %s %s %s=true",
+			s.Object.Namespace, s.Object.Name, infrav1.ForceReleaseAnnotation)
+	}
 	if f.Kind == fault.Invalid {
-		p.WaitFor(f.Reason, "%s", sentence(f.Message)).For(kind, s.Object.Name).UntilUserActs()
+		p.WaitFor(f.Reason, "%s", message).For(kind, s.Object.Name).UntilUserActs()
 		return
 	}
-	p.WaitFor(f.Reason, "%s", sentence(f.Message)).For(kind, s.Object.Name).ForTime()
+	p.WaitFor(f.Reason, "%s", message).For(kind, s.Object.Name).ForTime()
 }
 
 // claimToClean returns the claim ID of what is cleaned, or [infrav1.CleanUnrecorded].
@@ -247,6 +266,10 @@ func decideUse(s snapshot, p *reconciler.Plan) int {
 		return stageQuarantined
 	case k.InvalidRecord != "":
 		p.WaitFor(reasonInvalid, "%s", sentence(k.InvalidRecord)).For(kind, s.Object.Name).UntilUserActs()
+		return stageQuarantined
+	case inventory.IsReleased(claim): // without a record and with a kubelet, otherwise the host would be cleaned
+		p.WaitFor(reasonKubelet, "A kubelet runs on the released host, and the record of SSHMachine %s/%s is missing: the host is left unchanged. %s",
+			claim.Namespace, claim.Name, s.cleanCommand("If nothing needs the kubelet")).For(kind, s.Object.Name).UntilUserActs()
 		return stageQuarantined
 	case s.isConfirmed() && k.Record == nil:
 		p.WaitFor(reasonRecordLost, "The host no longer has the record of SSHMachine %s/%s, for example because it was reinstalled: delete the Machine to have it replaced",

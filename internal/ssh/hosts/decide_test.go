@@ -121,9 +121,21 @@ func TestDecide(t *testing.T) {
 		"connection lost":    {"it may come back", released, snapshot{Check: with(claimA), Cleaning: ended(fault.New(fault.Unreachable, remote.ReasonUnreachable, "no"), time.Second)}, nil, 0, infrav1.SSHHostUnreachable, remote.ReasonUnreachable},
 		"script failed":      {"it is not clean", released, snapshot{Check: with(claimA), Cleaning: ended(errors.New("boom"), time.Second)}, nil, 0, infrav1.SSHHostQuarantined, reasonNotClean},
 		"record deleted":     {"a tenant cannot avoid the cleaning", released, snapshot{Check: &hostCheck{At: now, Generation: 1}}, []reconciler.Action{clean{claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
-		"released, foreign":  {"it belongs to another machine", released, snapshot{Check: with(claimB)}, []reconciler.Action{dropClaim{claimA, "it was released and nothing on the host belongs to it"}}, 0, infrav1.SSHHostCleaning, ""},
+		"released, foreign":  {"a tenant could have written the record, so that the host is not cleaned", released, snapshot{Check: with(claimB)}, nil, 0, infrav1.SSHHostQuarantined, reasonForeign},
+		"released, kubelet":  {"a tenant could have deleted the record of a node", released, snapshot{Check: &hostCheck{At: now, Generation: 1, Facts: remote.Facts{KubeletRunning: true}}}, nil, 0, infrav1.SSHHostQuarantined, reasonKubelet},
+		"released, invalid":  {"a tenant could have written the file", released, snapshot{Check: &hostCheck{At: now, Generation: 1, InvalidRecord: "it is not a record"}}, nil, 0, infrav1.SSHHostQuarantined, reasonInvalid},
+		"deleting, lost": {"the machine is gone for good", func(o *infrav1.SSHHost) {
+			released(o)
+			deleting(o)
+			o.Annotations = map[string]string{infrav1.ForceReleaseAnnotation: "true"}
+		}, snapshot{}, []reconciler.Action{dropClaim{claimA, "the SSHHost is being deleted, and the machine is lost"}}, 0, infrav1.SSHHostCleaning, ""},
+		"deleting, used, lost": {"a machine uses it", func(o *infrav1.SSHHost) {
+			confirmed(o)
+			deleting(o)
+			o.Annotations = map[string]string{infrav1.ForceReleaseAnnotation: "true"}
+		}, snapshot{Check: with(claimA), Machine: machine(true)}, []reconciler.Action{noteUse{"team-a"}}, 0, infrav1.SSHHostInUse, reasonInUse},
 		"never recorded": {"nothing was changed", func(o *infrav1.SSHHost) { released(o); o.Status.ConfirmedClaimID = "" }, snapshot{Check: free()},
-			[]reconciler.Action{dropClaim{claimA, "it was released and nothing on the host belongs to it"}}, 0, infrav1.SSHHostCleaning, ""},
+			[]reconciler.Action{dropClaim{claimA, "it was released and never recorded on the host"}}, 0, infrav1.SSHHostCleaning, ""},
 		"released, unreachable": {"it cannot be cleaned now", released, snapshot{Check: &hostCheck{At: now, Generation: 1, Fault: fault.New(fault.Unreachable, remote.ReasonUnreachable, "no")}}, nil, 0, infrav1.SSHHostUnreachable, remote.ReasonUnreachable},
 		"asked to clean":        {"the operator names the record", ask(claimB), snapshot{Check: with(claimB)}, []reconciler.Action{clean{claimB}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
 		"asked for another":     {"the request is about something else", ask(claimA), snapshot{Check: with(claimB)}, []reconciler.Action{removeRequest{claimA}}, 0, infrav1.SSHHostQuarantined, ""},

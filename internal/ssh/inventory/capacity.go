@@ -13,7 +13,7 @@ func Capacity(r Request, hosts []*infrav1.SSHHost, failureDomain string) infrav1
 	var out infrav1.SSHMachineTemplateStatus
 	for _, h := range r.Matching(hosts) {
 		f := h.Status.Facts
-		if f.CPUs == 0 || f.MemoryMiB == 0 || failureDomain != "" && failureDomain != h.Spec.FailureDomain {
+		if h.Status.State == infrav1.SSHHostQuarantined || f.CPUs == 0 || f.MemoryMiB == 0 || failureDomain != "" && failureDomain != h.Spec.FailureDomain {
 			continue
 		}
 		capacity := infrastructure.NodeCapacity(int64(f.CPUs), f.MemoryMiB<<20, f.DiskMiB<<20)

@@ -131,12 +131,17 @@ func newClaimID() string {
 	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(random))
 }
 
+// preparationTimeout ends the preparation of a host that makes no progress. The next one continues the upload.
+const preparationTimeout = time.Hour
+
 // startPreparation starts the job that prepares the host.
 func (c *controller) startPreparation(s snapshot, a prepare) {
 	h, b, settings := s.Host.DeepCopy(), s.Bundle, nodeSettings(s.Host.Spec.Settings)
 	options := s.preflightOptions()
 	managed := s.Object.Spec.Bundle != infrav1.SSHBundleNone
 	c.Jobs.Start(jobs.Key(kind, client.ObjectKeyFromObject(s.Object)), a.What, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, preparationTimeout)
+		defer cancel()
 		host, err := c.connect(ctx, h)
 		if err != nil {
 			return err

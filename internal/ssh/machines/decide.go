@@ -40,6 +40,7 @@ const (
 	reasonFailed         = contract.ReasonBootstrapFailed
 	reasonReleasing      = "ReleasingHost"
 	reasonVirtualIP      = "WaitingForVirtualIP"
+	reasonUnchecked      = "HostNotChecked"
 )
 
 // Stages of a plan ([reconciler.Stage]).
@@ -169,9 +170,16 @@ func decideDeletion(s snapshot, p *reconciler.Plan) {
 	h := s.Host
 	_, force := s.Object.Annotations[infrav1.ForceReleaseAnnotation]
 	switch {
-	case h == nil && len(s.Recorded) == 1:
-		p.Do(releaseHost{Host: nameOf(s.Recorded[0]), Why: "it has the record of this machine, which is being deleted"})
+	case h == nil && len(s.Recorded) > 0:
+		for _, recorded := range s.Recorded {
+			p.Do(releaseHost{Host: nameOf(recorded), Why: "it has the record of this machine, which is being deleted"})
+		}
 		p.RecheckIn(cacheRecheck)
+	case h == nil && !force && s.wasProvisioned() && s.uncheckedHost() != nil:
+		unchecked := s.uncheckedHost()
+		p.WaitFor(reasonUnchecked, "Waiting for SSHHost %s to be checked, because it may have the record of this machine", unchecked.Name).
+			For("SSHHost", nameOf(unchecked)).ToChange("status.state")
+		p.RecheckIn(waitRecheck)
 	case h == nil:
 	case s.Preparing.Running:
 		p.Do(cancelPreparation{Host: nameOf(h)})
@@ -182,11 +190,30 @@ func decideDeletion(s snapshot, p *reconciler.Plan) {
 		waitForRelease(s, p)
 	case force, !isConfirmed(h), h.Status.State == infrav1.SSHHostQuarantined:
 	case h.Status.State == infrav1.SSHHostUnreachable:
-		p.WaitFor(reasonUnreachable, "SSHHost %s cannot be cleaned, because it does not respond%s. If it is gone, annotate this SSHMachine with %s: \"true\"; "+
-			"the host cannot be claimed until it responds and is clean", h.Name, since(h), infrav1.ForceReleaseAnnotation).For("SSHHost", nameOf(h)).ToChange("status.state")
+		p.WaitFor(reasonUnreachable, "SSHHost %s cannot be cleaned, because it %s%s. If it is gone, annotate this SSHMachine with %s: \"true\"; "+
+			"the host cannot be claimed until it responds and is clean", h.Name, unreachableText(h), since(h), infrav1.ForceReleaseAnnotation).For("SSHHost", nameOf(h)).ToChange("status.state")
 	default:
 		waitForRelease(s, p)
 	}
+}
+
+// uncheckedHost returns a host that is offered to the namespace and that was never checked, as after a restore. Nil: there is
+// none.
+func (s snapshot) uncheckedHost() *infrav1.SSHHost {
+	for _, h := range s.Hosts {
+		if h.Status.State == "" && h.DeletionTimestamp == nil && inventory.IsOffered(h, s.Namespace) {
+			return h
+		}
+	}
+	return nil
+}
+
+// unreachableText says why a host cannot be reached.
+func unreachableText(h *infrav1.SSHHost) string {
+	if c := condition.Set(h.Status.Conditions).Get(infrav1.ReachableCondition); c != nil && c.Reason == inventory.ReasonDenied {
+		return "is denied by the configuration of the operator"
+	}
+	return "does not respond"
 }
 
 // since returns the time since when a host has its state, which is constant while it has it.
@@ -210,7 +237,7 @@ func decideHost(s snapshot, p *reconciler.Plan) (stage int, reason string) {
 		p.RecheckIn(cacheRecheck)
 		return stageClaim, reasonClaiming
 	case h.Status.State == infrav1.SSHHostUnreachable:
-		p.WaitFor(reasonUnreachable, "SSHHost %s does not respond", h.Name).For("SSHHost", nameOf(h)).ToChange("status.state")
+		p.WaitFor(reasonUnreachable, "SSHHost %s %s", h.Name, unreachableText(h)).For("SSHHost", nameOf(h)).ToChange("status.state")
 		return s.hostStage(), reasonUnreachable
 	case h.Status.State == infrav1.SSHHostQuarantined && isConfirmed(h):
 		p.WaitFor(reasonQuarantined, "SSHHost %s is quarantined: its condition Available has the reason", h.Name).For("SSHHost", nameOf(h)).ToChange("status.state")
@@ -314,16 +341,17 @@ func decidePreparation(s snapshot, p *reconciler.Plan) bool {
 	default:
 		p.Do(prepare{Host: nameOf(s.Host), What: s.preparation()})
 		waitForPreparation(s, p)
+		p.RecheckIn(hostRecheck) // another machine may have taken the last place
 	}
 	return false
 }
 
-// preparation describes the job that prepares the host. It is a new one for another host or another bundle.
+// preparation describes the job that prepares the host. It is a new one for another host, claim or bundle.
 func (s snapshot) preparation() string {
 	if s.Object.Spec.Bundle == infrav1.SSHBundleNone {
-		return fmt.Sprintf("prepare host %s without a bundle", nameOf(s.Host))
+		return fmt.Sprintf("prepare host %s for claim %s without a bundle", nameOf(s.Host), s.Object.Spec.ClaimID)
 	}
-	return fmt.Sprintf("prepare host %s with bundle %s", nameOf(s.Host), s.Bundle.Digest)
+	return fmt.Sprintf("prepare host %s for claim %s with bundle %s", nameOf(s.Host), s.Object.Spec.ClaimID, s.Bundle.Digest)
 }
 
 // retryAfter returns the delay before a failed preparation is repeated. A user has to correct an invalid host first.

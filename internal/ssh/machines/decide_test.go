@@ -104,7 +104,7 @@ func theBundle() bundle.Bundle {
 	return bundle.Bundle{Digest: strings.Repeat("d", 64), Manifest: bundle.Manifest{KubernetesVersion: "v1.36.3", Architecture: "amd64"}}
 }
 
-const preparation = "prepare host hosts/h with bundle dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd"
+const preparation = "prepare host hosts/h for claim " + claimA + " with bundle dddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddddd"
 
 func TestDecide(t *testing.T) {
 	h := func(change func(*infrav1.SSHHost)) *infrav1.SSHHost { return sshHost("h", change) }
@@ -169,7 +169,7 @@ func TestDecide(t *testing.T) {
 		"no version":          {"which bundle?", identified, snapshot{Host: h(confirmed), Machine: coreMachine(func(m *clusterv1.Machine) { m.Spec.Version = "" }), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, reasonNoVersion},
 		"no node address":     {"a name is no address", identified, snapshot{Host: h(func(h *infrav1.SSHHost) { confirmed(h); h.Spec.Address = "a.example" }), Bundle: theBundle(), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, "NodeAddressMissing"},
 		"without a bundle": {"the checks run nevertheless", func(o *infrav1.SSHMachine) { identified(o); o.Spec.Bundle = infrav1.SSHBundleNone }, snapshot{Host: h(confirmed), Progress: progress(remote.BootstrapNone)},
-			[]reconciler.Action{prepare{"hosts/h", "prepare host hosts/h without a bundle"}}, 0, stagePreparation, reasonPreparing},
+			[]reconciler.Action{prepare{"hosts/h", "prepare host hosts/h for claim " + claimA + " without a bundle"}}, 0, stagePreparation, reasonPreparing},
 		"no data":       {"the host is ready before the data", identified, snapshot{Host: h(confirmed), Machine: coreMachine(func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = nil }), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: prepared}, nil, 0, stageBootstrap, infrastructure.ReasonBootstrapData},
 		"bootstrap":     {"all is there", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: prepared}, []reconciler.Action{runBootstrap{"hosts/h", "boot"}}, 0, stageBootstrap, reasonBootstrapping},
 		"bootstrapping": {"it runs, whatever became of the bundle", identified, snapshot{Host: h(confirmed), NoBundle: preflight, Progress: progress(remote.BootstrapRunning)}, nil, 0, stageBootstrap, reasonBootstrapping},
@@ -180,15 +180,20 @@ func TestDecide(t *testing.T) {
 
 		"deleting, never claimed": {"there is no host", deleting(identified), snapshot{Hosts: list(h(nil))}, nil, 0, stageDeletion, ""},
 		"deleting":                {"the host is given back", deleting(provisioned), snapshot{Host: h(in(infrav1.SSHHostInUse, confirmed))}, []reconciler.Action{releaseHost{"hosts/h", "the SSHMachine is being deleted"}}, 0, stageDeletion, reasonReleasing},
-		"deleting, preparing":     {"both would change the host", deleting(identified), snapshot{Host: h(confirmed), Preparing: jobs.State{Running: true}}, []reconciler.Action{cancelPreparation{"hosts/h"}}, 0, stageDeletion, reasonReleasing},
-		"deleting, restored":      {"its host is cleaned too", deleting(identified), snapshot{Recorded: list(h(recorded))}, []reconciler.Action{releaseHost{"hosts/h", "it has the record of this machine, which is being deleted"}}, 0, stageDeletion, ""},
-		"cleaning":                {"the host is not clean yet", deleting(provisioned), snapshot{Host: h(released)}, nil, 0, stageDeletion, reasonReleasing},
-		"released, unreachable":   {"it is not clean", deleting(provisioned), snapshot{Host: h(in(infrav1.SSHHostUnreachable, released))}, nil, 0, stageDeletion, reasonUnreachable},
-		"forced":                  {"the user does not wait", forced, snapshot{Host: h(in(infrav1.SSHHostUnreachable, released))}, nil, 0, stageDeletion, ""},
-		"forced, not released":    {"the host is marked first", forced, snapshot{Host: h(in(infrav1.SSHHostUnreachable, confirmed))}, []reconciler.Action{releaseHost{"hosts/h", "the SSHMachine is being deleted"}}, 0, stageDeletion, reasonReleasing},
-		"released, unclean":       {"the operator has to act", deleting(provisioned), snapshot{Host: h(in(infrav1.SSHHostQuarantined, released))}, nil, 0, stageDeletion, ""},
-		"released, not recorded":  {"nothing was changed", deleting(identified), snapshot{Host: h(func(h *infrav1.SSHHost) { released(h); h.Status.ConfirmedClaimID = "" })}, nil, 0, stageDeletion, ""},
-		"deleted, claim dropped":  {"the host is clean", deleting(provisioned), snapshot{}, nil, 0, stageDeletion, ""},
+		"deleting, unchecked": {"the host may have the record of the restored machine", deleting(provisioned), snapshot{Hosts: list(h(func(h *infrav1.SSHHost) { h.Status.State = "" }))},
+			nil, 0, stageDeletion, reasonUnchecked},
+		"deleting, two records": {"both are cleaned", deleting(identified), snapshot{Recorded: list(h(recorded), sshHost("h2", recorded))}, []reconciler.Action{
+			releaseHost{"hosts/h", "it has the record of this machine, which is being deleted"}, releaseHost{"hosts/h2", "it has the record of this machine, which is being deleted"},
+		}, 0, stageDeletion, ""},
+		"deleting, preparing":    {"both would change the host", deleting(identified), snapshot{Host: h(confirmed), Preparing: jobs.State{Running: true}}, []reconciler.Action{cancelPreparation{"hosts/h"}}, 0, stageDeletion, reasonReleasing},
+		"deleting, restored":     {"its host is cleaned too", deleting(identified), snapshot{Recorded: list(h(recorded))}, []reconciler.Action{releaseHost{"hosts/h", "it has the record of this machine, which is being deleted"}}, 0, stageDeletion, ""},
+		"cleaning":               {"the host is not clean yet", deleting(provisioned), snapshot{Host: h(released)}, nil, 0, stageDeletion, reasonReleasing},
+		"released, unreachable":  {"it is not clean", deleting(provisioned), snapshot{Host: h(in(infrav1.SSHHostUnreachable, released))}, nil, 0, stageDeletion, reasonUnreachable},
+		"forced":                 {"the user does not wait", forced, snapshot{Host: h(in(infrav1.SSHHostUnreachable, released))}, nil, 0, stageDeletion, ""},
+		"forced, not released":   {"the host is marked first", forced, snapshot{Host: h(in(infrav1.SSHHostUnreachable, confirmed))}, []reconciler.Action{releaseHost{"hosts/h", "the SSHMachine is being deleted"}}, 0, stageDeletion, reasonReleasing},
+		"released, unclean":      {"the operator has to act", deleting(provisioned), snapshot{Host: h(in(infrav1.SSHHostQuarantined, released))}, nil, 0, stageDeletion, ""},
+		"released, not recorded": {"nothing was changed", deleting(identified), snapshot{Host: h(func(h *infrav1.SSHHost) { released(h); h.Status.ConfirmedClaimID = "" })}, nil, 0, stageDeletion, ""},
+		"deleted, claim dropped": {"the host is clean", deleting(provisioned), snapshot{}, nil, 0, stageDeletion, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tc.snapshot

@@ -200,13 +200,18 @@ func connectionFault(h *infrav1.SSHHost, err error) *fault.Fault {
 	return fault.New(fault.Unreachable, remote.ReasonUnreachable, "host %s does not respond", h.Name).From(err)
 }
 
-// connect connects to the host of an object.
+// connect connects to the host of an object. The error is for users of the SSHMachine, who may not know the addresses, users,
+// keys and Secrets of the operator. The condition Reachable of the SSHHost has the details.
 func (c *controller) connect(ctx context.Context, h *infrav1.SSHHost) (Host, error) {
 	target, err := inventory.Target(ctx, c.secrets, h, c.Policy)
-	if err != nil {
-		return nil, err
+	var host Host
+	if err == nil {
+		host, err = c.Connector.Connect(ctx, target)
 	}
-	return c.Connector.Connect(ctx, target)
+	if f := fault.As(err); f != nil {
+		return nil, fault.New(f.Kind, f.Reason, "SSHHost %s cannot be reached: its condition %s has the reason", h.Name, infrav1.ReachableCondition).From(err)
+	}
+	return host, err
 }
 
 // request describes the host that the machine needs.
