@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
@@ -72,6 +73,15 @@ type event struct {
 	Action  string
 	Count   int32
 	Manager string
+}
+
+// what returns the kind of the entry of a timeline: a Normal Event with an action reports what a controller has done, and
+// other Events report what was noticed.
+func (e event) what() string {
+	if e.Type == corev1.EventTypeNormal && e.Action != "" {
+		return "action"
+	}
+	return "event"
 }
 
 // read returns the selected Events, the latest first, and the reason if they are incomplete. The request to the API server

@@ -267,8 +267,10 @@ func (c *clusterContent) addTimeline(q request, key fleet.Key) {
 		known[rootcause.RefOf(r.machine)] = true
 	}
 	all, problem := q.source.events.read(q.Context(), eventQuery{Namespace: key.Namespace}, q.now)
-	events := eventsOf(all, func(of rootcause.Ref) bool { return known[of] }, maxClusterEvents)
-	c.Timeline = q.source.timelineView(newTimeline(objects, events, removed, q.now), q.now)
+	isKnown := func(of rootcause.Ref) bool { return known[of] }
+	c.Timeline = q.source.timelineView(newTimeline(happened{
+		objects: objects, events: eventsOf(all, isKnown, maxClusterEvents), removed: removed, actions: q.source.actions.after(q.now.Add(-history), isKnown),
+	}, q.now), q.now)
 	c.Timeline.Problem = problem
 }
 

@@ -137,6 +137,7 @@ func (s *Source) readPlans(ctx context.Context, of rootcause.Ref) ([]Plan, strin
 func rootCausePlans(plans []Plan) (out []rootcause.Plan) {
 	for _, p := range plans {
 		one := rootcause.Plan{Controller: p.Controller, Errors: p.Errors, ErrorsSince: p.ErrorsSince}
+	s.actions.add(of, plans)
 		for _, w := range p.Waits {
 			one.Waits = append(one.Waits, w.Wait)
 		}

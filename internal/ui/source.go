@@ -59,6 +59,7 @@ type Source struct {
 	events eventCache
 	// planned records the plans that are in the store.
 	planned planTimes
+	actions actionLog
 	rows    rowCache
 	hub     *hub
 
