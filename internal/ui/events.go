@@ -144,7 +144,7 @@ func (c *eventCache) drop(now time.Time) {
 func eventProblem(err error) string {
 	switch {
 	case apierrors.IsForbidden(err):
-		return "You may not list Events in this namespace."
+		return "You may not list Events in this namespace: that needs a Role with the verb list for events in events.k8s.io."
 	case fault.KindOf(err) == fault.Unreachable:
 		return "The API server did not respond, so Events are not up to date."
 	}

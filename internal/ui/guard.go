@@ -89,7 +89,7 @@ func (g *Guard) check(r *http.Request) verdict {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return verdict{code: http.StatusMethodNotAllowed, text: "The page is read-only: only GET and HEAD are allowed."}
 	case !slices.Contains(g.hosts, strings.ToLower(r.Host)):
-		return verdict{code: http.StatusMisdirectedRequest, text: "This host name is not an address of the page."}
+		return verdict{code: http.StatusMisdirectedRequest, text: "This host name is not an address of the page. Open the address that \"slipway ui\" printed."}
 	case !g.isOwnOrigin(r.Header.Values("Origin")):
 		return verdict{code: http.StatusForbidden, text: "Requests from other sites are rejected."}
 	case !slices.Contains([]string{"", "none", "same-origin"}, site) && !(valid && r.Header.Get("Sec-Fetch-Mode") == "navigate"):

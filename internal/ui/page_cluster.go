@@ -98,7 +98,7 @@ func (s *Server) clusterPage(q request) (any, error) {
 	source := q.source
 	row, ok := source.board.Cluster(key)
 	if state := source.readState(); !ok && !state.isComplete() {
-		return nil, fault.New(fault.Unreachable, "ClustersNotRead", "it is unknown whether the cluster %s/%s exists, because the Clusters have not been read", key.Namespace, key.Name)
+		return nil, fault.New(fault.Unreachable, "ClustersNotRead", "it is unknown whether the cluster %s/%s exists, because the Clusters have not been read; this page is updated after they have been", key.Namespace, key.Name)
 	}
 	if !ok {
 		return nil, fault.New(fault.Gone, "ClusterNotFound", "there is no cluster %s/%s", key.Namespace, key.Name)

@@ -81,7 +81,7 @@ func (s *Server) objectPage(q request) (any, error) {
 		Group: dashToEmpty(q.PathValue("group")), Kind: q.PathValue("kind"), Namespace: dashToEmpty(q.PathValue("namespace")), Name: q.PathValue("name"),
 	}
 	if of.Group == "" {
-		return nil, fault.New(fault.Invalid, "NotShown", "objects of the core group, such as Secrets, are not shown on this page")
+		return nil, fault.New(fault.Invalid, "NotShown", "objects of the core group, such as Secrets, are not shown on this page: use \"slipway kubectl\"")
 	}
 	live, err := q.source.readObject(q.Context(), of)
 	if err != nil {
@@ -139,7 +139,7 @@ func (s *Source) readObject(ctx context.Context, of rootcause.Ref) (*unstructure
 	defer cancel()
 	mapping, err := s.mirror.RESTMapper().RESTMapping(of.GroupKind(), s.versionOf(of.GroupKind())...)
 	if meta.IsNoMatchError(err) {
-		return nil, fault.New(fault.Gone, "UnknownKind", "the management cluster has no kind %s of group %s", of.Kind, of.Group).From(err)
+		return nil, fault.New(fault.Gone, "UnknownKind", "the management cluster has no kind %s of group %s: install the provider that has it", of.Kind, of.Group).From(err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("looking up %s: %w", of.Kind, err)
@@ -151,7 +151,7 @@ func (s *Source) readObject(ctx context.Context, of rootcause.Ref) (*unstructure
 	case apierrors.IsNotFound(err):
 		return nil, fault.New(fault.Gone, "ObjectNotFound", "%s does not exist", of.Qualified()).From(err)
 	case apierrors.IsForbidden(err):
-		return nil, fault.New(fault.Invalid, "NotAllowed", "you may not get %s", of.Qualified()).From(err)
+		return nil, fault.New(fault.Invalid, "NotAllowed", "you may not get %s: that needs a Role or ClusterRole with the verb get for its kind", of.Qualified()).From(err)
 	case err != nil:
 		return nil, fault.New(fault.Unreachable, "NotRead", "%s cannot be read: %v", of.Qualified(), err).From(err)
 	}
