@@ -160,7 +160,7 @@ func newEvents(items []eventsv1.Event) []event {
 	return out
 }
 
-// newEvent converts an Event of either API. Events of the old API have other fields for time and count.
+// newEvent converts an Event. Events that were written with the core API have their time and count in deprecated fields.
 func newEvent(e *eventsv1.Event) event {
 	gv := e.Regarding.GroupVersionKind()
 	out := event{

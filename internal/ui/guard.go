@@ -16,7 +16,7 @@ import (
 // tokenParameter is the query parameter of the first address.
 const tokenParameter = "token"
 
-// Guard decides which requests are answered. The page can be read by every local process that can guess its address, and
+// Guard decides which requests are accepted. The page can be read by every local process that can guess its address, and
 // by every web site that the browser opens, unless both are rejected here.
 type Guard struct {
 	// token starts a session, and session is the value of its cookie. They differ, so that a leaked cookie does not start
