@@ -16,7 +16,7 @@ import (
 // Health summarizes the state of a cluster or Machine.
 type Health string
 
-// The values of Health, the worst first.
+// The values of Health.
 const (
 	Problem  Health = "Problem"
 	changing Health = "Changing"
@@ -24,10 +24,10 @@ const (
 	healthy  Health = "Healthy"
 )
 
-// AllHealth returns the values of Health, the worst first.
+// AllHealth returns the values of Health in the order of lists that are sorted by trouble.
 func AllHealth() []Health { return []Health{Problem, changing, paused, healthy} }
 
-// Bounds of the reason of a row, in bytes.
+// maxReason is the maximum length of the reason of a row, in bytes.
 const maxReason = 160
 
 // healthFacts are the facts about an object that determine its health.

@@ -59,6 +59,7 @@ type Source struct {
 	events eventCache
 	// planned records the plans that are in the store.
 	planned planTimes
+	actions actionLog
 	rows    rowCache
 	hub     *hub
 
@@ -84,7 +85,7 @@ type removedMachine struct {
 // NewSource returns the source. It sends no request before it runs.
 func NewSource(o SourceOptions) (*Source, error) {
 	s := newSource(o)
-	m, err := mirror.New(o.Config, mirror.Options{Namespace: o.Namespace, OnChange: s.note, OnStatus: s.wake})
+	m, err := mirror.New(o.Config, mirror.Options{Namespace: o.Namespace, OnChange: s.note, OnStatus: s.wake, Now: s.Now})
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +134,7 @@ func (s *Source) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { s.mirror.Run(ctx) })
-	if s.Plans != nil {
+	if s.Plans != nil || s.Metrics != nil {
 		all.Go(func() { s.watchPlans(ctx) })
 	}
 	for {
@@ -161,7 +162,7 @@ func waitFor(ctx context.Context, signal <-chan struct{}, most time.Duration) bo
 	return true
 }
 
-// isReady reports whether all kinds have been read, or most of them after some time.
+// isReady reports whether rows are computed: all kinds have been read, or the patience has ended.
 func (s *Source) isReady() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

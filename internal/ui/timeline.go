@@ -48,17 +48,28 @@ type bar struct {
 	Title        string
 }
 
-// newTimeline merges the transitions of conditions and the Events of the last hour, the latest first.
-func newTimeline(objects []*unstructured.Unstructured, events []event, removed []removedMachine, now time.Time) timeline {
+// happened is what is known about the objects of a cluster.
+type happened struct {
+	objects []*unstructured.Unstructured
+	events  []event
+	removed []removedMachine
+	actions []action
+}
+
+// newTimeline merges the transitions of conditions, the Events and the actions of the last hour, the latest first.
+func newTimeline(h happened, now time.Time) timeline {
 	var all []entry
-	for _, u := range objects {
+	for _, u := range h.objects {
 		all = append(all, transitions(u, now)...)
 	}
-	for _, e := range events {
-		all = append(all, entry{At: e.At, Of: e.Of, What: "event", Title: e.Reason, Message: e.Note, Warning: e.Type == "Warning", Count: e.Count})
+	for _, e := range h.events {
+		all = append(all, entry{At: e.At, Of: e.Of, What: e.what(), Title: e.Reason, Message: e.Note, Warning: e.Type == "Warning", Count: e.Count})
 	}
-	for _, r := range removed {
+	for _, r := range h.removed {
 		all = append(all, entry{At: r.at, Of: rootcause.RefOf(r.machine), What: "deleted", Title: "Deleted", Count: 1})
+	}
+	for _, a := range h.actions {
+		all = append(all, entry{At: a.At, Of: a.Of, What: "action", Title: a.Controller, Message: a.Text, Warning: a.Failed, Count: a.Count})
 	}
 	all = slices.DeleteFunc(all, func(e entry) bool { return now.Sub(e.At) > history || e.At.After(now.Add(time.Minute)) })
 	slices.SortStableFunc(all, func(a, b entry) int {

@@ -83,12 +83,12 @@ func planWatches(current map[schema.GroupKind]Kind, found discovered) watchPlan 
 
 // discover reads the kinds of the API server and selects those of Cluster API.
 func discover(ctx context.Context, api discovery.DiscoveryInterface, crds metadata.Interface) (discovered, error) {
-	_, lists, err := discovery.ServerGroupsAndResources(api)
+	served, lists, err := api.ServerGroupsAndResources()
 	var partial *discovery.ErrGroupDiscoveryFailed
 	if err != nil && !errors.As(err, &partial) {
 		return discovered{}, fmt.Errorf("reading the kinds of the API server: %w", err)
 	}
-	groups, err := restmapper.GetAPIGroupResources(api)
+	groups, err := restmapper.GetAPIGroupResources(servedKinds{groups: served, lists: lists})
 	if err != nil {
 		return discovered{}, fmt.Errorf("reading the kinds of the API server: %w", err)
 	}
@@ -111,6 +111,18 @@ func discover(ctx context.Context, api discovery.DiscoveryInterface, crds metada
 		return discovered{}, fmt.Errorf("the cluster is not a management cluster of Cluster API: %w", &meta.NoKindMatchError{GroupKind: clusterKind()})
 	}
 	return out, nil
+}
+
+// servedKinds are the kinds that an API server has returned, so that they are read once for several purposes.
+type servedKinds struct {
+	discovery.DiscoveryInterface
+	groups []*metav1.APIGroup
+	lists  []*metav1.APIResourceList
+}
+
+// ServerGroupsAndResources implements discovery.ServerResourcesInterface.
+func (k servedKinds) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	return k.groups, k.lists, nil
 }
 
 func clusterKind() schema.GroupKind {

@@ -56,6 +56,7 @@ type Mirror struct {
 	live      client.Client
 	scheme    *runtime.Scheme
 	onStatus  func()
+	now       func() time.Time
 	// rediscover is the interval in which kinds are read again.
 	rediscover time.Duration
 
@@ -70,6 +71,8 @@ type kindState struct {
 	kind   Kind
 	synced bool
 	err    error
+	// failedAt is the time since which the reads have failed; zero without an error.
+	failedAt time.Time
 }
 
 // Unreadable is a kind that cannot be read, with the reason.
@@ -86,6 +89,8 @@ type Options struct {
 	OnChange func(Change)
 	// OnStatus is called after a kind has been read, has become unreadable or is readable again.
 	OnStatus func()
+	// Now returns the time; nil: the time of the host.
+	Now func() time.Time
 }
 
 // New returns the mirror of the management cluster of the configuration. It sends no request.
@@ -93,10 +98,13 @@ func New(cfg *rest.Config, o Options) (*Mirror, error) {
 	cfg = readOnly(cfg)
 	m := &Mirror{
 		Store: newStore(o.OnChange), namespace: o.Namespace, scheme: runtime.NewScheme(), states: map[schema.GroupKind]*kindState{},
-		onStatus: o.OnStatus, rediscover: rediscover,
+		onStatus: o.OnStatus, now: o.Now, rediscover: rediscover,
 	}
 	if m.onStatus == nil {
 		m.onStatus = func() {}
+	}
+	if m.now == nil {
+		m.now = time.Now
 	}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return &observedTransport{next: next, report: func(err error) {
@@ -181,6 +189,8 @@ type Copy struct {
 	// Reason describes why the objects cannot be read now. It is empty if changes are received, and before the first list
 	// has ended.
 	Reason string
+	// Since is the time since which the objects cannot be read; zero without a reason. The copy is not older.
+	Since time.Time
 }
 
 // IsComplete reports whether the copy has all objects and receives changes.
@@ -215,7 +225,7 @@ func (m *Mirror) copyOf(kind schema.GroupKind) Copy {
 	s := m.states[kind]
 	switch {
 	case s != nil && s.err != nil:
-		return Copy{Listed: s.synced, Reason: readErrorText(s.err)}
+		return Copy{Listed: s.synced, Reason: readErrorText(s.err), Since: s.failedAt}
 	case s != nil:
 		return Copy{Listed: s.synced}
 	case m.err != nil:
@@ -249,6 +259,12 @@ func (m *Mirror) update(kind schema.GroupKind, change func(*kindState)) {
 	}
 	before := *s
 	change(s)
+	switch {
+	case s.err == nil:
+		s.failedAt = time.Time{}
+	case before.err == nil:
+		s.failedAt = m.now()
+	}
 	differs := before.synced != s.synced || (before.err == nil) != (s.err == nil)
 	m.mu.Unlock()
 	if differs {
@@ -283,7 +299,7 @@ func (m *Mirror) applyKinds(found discovered) watchPlan {
 	plan := planWatches(current, found)
 	for _, k := range plan.start {
 		if s := m.states[k.GroupKind()]; s != nil {
-			s.kind, s.err = k, nil // the objects of the previous version remain until the kind has been listed
+			s.kind, s.err, s.failedAt = k, nil, time.Time{} // the objects of the previous version remain until the kind has been listed
 		} else {
 			m.states[k.GroupKind()] = &kindState{kind: k}
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonRefused is the reason of the fault for a request that is not allowed; Invalid.
+// reasonRefused is the reason of the fault for a request that is not allowed; Invalid.
 const reasonRefused = "RequestRefused"
 
 // readOnly returns a copy of the configuration whose requests can only read, and never Secrets or ConfigMaps. The rule is

@@ -32,6 +32,8 @@ type Snapshot struct {
 	Hosts map[Ref]*unstructured.Unstructured
 	// Missing has the reasons why referenced objects are not in Objects.
 	Missing map[Ref]string
+	// Unread are the referenced objects whose read failed, so that it is unknown whether they exist. [Read] fails instead.
+	Unread map[Ref]bool
 	// ResourceSets are the names of the ClusterResourceSets that apply to the cluster.
 	ResourceSets []string
 	// Applied has the ClusterResourceSets that are completely applied to this cluster. Their issues concern other
