@@ -145,7 +145,7 @@ func TestPrintHosts(t *testing.T) {
 		{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "a"}, Status: infrav1.SSHHostStatus{State: infrav1.SSHHostInUse, Claim: &infrav1.SSHHostClaim{Namespace: "t", Name: "m"}}},
 	}
 	var out bytes.Buffer
-	if err := printHosts(&out, now, rowsOf(hosts)); err != nil {
+	if err := printHosts(&out, now, rowsOf(hosts), ""); err != nil {
 		t.Fatal(err)
 	}
 	text := out.String()
@@ -158,7 +158,7 @@ func TestPrintHosts(t *testing.T) {
 		t.Errorf("hosts must be sorted, and text escaped:\n%q", text)
 	}
 	out.Reset()
-	if err := printHosts(&out, now, nil); err != nil || !strings.Contains(out.String(), "slipway hosts add") {
+	if err := printHosts(&out, now, nil, none("hosts", "", false)); err != nil || !strings.Contains(out.String(), "slipway hosts add") {
 		t.Errorf("%q %v", out.String(), err)
 	}
 }

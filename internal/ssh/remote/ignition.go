@@ -237,7 +237,7 @@ func (c ignitionContents) decode() (content, encoding string, err error) {
 		return "", "", fmt.Errorf("only data URLs are supported, not %.40q", c.Source)
 	}
 	kind, body, _ := strings.Cut(rest, ",")
-	plain := []byte(body)
+	var plain []byte
 	if strings.HasSuffix(kind, ";base64") {
 		plain, err = base64.StdEncoding.DecodeString(body)
 	} else {
