@@ -30,7 +30,7 @@ func CheckItem(i Item) []string {
 	switch {
 	case i.ID.IsCore(Cluster):
 		checkCluster(i.Object.Unstructured, add)
-	case i.ID.IsCore(ClusterClass), i.ID.IsSSH(SSHHost):
+	case i.ID.IsCore(clusterClass), i.ID.IsSSH(SSHHost):
 		if IsClassPaused(i.Object.Unstructured) {
 			add("is already paused: remove its annotation %s first", clusterv1.PausedAnnotation)
 		}

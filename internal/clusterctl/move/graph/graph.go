@@ -30,7 +30,7 @@ const (
 // Cluster API kinds with special treatment.
 const (
 	Cluster            = "Cluster"
-	ClusterClass       = "ClusterClass"
+	clusterClass       = "ClusterClass"
 	clusterResourceSet = "ClusterResourceSet"
 	binding            = "ClusterResourceSetBinding"
 )
@@ -250,7 +250,7 @@ func ClassOf(cluster *unstructured.Unstructured) ID {
 	if name == "" {
 		return ID{}
 	}
-	return ID{clusterv1.GroupVersion.Group, ClusterClass, cmp.Or(text("classRef", "namespace"), text("classNamespace"), cluster.GetNamespace()), name}
+	return ID{clusterv1.GroupVersion.Group, clusterClass, cmp.Or(text("classRef", "namespace"), text("classNamespace"), cluster.GetNamespace()), name}
 }
 
 // owns reports whether n owns other, directly or indirectly. The depth is limited to detect cycles.
@@ -278,7 +278,7 @@ func (g *Graph) propagateRoots() {
 }
 
 func (n *Node) isRootByKind() bool {
-	return n.ID.IsCore(Cluster) || n.ID.IsCore(ClusterClass) || n.ID.IsCore(clusterResourceSet)
+	return n.ID.IsCore(Cluster) || n.ID.IsCore(clusterClass) || n.ID.IsCore(clusterResourceSet)
 }
 
 // spread adds the root to all descendants. Nodes that already have it are skipped, so that cycles terminate.

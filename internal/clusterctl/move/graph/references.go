@@ -96,7 +96,7 @@ func visit(value any, do func(map[string]any)) {
 func (g *Graph) linkReferences(n *Node) {
 	for _, id := range References(n.Unstructured) {
 		to := g.byID[id]
-		if to == nil || to.ID.IsCore(Cluster) || to.ID.IsCore(ClusterClass) || to.owns(n, 0) {
+		if to == nil || to.ID.IsCore(Cluster) || to.ID.IsCore(clusterClass) || to.owns(n, 0) {
 			continue
 		}
 		to.boundToParents = to.boundToParents || n.ID.IsCore(clusterResourceSet)

@@ -117,7 +117,7 @@ func (n *Node) isOnlyReferenced() bool { return n.ID.Group == "" && !n.boundToPa
 // do, because they are labelled.
 func (w Scope) reaches(n *Node) bool {
 	for root := range n.roots {
-		if root.ID.IsSSH(SSHHost) || root.ID.Namespace == "" || w.Namespace == "" || root.ID.Namespace == w.Namespace || root.ID.IsCore(ClusterClass) && w.uses(root) {
+		if root.ID.IsSSH(SSHHost) || root.ID.Namespace == "" || w.Namespace == "" || root.ID.Namespace == w.Namespace || root.ID.IsCore(clusterClass) && w.uses(root) {
 			return true
 		}
 	}
@@ -136,7 +136,7 @@ func (w Scope) classifyForClusters(n *Node) (*Item, string) {
 			chosen = true
 		case root.ID.IsCore(Cluster):
 			others = append(others, root.ID.Name)
-		case root.ID.IsCore(ClusterClass):
+		case root.ID.IsCore(clusterClass):
 			marked = marked || w.uses(root)
 		case root.ID.IsCore(clusterResourceSet):
 			marked = marked || w.binds(root)
@@ -191,7 +191,7 @@ func canBeDuplicated(n *Node) bool {
 	if n.ID.Group == "" {
 		return n.ID.Kind == "Secret" || n.ID.Kind == "ConfigMap"
 	}
-	return strings.HasSuffix(n.ID.Kind, "Template") || n.ID.IsCore(ClusterClass) || n.ID.IsCore(clusterResourceSet) || IsSnapshotPolicy(n.ID)
+	return strings.HasSuffix(n.ID.Kind, "Template") || n.ID.IsCore(clusterClass) || n.ID.IsCore(clusterResourceSet) || IsSnapshotPolicy(n.ID)
 }
 
 // levels sorts the chosen objects so that each follows its owners and other dependencies. It also returns the objects

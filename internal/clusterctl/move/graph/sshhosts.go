@@ -78,13 +78,13 @@ func (n *Node) sharedCredentials() *Node {
 
 // IsPausable reports whether a move pauses an object: the Clusters and ClusterClasses, from which other objects learn it, and
 // the SSHHosts.
-func (i ID) IsPausable() bool { return i.IsCore(Cluster) || i.IsCore(ClusterClass) || i.IsSSH(SSHHost) }
+func (i ID) IsPausable() bool { return i.IsCore(Cluster) || i.IsCore(clusterClass) || i.IsSSH(SSHHost) }
 
 // InPauseOrder returns the IDs that a move pauses or resumes in this order: SSHHosts are known before the Clusters whose
 // machines use them, and classes before the Clusters of them.
 func InPauseOrder[T any](all []T, id func(T) ID) (out [][]T) {
 	for _, is := range []func(ID) bool{
-		func(i ID) bool { return i.IsSSH(SSHHost) }, func(i ID) bool { return i.IsCore(ClusterClass) }, func(i ID) bool { return i.IsCore(Cluster) },
+		func(i ID) bool { return i.IsSSH(SSHHost) }, func(i ID) bool { return i.IsCore(clusterClass) }, func(i ID) bool { return i.IsCore(Cluster) },
 	} {
 		out = append(out, slices.DeleteFunc(slices.Clone(all), func(t T) bool { return !is(id(t)) }))
 	}
