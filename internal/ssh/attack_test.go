@@ -522,6 +522,7 @@ func (a attack) virtualIP() {
 		return o
 	}
 	theirs := owned("team-b", "theirs", "192.0.2.14")
+	theirs.OwnerReferences = nil // the garbage collector would delete it, because the owner is in another namespace
 	a.must(a.operator.Create(ctx, theirs))
 	theirs.Status.Initialization.Provisioned = ptr.To(true)
 	a.must(a.operator.Status().Update(ctx, theirs))
