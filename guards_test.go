@@ -149,6 +149,39 @@ func TestCachesAreGuarded(t *testing.T) {
 	}
 }
 
+// TestBrowserTests checks that hack/test.sh runs two tests in a browser that exist, and the others of their package in no
+// other way.
+func TestBrowserTests(t *testing.T) {
+	script, err := os.ReadFile("hack/test.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(script), ` -e '/test/browser$')`) {
+		t.Error("hack/test.sh does not exclude exactly the package test/browser")
+	}
+	line := regexp.MustCompile(`SLIPWAY_BROWSER=1 .* -run '\^\((\w+)\|(\w+)\)\$' \./test/browser`).FindStringSubmatch(string(script))
+	if line == nil {
+		t.Fatal("hack/test.sh does not run two tests in a browser")
+	}
+	files, err := filepath.Glob("test/browser/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []byte
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, text...)
+	}
+	for _, name := range line[1:] {
+		if !strings.Contains(string(all), "\nfunc "+name+"(t *testing.T) {") {
+			t.Errorf("hack/test.sh runs %s, which does not exist in test/browser", name)
+		}
+	}
+}
+
 // TestFuzzTargetsHaveACorpus checks that each fuzz target of both modules has a committed corpus. In an ordinary test run,
 // a fuzz target only runs its corpus and the inputs that it adds itself.
 func TestFuzzTargetsHaveACorpus(t *testing.T) {

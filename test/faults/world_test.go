@@ -237,8 +237,11 @@ func (n *namespace) list(kind string, want int) (out []unstructured.Unstructured
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(apiVersions()[kind])
 		list.SetKind(kind + "List")
-		if err := n.List(n.Context(), list, client.InNamespace(n.name)); err != nil || len(list.Items) < want {
-			return fmt.Errorf("%d exist, %w", len(list.Items), err)
+		if err := n.List(n.Context(), list, client.InNamespace(n.name)); err != nil {
+			return err
+		}
+		if len(list.Items) < want {
+			return fmt.Errorf("%d exist", len(list.Items))
 		}
 		out = list.Items
 		return nil
