@@ -23,8 +23,9 @@ var varying = regexp.MustCompile(`(^|[\s("'=,])(?:` +
 // localPort matches the local port of a connection, which the kernel chooses.
 var localPort = regexp.MustCompile(`:\d{1,5}->`)
 
-// normalized returns a message without the parts that differ between repetitions.
-func normalized(message string) string {
+// Normalized returns a message without the parts that differ between repetitions: times, durations, local ports, UUIDs and
+// numbers of attempts.
+func Normalized(message string) string {
 	return varying.ReplaceAllString(localPort.ReplaceAllString(message, ":#->"), "$1#$2")
 }
 
