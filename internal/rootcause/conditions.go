@@ -235,7 +235,8 @@ func (o object) abandonedProblem(now time.Time) (problem, bool) {
 	value, _, _ := unstructured.NestedFieldNoCopy(o.content.Object, "status")
 	status, _ := value.(map[string]any)
 	written := slices.ContainsFunc(o.content.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Subresource == "status" })
-	if len(status) > 0 || written || len(foreignOrOwn(o, false)) > 0 || o.isDeleting() || !o.expectsStatus() {
+	own, _ := o.finalizers()
+	if len(status) > 0 || written || len(own) > 0 || o.isDeleting() || !o.expectsStatus() {
 		return problem{}, false
 	}
 	created := o.content.GetCreationTimestamp().Time
