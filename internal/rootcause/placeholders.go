@@ -24,7 +24,7 @@ func (o object) placeholders(message string, deletes bool) map[string]string {
 		"{annotation}": annotationForm.FindString(message[:min(len(message), maxMentionText)]),
 		"{machine}":    o.machine(), "{node}": o.node(),
 	}
-	named := mentions(message, o.ref.Namespace)
+	named, _ := mentions(message, o.ref.Namespace)
 	for placeholder, kind := range map[string]string{
 		"{clusterclass}": clusterClassKind, "{configmap}": "ConfigMap", "{extension}": "ExtensionConfig", "{machine}": "Machine",
 		"{node}": "Node", "{policy}": "EtcdSnapshotPolicy", "{secret}": "Secret",
