@@ -9,6 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/fleet"
 	"github.com/slipwayhq/slipway/internal/fleet/mirror"
+	"github.com/slipwayhq/slipway/internal/pause"
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
@@ -78,7 +79,7 @@ func (p *planTimes) takeStale(now time.Time) (out []rootcause.Ref) {
 // watchPlans reads the plans of the clusters that are not healthy until the context ends, because their causes are more
 // precise than conditions.
 func (s *Source) watchPlans(ctx context.Context) {
-	for waitFor(ctx, nil, planInterval) {
+	for pause.Sleep(ctx, planInterval) == nil {
 		s.dropStalePlans()
 		s.readPlansOfProblems(ctx)
 	}
