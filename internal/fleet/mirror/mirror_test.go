@@ -189,7 +189,7 @@ func TestRun(t *testing.T) {
 	t.Cleanup(func() { cancel(); <-ended })
 	wait := func(what string, matches func(mirror.Change) bool) {
 		t.Helper()
-		limit := time.After(20 * time.Second)
+		limit := time.After(time.Minute)
 		for {
 			select {
 			case c := <-changes:
@@ -203,7 +203,7 @@ func TestRun(t *testing.T) {
 	}
 	wait("the first list", func(c mirror.Change) bool { return c.Of.Kind == "Cluster" })
 	api.Put(t, mirrortest.Cluster("team", "b"))
-	wait("an added object", func(c mirror.Change) bool { return c.Of.Kind == "Cluster" && c.Of.Name == "b" })
+	wait("an added object", func(c mirror.Change) bool { return c.Of.Kind == "Machine" && c.Of.Name == "b-cp" })
 	api.Delete("machines", "team", "b-cp")
 	wait("a deleted object", func(c mirror.Change) bool {
 		return c.Deleted && c.Of.Name == "b-cp" && c.Object.GetKind() == "Machine"
