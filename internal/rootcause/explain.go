@@ -2,6 +2,7 @@ package rootcause
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -159,7 +160,8 @@ func (s *search) visit(v visit, depth int) *Chain {
 		s.cut = 0
 		return known.chain
 	}
-	if depth >= maxDepth || s.left <= 0 || s.total <= 0 {
+	if limit := s.limitAt(depth); limit != "" {
+		s.graph.ReachLimit(limit)
 		s.cut = -1
 		return nil
 	}
@@ -182,6 +184,20 @@ func (s *search) visit(v visit, depth int) *Chain {
 	s.local[v] = result{c}
 	s.cut = min(s.cut, before)
 	return c
+}
+
+// limitAt returns the limit that ends the search at a depth, or an empty string. The texts name no objects, so that a graph
+// records few of them.
+func (s *search) limitAt(depth int) string {
+	switch {
+	case depth >= maxDepth:
+		return fmt.Sprintf("Causes that are more than %d objects away were not considered", maxDepth)
+	case s.left <= 0:
+		return fmt.Sprintf("Only %d objects were considered for one object", maxNodes)
+	case s.total <= 0:
+		return fmt.Sprintf("Only %d objects were considered in total", maxVisits)
+	}
+	return ""
 }
 
 // chain computes the chain of an object.
@@ -369,7 +385,7 @@ func (s *search) hasSameRemedy(l Link, c *Chain) bool {
 func (s *search) candidates(o object, problems []problem, upward bool) (out []candidate) {
 	seen, resolved := map[Ref]bool{o.ref: true}, map[mention]bool{}
 	add := func(ref Ref, through *problem) {
-		if !seen[ref] && len(out) < maxChildren {
+		if !seen[ref] {
 			seen[ref] = true
 			out = append(out, candidate{visit{ref, o.isBelow(ref)}, through})
 		}
@@ -381,7 +397,11 @@ func (s *search) candidates(o object, problems []problem, upward bool) (out []ca
 				add(ref, p)
 			}
 		}
-		for _, m := range newMentions(o, p, resolved) {
+		named, isComplete := newMentions(o, p, resolved)
+		if !isComplete {
+			s.graph.ReachLimit(fmt.Sprintf("Only %d names in the messages of an object were looked up", maxResolved))
+		}
+		for _, m := range named {
 			if ref, found := s.graph.Resolve(m.kind, m.namespace, m.name); found {
 				add(ref, p)
 			}
@@ -395,22 +415,30 @@ func (s *search) candidates(o object, problems []problem, upward bool) (out []ca
 			add(ref, nil)
 		}
 	}
-	return out
+	if len(out) > maxChildren {
+		s.graph.ReachLimit(fmt.Sprintf("Only %d objects that an object names, refers to or owns were considered", maxChildren))
+	}
+	return out[:min(len(out), maxChildren)]
 }
 
 // newMentions returns the objects that the message of a problem names, that may be followed and that are not resolved yet, and
-// marks them as resolved.
-func newMentions(o object, p *problem, resolved map[mention]bool) (out []mention) {
+// marks them as resolved. It reports false if the message names more than may be resolved.
+func newMentions(o object, p *problem, resolved map[mention]bool) (out []mention, isComplete bool) {
 	if len(resolved) >= maxResolved {
-		return nil
+		return nil, false
 	}
-	for _, m := range mentions(p.Message, o.ref.Namespace) {
-		if o.canFollow(m) && !resolved[m] && len(resolved) < maxResolved {
+	all, isComplete := mentions(p.Message, o.ref.Namespace)
+	for _, m := range all {
+		switch {
+		case !o.canFollow(m) || resolved[m]:
+		case len(resolved) >= maxResolved:
+			return out, false
+		default:
 			resolved[m] = true
 			out = append(out, m)
 		}
 	}
-	return out
+	return out, isComplete
 }
 
 // resolve completes a reference whose group may be unknown.
@@ -470,7 +498,8 @@ func compareChains(a, b *Chain) int {
 	)
 }
 
-// fieldsOf converts an object to a type of the API.
-func fieldsOf(u *unstructured.Unstructured, into any) bool {
-	return converter.FromUnstructured(u.Object, into) == nil
+// Decode converts an object to its Go type. It reports false if a field has another type than in the API.
+func Decode[T any](u *unstructured.Unstructured) (*T, bool) {
+	out := new(T)
+	return out, converter.FromUnstructured(u.Object, out) == nil
 }

@@ -20,6 +20,7 @@ type Memory struct {
 	byName  map[nameKey]map[Ref]bool
 	byOwner map[Ref]map[Ref]bool
 	plans   map[Ref][]Plan
+	limits  map[string]bool
 }
 
 // RefOf returns the reference to an object.
@@ -114,6 +115,23 @@ func (m *Memory) Plans(of Ref) []Plan {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return m.plans[of]
+}
+
+// ReachLimit implements [Graph].
+func (m *Memory) ReachLimit(limit string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.limits == nil {
+		m.limits = map[string]bool{}
+	}
+	m.limits[limit] = true
+}
+
+// Limits returns the limits that searches have reached, so that explanations may be incomplete.
+func (m *Memory) Limits() []string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return slices.Sorted(maps.Keys(m.limits))
 }
 
 // HealthChecks implements [Graph].

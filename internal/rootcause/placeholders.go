@@ -25,7 +25,7 @@ func (o object) placeholders(message string, deletes bool) map[string]string {
 		"{machine}":    o.machine(), "{node}": o.node(),
 		"{host}": host.Name, "{hostnamespace}": host.Namespace, "{record}": o.recordOnHost(),
 	}
-	named := mentions(message, o.ref.Namespace)
+	named, _ := mentions(message, o.ref.Namespace)
 	for placeholder, kind := range map[string]string{
 		"{clusterclass}": clusterClassKind, "{configmap}": "ConfigMap", "{extension}": "ExtensionConfig", "{machine}": "Machine",
 		"{node}": "Node", "{policy}": "EtcdSnapshotPolicy", "{secret}": "Secret",

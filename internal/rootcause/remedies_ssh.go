@@ -21,7 +21,8 @@ const (
 func sshRemedies() []group {
 	return []group{
 		auto(waitText,
-			"ClaimingHost", "RecordingClaim", "PreparingHost", "Preparing", "ReleasingHost", "HostNotPrepared", "Cleaning", "NotChecked", "AdoptingHost", "ClaimedByAnother"),
+			"ClaimingHost", "RecordingClaim", "PreparingHost", "ReleasingHost", "HostNotPrepared", "Cleaning", "NotChecked", "AdoptingHost", "ClaimedByAnother",
+			"HostNotChecked", "HostsUnknown", "WaitingForVirtualIP", "WaitingForControlPlaneHost", "NotHeld"),
 		auto("The controller of {kind} retries; no action is needed", "BundleDamaged", "UnexpectedOutput"),
 		user("Free one of the hosts that the message counts, or add a host with \"slipway hosts add\"", listHosts, "NoHostAvailable"),
 		user("Restore the SSHHost of Machine {machine} from a backup, or delete the Machine to have it replaced", deleteMachine, "HostNotFound"),
@@ -46,8 +47,12 @@ func sshRemedies() []group {
 		user("Set spec.version of Machine {machine}, or spec.bundle of the machine template to None", "slipway kubectl get machine {machine} -n {namespace} -o yaml", "VersionMissing"),
 		user("Build the bundle with \"slipway bundle build\", or import it", "slipway bundle list", "BundleMissing", "BundleNotReadable", "InvalidBundle"),
 		user("Set spec.controlPlaneEndpoint of {kind} {name} to a load balancer, a DNS name or a virtual IP address", editText, "EndpointMissing"),
+		user("Create the cluster with another virtual IP address: an unused one in the subnet of the control plane hosts", editText, "VirtualIPInUse", "VirtualIPNotPossible", "VirtualIPTaken"),
+		user("Remove spec.virtualIP of {kind} {name} or the endpoint that differs from it, as the message says", editText, "VirtualIPNotNeeded", "EndpointDiffers"),
+		user("Repair the SSH server of the host that responds in the network but not to SSH, or turn the host off", listHosts, "VirtualIPMemberUnreachable"),
+		user("Allow IP protocol 112 (VRRP) between the control plane hosts", listHosts, "HeldBySeveralHosts"),
 		user("Use the name of a systemd unit of the host, such as kubelet or containerd", "slipway hosts logs {host} -n {hostnamespace}", "InvalidUnit", "NoLogs"),
-		user(bugText, "slipway version", "InvalidBootstrap", "NoScript"),
+		user(bugText, "slipway version", "InvalidBootstrap", "InvalidVirtualIP", "NoScript"),
 	}
 }
 

@@ -29,7 +29,11 @@ func TestBundleVersions(t *testing.T) {
 func TestLimits(t *testing.T) {
 	p := policy.Default()
 	p.Hosts.AtOnce = 7
-	if got := Limits(p); got.Total != 7 || got.Namespace != 7 {
+	if got := Limits(p); got.Total != 7 || got.Namespace != 6 {
+		t.Errorf("%+v", got)
+	}
+	p.Hosts.AtOnce = 1
+	if got := Limits(p); got.Total != 1 || got.Namespace != 1 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -227,13 +227,13 @@ func (c *clusterContent) addRollout(q request, key fleet.Key) {
 	var lives []life
 	c.LaneURLs = map[string]string{}
 	for _, u := range q.source.machinesOf(key) {
-		if m, ok := fleet.DecodeMachine(u); ok {
+		if m, ok := rootcause.Decode[clusterv1.Machine](u); ok {
 			lives = append(lives, newLife(m))
 			c.LaneURLs[m.Name] = q.source.objectURL(rootcause.RefOf(u))
 		}
 	}
 	for _, r := range q.source.removedOf(key, q.now.Add(-history)) {
-		if m, ok := fleet.DecodeMachine(r.machine); ok {
+		if m, ok := rootcause.Decode[clusterv1.Machine](r.machine); ok {
 			l := newLife(m)
 			l.removed = r.at
 			lives = append(lives, l)

@@ -9,6 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/fleet"
 	"github.com/slipwayhq/slipway/internal/fleet/mirror"
+	"github.com/slipwayhq/slipway/internal/pause"
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
@@ -77,7 +78,7 @@ func (p *planTimes) takeStale(now time.Time) (out []rootcause.Ref) {
 
 // watchPlans updates what the manager reports until the context ends.
 func (s *Source) watchPlans(ctx context.Context) {
-	for waitFor(ctx, nil, planInterval) {
+	for pause.Sleep(ctx, planInterval) == nil {
 		s.updatePlans(ctx)
 	}
 }

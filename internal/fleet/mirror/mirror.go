@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -57,13 +58,20 @@ type Mirror struct {
 	scheme    *runtime.Scheme
 	onStatus  func()
 	now       func() time.Time
+	// userAgent is also the name of the watches in logs.
+	userAgent string
+	// selected are the kinds that are copied; empty: all. required is the kind without which the copy is useless.
+	selected []schema.GroupKind
+	required schema.GroupKind
 	// rediscover is the interval in which kinds are read again.
 	rediscover time.Duration
 
 	mu     sync.Mutex
 	mapper meta.RESTMapper
 	states map[schema.GroupKind]*kindState
-	err    error
+	// left are kinds that are not copied, because there are too many.
+	left []schema.GroupKind
+	err  error
 }
 
 // kindState is the state of the copy of one kind.
@@ -79,10 +87,23 @@ type kindState struct {
 type Unreadable struct {
 	Kind   schema.GroupKind
 	Reason string
+	// Outage is true if the API server does not respond.
+	Outage bool
+}
+
+func newUnreadable(kind schema.GroupKind, err error) Unreadable {
+	reason := readErrorText(err)
+	return Unreadable{Kind: kind, Reason: reason, Outage: reason == noResponse}
 }
 
 // Options select what is copied.
 type Options struct {
+	// UserAgent names the command in requests.
+	UserAgent string
+	// Kinds limits the copy to some kinds; empty: all kinds of Cluster API and its providers.
+	Kinds []schema.GroupKind
+	// Required is the kind whose objects must be readable; empty: Cluster.
+	Required schema.GroupKind
 	// Namespace limits the copy to one namespace; empty: all.
 	Namespace string
 	// OnChange is called after each change of an object.
@@ -95,10 +116,13 @@ type Options struct {
 
 // New returns the mirror of the management cluster of the configuration. It sends no request.
 func New(cfg *rest.Config, o Options) (*Mirror, error) {
-	cfg = readOnly(cfg)
+	cfg = readOnly(cfg, o.UserAgent)
 	m := &Mirror{
 		Store: newStore(o.OnChange), namespace: o.Namespace, scheme: runtime.NewScheme(), states: map[schema.GroupKind]*kindState{},
-		onStatus: o.OnStatus, now: o.Now, rediscover: rediscover,
+		onStatus: o.OnStatus, now: o.Now, userAgent: o.UserAgent, selected: o.Kinds, required: o.Required, rediscover: rediscover,
+	}
+	if m.required.Empty() {
+		m.required = clusterKind()
 	}
 	if m.onStatus == nil {
 		m.onStatus = func() {}
@@ -107,9 +131,7 @@ func New(cfg *rest.Config, o Options) (*Mirror, error) {
 		m.now = time.Now
 	}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &observedTransport{next: next, report: func(err error) {
-			m.update(clusterKind(), func(s *kindState) { s.err = err })
-		}}
+		return &observedTransport{next: next, report: m.connectionFailed}
 	})
 	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, addonsv1.AddToScheme, runtimev1.AddToScheme, eventsv1.AddToScheme} {
 		if err := add(m.scheme); err != nil {
@@ -203,10 +225,13 @@ func (m *Mirror) Status() Status {
 	out := Status{Synced: len(m.states) > 0, Err: m.err, Clusters: m.copyOf(clusterKind())}
 	for _, s := range m.states {
 		if s.err != nil {
-			out.Unreadable = append(out.Unreadable, Unreadable{Kind: s.kind.GroupKind(), Reason: readErrorText(s.err)})
+			out.Unreadable = append(out.Unreadable, newUnreadable(s.kind.GroupKind(), s.err))
 		} else if !s.synced {
 			out.Synced = false
 		}
+	}
+	for _, kind := range m.left {
+		out.Unreadable = append(out.Unreadable, Unreadable{Kind: kind, Reason: tooManyKinds()})
 	}
 	slices.SortFunc(out.Unreadable, func(a, b Unreadable) int {
 		return cmp.Or(cmp.Compare(a.Kind.Group, b.Kind.Group), cmp.Compare(a.Kind.Kind, b.Kind.Kind))
@@ -221,6 +246,16 @@ func (m *Mirror) CopyOf(kind schema.GroupKind) Copy {
 	return m.copyOf(kind)
 }
 
+// ErrorOf returns the error of the last read of a kind, or nil.
+func (m *Mirror) ErrorOf(kind schema.GroupKind) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.states[kind]; s != nil {
+		return s.err
+	}
+	return nil
+}
+
 func (m *Mirror) copyOf(kind schema.GroupKind) Copy {
 	s := m.states[kind]
 	switch {
@@ -230,11 +265,19 @@ func (m *Mirror) copyOf(kind schema.GroupKind) Copy {
 		return Copy{Listed: s.synced}
 	case m.err != nil:
 		return Copy{Reason: readErrorText(m.err)}
+	case slices.Contains(m.left, kind):
+		return Copy{Reason: tooManyKinds()}
 	case len(m.states) > 0:
 		return Copy{Reason: "the API server does not serve this kind"}
 	}
 	return Copy{}
 }
+
+// noResponse is the reason of an outage.
+const noResponse = "the API server does not respond"
+
+// tooManyKinds is the reason of kinds beyond the limit.
+func tooManyKinds() string { return fmt.Sprintf("only %d kinds are read", maxKinds) }
 
 // readErrorText returns the reason of a failed read. It is the same for all attempts during an outage.
 func readErrorText(err error) string {
@@ -244,9 +287,21 @@ func readErrorText(err error) string {
 	case apierrors.IsNotFound(err):
 		return "the API server does not serve this kind any more"
 	case fault.KindOf(err) == fault.Unreachable, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "the API server does not respond"
+		return noResponse
 	}
 	return err.Error()
+}
+
+// connectionFailed records a failed connection for a list or watch of the required kind. The client repeats such requests for a
+// while before it returns the error.
+func (m *Mirror) connectionFailed(path string, err error) {
+	m.mu.Lock()
+	s := m.states[m.required]
+	isRequired := s != nil && strings.Contains(path, "/apis/"+s.kind.Group+"/") && strings.HasSuffix(path, "/"+s.kind.Resource)
+	m.mu.Unlock()
+	if isRequired {
+		m.update(m.required, func(s *kindState) { s.err = err })
+	}
 }
 
 // update changes the state of a kind.
@@ -280,7 +335,8 @@ func (m *Mirror) discover(ctx context.Context) (watchPlan, error) {
 	m.err = err
 	var plan watchPlan
 	if err == nil {
-		m.mapper = found.mapper
+		found.keep(m.selected)
+		m.mapper, m.left = found.mapper, found.left
 		plan = m.applyKinds(found)
 	}
 	m.mu.Unlock()
@@ -310,7 +366,7 @@ func (m *Mirror) applyKinds(found discovered) watchPlan {
 	return plan
 }
 
-// Load copies all objects once. An error of the kind Cluster is returned; other kinds may be unreadable.
+// Load copies all objects once. An error of the required kind is returned; other kinds may be unreadable.
 func (m *Mirror) Load(ctx context.Context) error {
 	plan, err := m.discover(ctx)
 	if err != nil {
@@ -327,8 +383,12 @@ func (m *Mirror) Load(ctx context.Context) error {
 		})
 	}
 	all.Wait()
-	if s := m.states[clusterKind()]; s.err != nil {
-		return fmt.Errorf("listing Clusters: %w", s.err)
+	s := m.states[m.required]
+	switch {
+	case s == nil:
+		return &meta.NoKindMatchError{GroupKind: m.required}
+	case s.err != nil:
+		return fmt.Errorf("listing %s: %w", s.kind.Resource, s.err)
 	}
 	return ctx.Err()
 }
@@ -442,7 +502,7 @@ func (m *Mirror) watch(ctx context.Context, k Kind) {
 	}
 	objects := &kindStore{mirror: m, kind: k}
 	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(source, m.objects), &unstructured.Unstructured{}, objects, cache.ReflectorOptions{
-		Name: "slipway-ui", TypeDescription: k.Resource + "." + k.Group,
+		Name: m.userAgent, TypeDescription: k.Resource + "." + k.Group,
 	}).RunWithContext(ctx)
 }
 

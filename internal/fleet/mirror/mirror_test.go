@@ -228,7 +228,7 @@ func TestRun(t *testing.T) {
 	t.Cleanup(func() { cancel(); <-ended })
 	wait := func(what string, matches func(mirror.Change) bool) {
 		t.Helper()
-		limit := time.After(20 * time.Second)
+		limit := time.After(time.Minute)
 		for {
 			select {
 			case c := <-changes:
@@ -242,12 +242,50 @@ func TestRun(t *testing.T) {
 	}
 	wait("the first list", func(c mirror.Change) bool { return c.Of.Kind == "Cluster" })
 	api.Put(t, mirrortest.Cluster("team", "b"))
-	wait("an added object", func(c mirror.Change) bool { return c.Of.Kind == "Cluster" && c.Of.Name == "b" })
+	wait("an added object", func(c mirror.Change) bool { return c.Of.Kind == "Machine" && c.Of.Name == "b-cp" })
 	api.Delete("machines", "team", "b-cp")
 	wait("a deleted object", func(c mirror.Change) bool {
 		return c.Deleted && c.Of.Name == "b-cp" && c.Object.GetKind() == "Machine"
 	})
 	if _, ok := m.Store.Get(rootcause.Ref{Group: clusterv1.GroupVersion.Group, Kind: "Machine", Namespace: "team", Name: "b-cp"}); ok {
 		t.Error("the deleted object is still in the Store")
+	}
+}
+
+// Selected kinds are read alone, also if the Clusters cannot be read.
+func TestLoadSomeKinds(t *testing.T) {
+	machine := schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "Machine"}
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "a"))
+	api.Forbid("clusters")
+	m := newMirror(t, api, mirror.Options{Kinds: []schema.GroupKind{machine}, Required: machine})
+	if err := m.Load(t.Context()); err != nil || len(m.Store.Objects(machine, "")) != 2 {
+		t.Errorf("%d Machines, %v", len(m.Store.Objects(machine, "")), err)
+	}
+	if kinds := m.Kinds(); len(kinds) != 1 || len(m.Status().Unreadable) > 0 {
+		t.Errorf("the kinds are %v, the status is %+v", kinds, m.Status())
+	}
+	api.Forbid("machines")
+	m = newMirror(t, api, mirror.Options{Kinds: []schema.GroupKind{machine}, Required: machine})
+	if err := m.Load(t.Context()); !apierrors.IsForbidden(err) || !apierrors.IsForbidden(m.ErrorOf(machine)) {
+		t.Errorf("forbidden Machines: %v, %v", err, m.ErrorOf(machine))
+	}
+}
+
+func TestChangedClusters(t *testing.T) {
+	var changes mirror.Changes
+	s := mirror.NewStore(changes.Add)
+	for _, u := range mirrortest.Objects(mirrortest.Cluster("team", "b") + "\n---\n" + mirrortest.Cluster("team", "a")) {
+		s.Put(u)
+	}
+	want := []fleet.Key{{Namespace: "team", Name: "a"}, {Namespace: "team", Name: "b"}}
+	if diff := cmp.Diff(want, s.ChangedClusters(changes.Take())); diff != "" {
+		t.Error(diff)
+	}
+	s.Drop(rootcause.Ref{Group: clusterv1.GroupVersion.Group, Kind: "Machine", Namespace: "team", Name: "b-cp"})
+	if diff := cmp.Diff(want[1:], s.ChangedClusters(changes.Take())); diff != "" {
+		t.Errorf("after a deletion:\n%s", diff)
+	}
+	if left := changes.Take(); len(left) > 0 {
+		t.Errorf("%d changes are taken twice", len(left))
 	}
 }

@@ -56,7 +56,7 @@ func (l *EventLog) Record(to events.EventRecorder, o client.Object, e Event, now
 		return
 	}
 	note := noteOf(e.Message)
-	text := e.Reason + "/" + normalized(note)
+	text := e.Reason + "/" + Normalized(note)
 	regarding, repeated := l.versions.regarding(o, text, now)
 	if kind == corev1.EventTypeWarning && !repeated && !l.warnings.allow(o.GetUID(), now) {
 		l.versions.drop(o, text) // it was not recorded, so it has no repetitions

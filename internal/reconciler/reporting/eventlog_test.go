@@ -67,8 +67,8 @@ func TestNormalized(t *testing.T) {
 		"generated":  {"a generated name is no duration", "Machine c1-2d5s failed", "Machine c1-3d5s failed", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := normalized(tc.a) == normalized(tc.b); got != tc.same {
-				t.Errorf("%s: %q and %q", tc.reason, normalized(tc.a), normalized(tc.b))
+			if got := Normalized(tc.a) == Normalized(tc.b); got != tc.same {
+				t.Errorf("%s: %q and %q", tc.reason, Normalized(tc.a), Normalized(tc.b))
 			}
 		})
 	}
