@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// ReasonAddressAnswers means that another machine has the virtual IP address; the kind is Invalid.
-	ReasonAddressAnswers = "VirtualIPInUse"
+	// reasonAddressAnswers means that another machine has the virtual IP address; the kind is Invalid.
+	reasonAddressAnswers = "VirtualIPInUse"
 	// reasonMemberAnswers means that a host that could not be informed responds in the network; the kind is Invalid.
 	reasonMemberAnswers = "VirtualIPMemberUnreachable"
 	// reasonNotHoldable means that the host cannot hold the address; the kind is Invalid.
@@ -121,8 +121,7 @@ func (v VirtualIP) Digest() (string, error) {
 }
 
 // ConfigureVirtualIP lets the host hold the address, or changes the configuration without losing the address. The conditions
-// apply to a host that begins. An address that another machine has is a fault with reason ReasonAddressAnswers; other
-// addresses that the host cannot hold are faults of kind Invalid as well.
+// apply to a host that begins. An address that another machine has, or that the host cannot hold, is a fault of kind Invalid.
 func (h *Host) ConfigureVirtualIP(ctx context.Context, v VirtualIP, only VirtualIPConditions) error {
 	if err := v.check(); err != nil {
 		return err
@@ -159,7 +158,7 @@ func refused(v VirtualIP, reason string) error {
 	case "":
 		return nil
 	case "Answers":
-		return fault.New(fault.Invalid, ReasonAddressAnswers, "virtual IP address %s is in use by another machine, which responds to it; %s", v.Address, another)
+		return fault.New(fault.Invalid, reasonAddressAnswers, "virtual IP address %s is in use by another machine, which responds to it; %s", v.Address, another)
 	case "MemberAnswers":
 		return fault.New(fault.Invalid, reasonMemberAnswers, "another control plane host responds in the network but not to SSH, so that it cannot be informed about this host; repair the SSH server of that host, or turn it off")
 	case "OwnAddress":
