@@ -58,16 +58,16 @@ func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) e
 func (c *controller) configure(ctx context.Context, s snapshot, m member, a configure) error {
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
-	key := client.ObjectKey{Namespace: s.Object.Namespace, Name: m.Name}
+	key := client.ObjectKeyFromObject(s.Object)
 	h, err := c.connect(ctx, m)
 	if err == nil {
 		err = h.ConfigureVirtualIP(ctx, s.configuration(m), remote.VirtualIPConditions{Unused: a.Unused, Silent: a.Silent})
 	}
 	if f := fault.As(err); f != nil && f.Kind == fault.Invalid {
-		c.states.put(key, m.ClaimID, memberState{At: c.now(), Refused: f, RefusedAt: c.now()})
+		c.states.put(key, m, memberState{At: c.now(), Refused: f, RefusedAt: c.now()})
 		return nil
 	}
-	c.states.drop(key)
+	c.states.drop(key, m)
 	return err
 }
 
@@ -82,7 +82,7 @@ func (c *controller) readRequested(ctx context.Context, s snapshot, q reconciler
 	if err != nil {
 		return s, err
 	}
-	state = c.states.put(client.ObjectKey{Namespace: s.Object.Namespace, Name: m.Name}, m.ClaimID, state)
+	state = c.states.put(client.ObjectKeyFromObject(s.Object), *m, state)
 	m.State = &state
 	return s, nil
 }

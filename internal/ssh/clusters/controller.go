@@ -95,7 +95,7 @@ func (c *controller) definition() reconciler.Controller[*infrav1.SSHCluster, sna
 	return reconciler.Controller[*infrav1.SSHCluster, snapshot]{
 		Name: Name, Finalizer: infrav1.SSHClusterFinalizer,
 		New:     func() *infrav1.SSHCluster { return &infrav1.SSHCluster{} },
-		Observe: c.observe, Decide: decide, Act: c.act, Report: report, Read: c.readRequested,
+		Observe: c.observe, Decide: decide, Act: c.act, Report: report, Read: c.readRequested, OnDeleted: c.states.forget,
 	}
 }
 

@@ -157,11 +157,13 @@ func (c *controller) readMembers(ctx context.Context, s *snapshot) error {
 		}
 		switch {
 		case m != nil:
+			m.State = c.states.get(client.ObjectKeyFromObject(s.Object), *m, s.Now)
 			s.Members = append(s.Members, *m)
 		case items[i].Spec.ProviderID != "" && items[i].DeletionTimestamp.IsZero():
 			s.Unresolved = append(s.Unresolved, items[i].Name)
 		}
 	}
+	c.states.retain(client.ObjectKeyFromObject(s.Object), s.Members)
 	return nil
 }
 
@@ -179,7 +181,6 @@ func (c *controller) readMember(ctx context.Context, m *clusterv1.Machine) (*mem
 	return &member{
 		Name: o.Name, ClaimID: o.Spec.ClaimID, Host: h, Bootstrapping: m.Spec.Bootstrap.DataSecretName != nil,
 		Leaving: !m.DeletionTimestamp.IsZero(), Released: !o.DeletionTimestamp.IsZero() || inventory.IsReleased(h.Status.Claim),
-		State: c.states.get(client.ObjectKeyFromObject(o), o.Spec.ClaimID, c.now()),
 	}, nil
 }
 

@@ -2,6 +2,8 @@ package clusters
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,10 +35,10 @@ const (
 	hostTimeout = 20 * time.Second
 )
 
-// states remembers the last state of each member.
+// states remembers the last state of the members of each SSHCluster.
 type states struct {
 	mu   sync.Mutex
-	last map[client.ObjectKey]claimedState
+	last map[client.ObjectKey]map[string]claimedState
 }
 
 // claimedState is the state for a claim, because an SSHMachine of the same name can have another one.
@@ -45,17 +47,26 @@ type claimedState struct {
 	memberState
 }
 
-func newStates() *states { return &states{last: map[client.ObjectKey]claimedState{}} }
+func newStates() *states { return &states{last: map[client.ObjectKey]map[string]claimedState{}} }
 
-// get returns the last state if it is current, else nil.
-func (s *states) get(key client.ObjectKey, claim string, now time.Time) *memberState {
+// get returns the last state of a member if it is current, else nil.
+func (s *states) get(cluster client.ObjectKey, m member, now time.Time) *memberState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	found, ok := s.last[key]
-	if !ok || found.claim != claim || now.Sub(found.At) >= found.interval() {
+	found, ok := s.last[cluster][m.Name]
+	if !ok || found.claim != m.ClaimID || now.Sub(found.At) >= found.interval() {
 		return nil
 	}
 	return &found.memberState
+}
+
+// retain drops the states of machines that are not members any more.
+func (s *states) retain(cluster client.ObjectKey, members []member) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.last[cluster], func(name string, _ claimedState) bool {
+		return !slices.ContainsFunc(members, func(m member) bool { return m.Name == name })
+	})
 }
 
 // interval returns the time for which a state is current.
@@ -66,21 +77,33 @@ func (s memberState) interval() time.Duration {
 	return steadyInterval
 }
 
-// put stores a state. A refusal remains until the host was configured.
-func (s *states) put(key client.ObjectKey, claim string, state memberState) memberState {
+// put stores the state of a member. A refusal remains until the host was configured.
+func (s *states) put(cluster client.ObjectKey, m member, state memberState) memberState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if last := s.last[key]; last.claim == claim && state.Refused == nil && !state.Running {
+	if last := s.last[cluster][m.Name]; last.claim == m.ClaimID && state.Refused == nil && !state.Running {
 		state.Refused, state.RefusedAt = last.Refused, last.RefusedAt
 	}
-	s.last[key] = claimedState{claim, state}
+	if s.last[cluster] == nil {
+		s.last[cluster] = map[string]claimedState{}
+	}
+	s.last[cluster][m.Name] = claimedState{m.ClaimID, state}
 	return state
 }
 
-func (s *states) drop(key client.ObjectKey) {
+// drop drops the state of a member, which is then read again.
+func (s *states) drop(cluster client.ObjectKey, m member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.last, key)
+	delete(s.last[cluster], m.Name)
+}
+
+// forget drops the states of an SSHCluster that no longer exists.
+func (s *states) forget(_ context.Context, cluster client.ObjectKey) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.last, cluster)
+	return nil
 }
 
 // connect connects to the host of a member.

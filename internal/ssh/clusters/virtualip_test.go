@@ -28,7 +28,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-const virtual = "192.0.2.10"
+const virtual, reasonInUse = "192.0.2.10", "VirtualIPInUse"
 
 func allowed() policy.Configuration {
 	p := policy.Default()
@@ -123,7 +123,7 @@ func (c siteConnection) ConfigureVirtualIP(_ context.Context, v remote.VirtualIP
 	h := c.hosts[c.address]
 	h.calls++
 	if only.Unused && (c.foreign || c.held() > 0) {
-		return fault.New(fault.Invalid, "VirtualIPInUse", "in use")
+		return fault.New(fault.Invalid, reasonInUse, "in use")
 	}
 	for _, a := range only.Silent {
 		if !h.running && !c.hosts[a.String()].dead {
@@ -341,7 +341,7 @@ func TestVirtualIPOfAnother(t *testing.T) {
 	c.site.foreign = true
 	c.add(0)
 	o := c.reconcile(5)
-	if got := heldReason(o); got != "VirtualIPInUse" || c.host(0).running {
+	if got := heldReason(o); got != reasonInUse || c.host(0).running {
 		t.Errorf("an address that responds: %s, %+v", got, c.host(0))
 	}
 	c.site.foreign = false
@@ -363,7 +363,7 @@ func TestUnreachableHolder(t *testing.T) {
 	if c.host(1).running {
 		t.Error("the new host starts beside a holder that does not know it")
 	}
-	if heldReason(o) != "VirtualIPInUse" && heldReason(o) != reasonHostUnreachable {
+	if heldReason(o) != reasonInUse && heldReason(o) != reasonHostUnreachable {
 		t.Errorf("%+v", o.Status.Conditions)
 	}
 	c.host(0).running, c.host(0).dead = false, true

@@ -121,8 +121,7 @@ func (v VirtualIP) Digest() (string, error) {
 }
 
 // ConfigureVirtualIP lets the host hold the address, or changes the configuration without losing the address. The conditions
-// apply to a host that begins. An address that another machine has is a fault with reason reasonAddressAnswers; other
-// addresses that the host cannot hold are faults of kind Invalid as well.
+// apply to a host that begins. An address that another machine has, or that the host cannot hold, is a fault of kind Invalid.
 func (h *Host) ConfigureVirtualIP(ctx context.Context, v VirtualIP, only VirtualIPConditions) error {
 	if err := v.check(); err != nil {
 		return err
