@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
@@ -496,10 +495,4 @@ func compareChains(a, b *Chain) int {
 		compareSince(a.Root().Since, b.Root().Since),
 		cmp.Compare(len(b.Links), len(a.Links)),
 	)
-}
-
-// Decode converts an object to its Go type. It reports false if a field has another type than in the API.
-func Decode[T any](u *unstructured.Unstructured) (*T, bool) {
-	out := new(T)
-	return out, converter.FromUnstructured(u.Object, out) == nil
 }

@@ -202,3 +202,9 @@ func take[K comparable](index map[K]map[Ref]bool, key K, ref Ref) {
 func sortedRefs(refs map[Ref]bool) []Ref {
 	return slices.SortedFunc(maps.Keys(refs), Ref.compare)
 }
+
+// Decode converts an object to its Go type. It reports false if a field has another type than in the API.
+func Decode[T any](u *unstructured.Unstructured) (*T, bool) {
+	out := new(T)
+	return out, converter.FromUnstructured(u.Object, out) == nil
+}

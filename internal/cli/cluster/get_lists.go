@@ -360,10 +360,9 @@ func (r listRun[R]) follow(ctx context.Context) error {
 	if err := r.awaitSync(ctx, copied); err != nil {
 		return err
 	}
-	shown, status := map[string]string{}, listStatus{}
-	for first := true; ; first = false {
+	for screen := (listScreen{shown: map[string]string{}, first: true}); ; screen.first = false {
 		rows := r.choose(copied.rows(r.env.Now()))
-		if err := r.update(rows, shown, first, r.statusOf(copied, true), &status); err != nil {
+		if err := r.update(rows, r.statusOf(copied, true), &screen); err != nil {
 			return err
 		}
 		if err := pause.Sleep(ctx, watchSettle); err != nil {
@@ -397,11 +396,19 @@ func (r listRun[R]) awaitSync(ctx context.Context, copied listCopy[R]) error {
 	}
 }
 
+// listScreen is what was shown of a list: the lines with the names of their rows, and the status. first is set until the first
+// rows are shown.
+type listScreen struct {
+	shown  map[string]string
+	status listStatus
+	first  bool
+}
+
 // update shows the rows and the status. On a terminal, both replace what was shown before.
-func (r listRun[R]) update(rows []R, shown map[string]string, first bool, status listStatus, last *listStatus) error {
+func (r listRun[R]) update(rows []R, status listStatus, screen *listScreen) error {
 	if !term.DetectScreen(r.env, r.env.Out).Live {
-		r.note(status, last)
-		return r.show(rows, shown, first)
+		r.note(status, &screen.status)
+		return r.show(rows, screen.shown, screen.first)
 	}
 	var out bytes.Buffer
 	out.WriteString(clearScreen)
