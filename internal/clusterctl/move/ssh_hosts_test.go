@@ -215,7 +215,7 @@ func named(name string) func(client.Object) bool {
 func TestSSHHostsThatCannotBeRead(t *testing.T) {
 	deny := func(c client.WithWatch) client.WithWatch {
 		return interceptor.NewClient(c, interceptor.Funcs{List: func(ctx context.Context, c client.WithWatch, l client.ObjectList, o ...client.ListOption) error {
-			if kind := l.GetObjectKind().GroupVersionKind().Kind; kind == "SSHHostList" {
+			if kind := l.GetObjectKind().GroupVersionKind().Kind; strings.TrimSuffix(kind, "List") == "SSHHost" {
 				return apierrors.NewForbidden(schema.GroupResource{Group: "infrastructure.slipway.dev", Resource: "sshhosts"}, "", errors.New("no role"))
 			}
 			return c.List(ctx, l, o...)
