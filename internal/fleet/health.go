@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -100,7 +101,16 @@ func explain(g rootcause.Graph, of rootcause.Ref, now time.Time) (Cause, healthF
 	if !root.Since.IsZero() {
 		c.Since = &metav1.Time{Time: root.Since}
 	}
-	return c, healthFacts{troubled: !chain.IsWarning(), needsUser: c.NeedsUser, stalled: isStalled(root.Since, now)}
+	facts := healthFacts{troubled: !chain.IsWarning(), needsUser: c.NeedsUser, stalled: isStalled(root.Since, now)}
+	if facts.troubled && facts.stalled && !facts.needsUser {
+		c.Remedy, c.Command = "It takes longer than usual: the plans of its controllers show what they wait for", explainCommand(of)
+	}
+	return c, facts
+}
+
+// explainCommand returns the command that prints the root cause and the plans of an object.
+func explainCommand(of rootcause.Ref) string {
+	return fmt.Sprintf("slipway explain %s/%s -n %s", strings.ToLower(of.Kind), of.Name, of.Namespace)
 }
 
 // isStalled reports whether a cause exists for longer than a normal step of a rollout takes.

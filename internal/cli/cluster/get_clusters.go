@@ -41,11 +41,11 @@ problem. REASON names the object that causes it, and SINCE is the time since it 
 	v := lists[fleet.Cluster]{
 		kind: "clusters", of: fleet.Cluster{}.Ref().GroupKind(), rows: clusterRows, compare: fleet.CompareClusters, byTrouble: fleet.CompareClustersByTrouble,
 		attributes: func(c fleet.Cluster) attributes { return attributes{c.Namespace, c.Name, c.Labels, c.Health} },
-		header:     []string{"NAME", "CLASS", "VERSION", "CONTROL PLANE", "WORKERS", "STATUS", "REASON", "SINCE"},
-		wide:       []string{"PROVIDER", "PHASE", "AVAILABLE", "UP TO DATE", "AGE", "REMEDY"},
-		cells:      clusterCells,
-		withFlags:  func(c *fleet.Cluster, flags string) { c.WithFlags(flags) },
-		empty:      printNoClusters,
+		header:     []string{"NAME", "CLASS", "VERSION", "CONTROL PLANE", "WORKERS", "STATUS"},
+		wide:       []string{"PROVIDER", "PHASE", "AVAILABLE", "UP TO DATE", "AGE"},
+		cells:      clusterCells, hasRemedies: true,
+		withFlags: func(c *fleet.Cluster, flags string) { c.WithFlags(flags) },
+		empty:     printNoClusters,
 	}
 	v.addTo(e, cmd)
 	return cmd
@@ -63,14 +63,13 @@ func clusterRows(s *mirror.Store) func([]fleet.Key, time.Time) []fleet.Cluster {
 	}
 }
 
-func clusterCells(c fleet.Cluster, t cellTimes) (cells, wide []string) {
-	cells = []string{c.Name, cmp.Or(c.Class, "-"), cmp.Or(c.VersionText(), "-"), replicaText(c.ControlPlane), replicaText(c.Workers), string(c.Health), cmp.Or(c.Reason, "-"), t.since(c.Since)}
-	remedy := c.Remedy
-	if c.Command != "" {
-		remedy = strings.TrimSpace(remedy + " (" + c.Command + ")")
+func clusterCells(c fleet.Cluster, t cellTimes) listCells {
+	return listCells{
+		cells:  []string{c.Name, c.Class, c.VersionText(), replicaText(c.ControlPlane), replicaText(c.Workers), string(c.Health)},
+		since:  t.since(c.Since),
+		wide:   []string{c.Infrastructure, c.Phase, c.Available, upToDateText(c.ControlPlane, c.Workers), t.age(c.Created)},
+		reason: c.Reason, remedy: remedyText(c.Cause),
 	}
-	wide = []string{cmp.Or(c.Infrastructure, "-"), cmp.Or(c.Phase, "-"), c.Available, upToDateText(c.ControlPlane, c.Workers), t.age(c.Created), cmp.Or(remedy, "-")}
-	return cells, wide
 }
 
 // replicaText returns the ready and desired Machines, and the surplus of a rollout.

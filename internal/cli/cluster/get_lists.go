@@ -50,9 +50,11 @@ type lists[R any] struct {
 	// compare and byTrouble order the rows.
 	compare, byTrouble func(a, b R) int
 	attributes         func(R) attributes
-	// header are the columns, and wide the further columns of -o wide.
+	// header are the first columns, and wide the further columns of -o wide.
 	header, wide []string
-	cells        func(R, cellTimes) (cells, wide []string)
+	cells        func(R, cellTimes) listCells
+	// hasRemedies is true if -o wide has a column REMEDY.
+	hasRemedies bool
 	// withFlags adds the flags that select the management cluster to the command of a row; nil: rows have no command.
 	withFlags func(row *R, flags string)
 	// labelled is the kind whose labels --selector selects; empty: that of the rows.
@@ -68,6 +70,15 @@ type attributes struct {
 	namespace, name string
 	labels          map[string]string
 	health          fleet.Health
+}
+
+// listCells are the cells of a row. The texts come last, because they are long.
+type listCells struct {
+	cells  []string
+	since  string
+	wide   []string
+	reason string
+	remedy string
 }
 
 // key returns NAMESPACE/NAME.
@@ -301,27 +312,41 @@ func (r listRun[R]) table(w io.Writer, rows []R, withHeader bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	times := cellTimes{r.env.Now()}
 	if withHeader {
-		r.line(t, "NAMESPACE", slices.Clone(r.header), r.wide)
+		r.line(t, "NAMESPACE", listCells{r.header, "SINCE", r.wide, "REASON", "REMEDY"})
 	}
 	for _, row := range rows {
-		cells, wide := r.cells(row, times)
-		r.line(t, r.attributes(row).namespace, cells, wide)
+		r.line(t, r.attributes(row).namespace, r.cells(row, times))
 	}
 	return t.Flush()
 }
 
 // line writes one line of the table. Texts of tenants have no line breaks and tabs, and visible control characters.
-func (r listRun[R]) line(w io.Writer, namespace string, cells, wide []string) {
+func (r listRun[R]) line(w io.Writer, namespace string, c listCells) {
+	var out []string
 	if r.namespace == "" {
-		cells = slices.Insert(cells, 0, namespace)
+		out = append(out, namespace)
 	}
-	if r.format.String() == "wide" {
-		cells = append(cells, wide...)
+	out = append(append(out, c.cells...), c.since)
+	isWide := r.format.String() == "wide"
+	if isWide {
+		out = append(out, c.wide...)
 	}
-	for i, c := range cells {
-		cells[i] = redact.Escape(strings.Join(strings.Fields(c), " "))
+	out = append(out, c.reason)
+	if isWide && r.hasRemedies {
+		out = append(out, c.remedy)
 	}
-	_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
+	for i, text := range out {
+		out[i] = redact.Escape(cmp.Or(strings.Join(strings.Fields(text), " "), "-"))
+	}
+	_, _ = fmt.Fprintln(w, strings.Join(out, "\t"))
+}
+
+// remedyText returns the remedy of a row with its command.
+func remedyText(c fleet.Cause) string {
+	if c.Command == "" {
+		return c.Remedy
+	}
+	return strings.TrimSpace(c.Remedy + " (" + c.Command + ")")
 }
 
 // cellTimes formats times relative to now.
@@ -429,9 +454,8 @@ func (r listRun[R]) show(rows []R, shown map[string]string, first bool) error {
 	names := map[string]bool{}
 	var changed []R
 	for _, row := range rows {
-		cells, wide := r.cells(row, cellTimes{})
-		a := r.attributes(row)
-		key := a.namespace + "\x00" + strings.Join(append(cells, wide...), "\x00")
+		a, c := r.attributes(row), r.cells(row, cellTimes{})
+		key := strings.Join(slices.Concat([]string{a.namespace, c.reason, c.remedy}, c.cells, c.wide), "\x00")
 		next[key], names[a.key()] = a.key(), true
 		if _, isShown := shown[key]; !isShown {
 			changed = append(changed, row)

@@ -66,26 +66,26 @@ func TestLists(t *testing.T) {
 		want    string
 	}{
 		"clusters": {GetClustersCommand, "", `
-NAME      CLASS  VERSION  CONTROL PLANE  WORKERS  STATUS   REASON                                                                           SINCE
-all-good  local  v1.36.0  1/1            1/1      Healthy  -                                                                                -
-bad       local  v1.36.0  1/1            0/1      Problem  LocalMachine bad-md-a-1: Container bad-md-a-1 belongs to another \x1b[31mobject  5m
+NAME      CLASS  VERSION  CONTROL PLANE  WORKERS  STATUS   SINCE  REASON
+all-good  local  v1.36.0  1/1            1/1      Healthy  -      -
+bad       local  v1.36.0  1/1            0/1      Problem  5m     LocalMachine bad-md-a-1: Container bad-md-a-1 belongs to another \x1b[31mobject
 `},
 		"by trouble, all namespaces": {GetClustersCommand, "-A --sort-by trouble -l team=a", `
-NAMESPACE  NAME      CLASS  VERSION  CONTROL PLANE  WORKERS  STATUS   REASON                                                                           SINCE
-team       bad       local  v1.36.0  1/1            0/1      Problem  LocalMachine bad-md-a-1: Container bad-md-a-1 belongs to another \x1b[31mobject  5m
-other      demo      local  v1.36.0  1/1            1/1      Healthy  -                                                                                -
-team       all-good  local  v1.36.0  1/1            1/1      Healthy  -                                                                                -
+NAMESPACE  NAME      CLASS  VERSION  CONTROL PLANE  WORKERS  STATUS   SINCE  REASON
+team       bad       local  v1.36.0  1/1            0/1      Problem  5m     LocalMachine bad-md-a-1: Container bad-md-a-1 belongs to another \x1b[31mobject
+other      demo      local  v1.36.0  1/1            1/1      Healthy  -      -
+team       all-good  local  v1.36.0  1/1            1/1      Healthy  -      -
 `},
 		"problems": {GetClustersCommand, "--problems -n other", ""},
 		"machines": {GetMachinesCommand, "-l cluster.x-k8s.io/cluster-name=all-good", `
-CLUSTER   NAME             NODE                  VERSION  READY  UP TO DATE  STATUS   REASON  SINCE
-all-good  all-good-cp      all-good-cp-node      v1.36.0  True   True        Healthy  -       -
-all-good  all-good-md-a-1  all-good-md-a-1-node  v1.36.0  True   True        Healthy  -       -
+CLUSTER   NAME             NODE                  VERSION  READY  UP TO DATE  STATUS   SINCE  REASON
+all-good  all-good-cp      all-good-cp-node      v1.36.0  True   True        Healthy  -      -
+all-good  all-good-md-a-1  all-good-md-a-1-node  v1.36.0  True   True        Healthy  -      -
 `},
 		"nodes": {GetNodesCommand, "-n other -o wide", `
-CLUSTER  NAME              ROLE           VERSION  READY  STATUS   REASON  SINCE  MACHINE      ADDRESS     OS IMAGE   KERNEL  CONTAINER RUNTIME  AGE
-demo     demo-cp-node      control-plane  v1.36.0  Ready  Healthy  -       -      demo-cp      172.30.0.5  Debian 12  6.1     containerd://2.1   2d
-demo     demo-md-a-1-node  worker         v1.36.0  Ready  Healthy  -       -      demo-md-a-1  172.30.0.5  Debian 12  6.1     containerd://2.1   2d
+CLUSTER  NAME              ROLE           VERSION  READY  STATUS   SINCE  MACHINE      ADDRESS     OS IMAGE   KERNEL  CONTAINER RUNTIME  AGE  REASON
+demo     demo-cp-node      control-plane  v1.36.0  Ready  Healthy  -      demo-cp      172.30.0.5  Debian 12  6.1     containerd://2.1   2d   -
+demo     demo-md-a-1-node  worker         v1.36.0  Ready  Healthy  -      demo-md-a-1  172.30.0.5  Debian 12  6.1     containerd://2.1   2d   -
 `},
 	} {
 		out, stderr, err := u.run(tc.command, strings.Fields(tc.args)...)
@@ -98,6 +98,20 @@ demo     demo-md-a-1-node  worker         v1.36.0  Ready  Healthy  -       -    
 	}
 	if _, stderr, _ := u.run(GetClustersCommand, "--problems", "-n", "other"); stderr != "There are no clusters with a problem in namespace other; -A lists all namespaces.\n" {
 		t.Errorf("no problems: %q", stderr)
+	}
+}
+
+// The long texts are the last columns, so that they do not widen the others, and remedies have their command.
+func TestWideLists(t *testing.T) {
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "bad"))
+	api.Put(t, mirrortest.Broken("team", "bad", "it belongs to another object"))
+	for kind, command := range map[string]func(term.Env) *cobra.Command{"clusters": GetClustersCommand, "machines": GetMachinesCommand} {
+		out, _, err := newListUser(t, api).run(command, "--problems", "-o", "wide")
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		if err != nil || len(lines) != 2 || !strings.HasSuffix(strings.Join(strings.Fields(lines[0]), " "), " AGE REASON REMEDY") ||
+			!strings.Contains(lines[1], "it belongs to another object") || !strings.Contains(lines[1], " (slipway ") || !strings.HasSuffix(lines[1], ")") {
+			t.Errorf("%s: %v\n%s", kind, err, out)
+		}
 	}
 }
 
@@ -396,8 +410,8 @@ func TestWatchShowsRowsThatAreGone(t *testing.T) {
 		lists: lists[fleet.Cluster]{
 			kind: "clusters", header: []string{"NAME"},
 			attributes: func(c fleet.Cluster) attributes { return attributes{namespace: c.Namespace, name: c.Name} },
-			cells: func(c fleet.Cluster, _ cellTimes) (cells, wide []string) {
-				return []string{c.Name, string(c.Health)}, nil
+			cells: func(c fleet.Cluster, _ cellTimes) listCells {
+				return listCells{cells: []string{c.Name, string(c.Health)}}
 			},
 		},
 		listFlags: &listFlags{format: term.AddOutputFlag(pflag.NewFlagSet("x", pflag.ContinueOnError), "wide")},
@@ -413,7 +427,7 @@ func TestWatchShowsRowsThatAreGone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := "NAME\na     \nb     \nteam/b is not listed any more.\na  Problem\n"; strings.Join(strings.Fields(out.String()), " ") != strings.Join(strings.Fields(want), " ") {
+	if want := "NAME SINCE REASON\na - - -\nb - - -\nteam/b is not listed any more.\na Problem - -\n"; strings.Join(strings.Fields(out.String()), " ") != strings.Join(strings.Fields(want), " ") {
 		t.Errorf("got:\n%s", out.String())
 	}
 }

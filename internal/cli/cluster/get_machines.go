@@ -29,10 +29,10 @@ the version of the kubelet and the desired version while they differ.`,
 	v := lists[fleet.Machine]{
 		kind: "machines", of: machineKind(), rows: machineRows, compare: fleet.CompareMachines, byTrouble: fleet.CompareMachinesByTrouble,
 		attributes: func(m fleet.Machine) attributes { return attributes{m.Namespace, m.Name, m.Labels, m.Health} },
-		header:     []string{"CLUSTER", "NAME", "NODE", "VERSION", "READY", "UP TO DATE", "STATUS", "REASON", "SINCE"},
-		wide:       []string{"ROLE", "PHASE", "AVAILABLE", "AGE", "REMEDY"},
-		cells:      machineCells,
-		withFlags:  func(m *fleet.Machine, flags string) { m.WithFlags(flags) },
+		header:     []string{"CLUSTER", "NAME", "NODE", "VERSION", "READY", "UP TO DATE", "STATUS"},
+		wide:       []string{"ROLE", "PHASE", "AVAILABLE", "AGE"},
+		cells:      machineCells, hasRemedies: true,
+		withFlags: func(m *fleet.Machine, flags string) { m.WithFlags(flags) },
 	}
 	v.addTo(e, cmd)
 	return cmd
@@ -95,11 +95,15 @@ func addTimed(stale map[fleet.Key]bool, known map[fleet.Key]map[string]fleet.Mac
 	}
 }
 
-func machineCells(m fleet.Machine, t cellTimes) (cells, wide []string) {
-	version := cmp.Or(m.Running, m.Version, "-")
+func machineCells(m fleet.Machine, t cellTimes) listCells {
+	version := cmp.Or(m.Running, m.Version)
 	if m.Running != "" && m.Version != "" && m.Running != m.Version {
 		version = m.Running + " → " + m.Version
 	}
-	cells = []string{m.Cluster, m.Name, cmp.Or(m.Node, "-"), version, m.Ready, m.UpToDate, string(m.Health), cmp.Or(m.Reason, "-"), t.since(m.Since)}
-	return cells, []string{m.Role, cmp.Or(m.Phase, "-"), m.Available, t.age(m.Created), cmp.Or(m.Remedy, "-")}
+	return listCells{
+		cells:  []string{m.Cluster, m.Name, m.Node, version, m.Ready, m.UpToDate, string(m.Health)},
+		since:  t.since(m.Since),
+		wide:   []string{m.Role, m.Phase, m.Available, t.age(m.Created)},
+		reason: m.Reason, remedy: remedyText(m.Cause),
+	}
 }

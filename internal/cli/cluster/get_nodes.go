@@ -29,7 +29,7 @@ without Machines are not known there.`,
 	v := lists[fleet.Node]{
 		kind: "nodes", of: machineKind(), reads: []schema.GroupKind{machineKind(), machinePoolKind()}, rows: nodeRows, compare: fleet.CompareNodes, byTrouble: fleet.CompareNodesByTrouble,
 		attributes: func(n fleet.Node) attributes { return attributes{n.Namespace, n.Name, n.Labels, n.Health} },
-		header:     []string{"CLUSTER", "NAME", "ROLE", "VERSION", "READY", "STATUS", "REASON", "SINCE"},
+		header:     []string{"CLUSTER", "NAME", "ROLE", "VERSION", "READY", "STATUS"},
 		wide:       []string{"MACHINE", "ADDRESS", "OS IMAGE", "KERNEL", "CONTAINER RUNTIME", "AGE"},
 		cells:      nodeCells,
 		labelled:   "Machines and MachinePools of the nodes",
@@ -73,7 +73,11 @@ func readNodes(s *mirror.Store) []fleet.Node {
 	return rows
 }
 
-func nodeCells(n fleet.Node, t cellTimes) (cells, wide []string) {
-	cells = []string{n.Cluster, n.Name, n.Role, cmp.Or(n.Version, "-"), n.StatusText(), string(n.Health), cmp.Or(n.Reason, "-"), t.since(n.Since)}
-	return cells, []string{cmp.Or(n.Machine, "-"), cmp.Or(n.Address, "-"), cmp.Or(n.Image, "-"), cmp.Or(n.Kernel, "-"), cmp.Or(n.Runtime, "-"), t.age(n.Created)}
+func nodeCells(n fleet.Node, t cellTimes) listCells {
+	return listCells{
+		cells:  []string{n.Cluster, n.Name, n.Role, n.Version, n.StatusText(), string(n.Health)},
+		since:  t.since(n.Since),
+		wide:   []string{n.Machine, n.Address, n.Image, n.Kernel, n.Runtime, t.age(n.Created)},
+		reason: n.Reason,
+	}
 }
