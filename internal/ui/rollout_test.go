@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipwayhq/slipway/test/mirrortest"
 )
@@ -86,6 +87,22 @@ func TestTimeline(t *testing.T) {
 	}
 	if len(got.Bars) != 3 || got.Bars[1].X != 580 || got.Bars[1].Warning == 0 {
 		t.Errorf("the bars are %+v", got.Bars)
+	}
+}
+
+// Conditions of one object that change together are one entry, unless their messages differ.
+func TestTimelineMergesConditions(t *testing.T) {
+	machine := mirrortest.Objects(mirrortest.Broken("team", "a", "it ended"))[1]
+	var got []string
+	for _, e := range newTimeline(happened{objects: []*unstructured.Unstructured{machine}}, mirrortest.Now()).Entries {
+		got = append(got, fmt.Sprintf("%s %s %q %v", e.Of.Kind, e.Title, e.Message, e.Warning))
+	}
+	want := []string{
+		`Machine Available=False "Available" true`, `Machine Ready=False "Ready" true`, `Machine InfrastructureReady=False "it ended" true`,
+		`Machine BootstrapConfigReady=True, NodeHealthy=True, NodeReady=True, UpToDate=True "" false`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

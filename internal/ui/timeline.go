@@ -73,11 +73,30 @@ func newTimeline(h happened, now time.Time) timeline {
 	}
 	all = slices.DeleteFunc(all, func(e entry) bool { return now.Sub(e.At) > history || e.At.After(now.Add(time.Minute)) })
 	slices.SortStableFunc(all, func(a, b entry) int {
-		return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Of.Kind, b.Of.Kind), cmp.Compare(a.Of.Name, b.Of.Name), cmp.Compare(a.Title, b.Title))
+		return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Of.Kind, b.Of.Kind), cmp.Compare(a.Of.Name, b.Of.Name), boolOrder(b.Warning, a.Warning),
+			cmp.Compare(a.What, b.What), cmp.Compare(a.Message, b.Message), cmp.Compare(a.Title, b.Title))
 	})
+	all = mergeConditions(all)
 	out := timeline{Bars: newBars(all, now)}
 	out.More = max(0, len(all)-maxEntries)
 	out.Entries = all[:len(all)-out.More]
+	return out
+}
+
+// mergeConditions merges neighbouring entries about conditions of one object that have changed at the same time and have the
+// same message.
+func mergeConditions(all []entry) (out []entry) {
+	for _, e := range all {
+		if n := len(out) - 1; n >= 0 && e.What == "condition" {
+			same := out[n]
+			same.Title = e.Title
+			if same == e {
+				out[n].Title += ", " + e.Title
+				continue
+			}
+		}
+		out = append(out, e)
+	}
 	return out
 }
 
@@ -94,7 +113,11 @@ func transitions(u *unstructured.Unstructured, now time.Time) (out []entry) {
 		add(at.Time, "deleted", "Deletion requested", "", false)
 	}
 	for _, c := range describe.ConditionsOf(u) {
-		add(c.LastTransitionTime.Time, "condition", c.Type+"="+string(c.Status), cmp.Or(c.Message, c.Reason), !describe.HasExpectedStatus(c, nil))
+		message, good := c.Message, describe.HasExpectedStatus(c, nil)
+		if !good {
+			message = cmp.Or(c.Message, c.Reason)
+		}
+		add(c.LastTransitionTime.Time, "condition", c.Type+"="+string(c.Status), message, !good)
 	}
 	return out
 }
