@@ -1,11 +1,9 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"

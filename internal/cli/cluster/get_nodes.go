@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/spf13/cobra"
