@@ -148,7 +148,7 @@ func (c *controller) record(ctx context.Context, s snapshot) error {
 
 // clean cleans a host and then deletes its record.
 func (c *controller) clean(ctx context.Context, o *infrav1.SSHHost, a clean) error {
-	h, err := c.connect(ctx, o)
+	h, err := c.connectFor(ctx, o, a.Claim)
 	if err != nil {
 		return err
 	}

@@ -202,10 +202,16 @@ func connectionFault(h *infrav1.SSHHost, err error) *fault.Fault {
 
 // connect connects to the host of an object.
 func (c *controller) connect(ctx context.Context, h *infrav1.SSHHost) (Host, error) {
+	return c.connectFor(ctx, h, "")
+}
+
+// connectFor connects to a host that is changed for a claim.
+func (c *controller) connectFor(ctx context.Context, h *infrav1.SSHHost, claimID string) (Host, error) {
 	target, err := inventory.Target(ctx, c.secrets, h, c.Policy)
 	if err != nil {
 		return nil, err
 	}
+	target.ClaimID = claimID
 	return c.Connector.Connect(ctx, target)
 }
 
