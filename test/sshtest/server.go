@@ -27,6 +27,8 @@ type Call struct {
 	Input []byte
 	// Sudo is set if it ran with sudo.
 	Sudo bool
+	// received is the standard input.
+	received []byte
 }
 
 // Result is the result of a script.
@@ -58,6 +60,9 @@ type Server struct {
 	delay       time.Duration
 	silent      bool
 	logins      int
+	lost        int
+	frozen      bool
+	cutFiles    bool
 	// cut is closed by the next Cut.
 	cut chan struct{}
 }
@@ -176,6 +181,27 @@ func (s *Server) Silence(silent bool) {
 	s.silent = silent
 }
 
+// CutFiles cuts the connections once, when a client starts a file transfer.
+func (s *Server) CutFiles() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cutFiles = true
+}
+
+// LoseInput makes connections of scripts end before this number of bytes at the end of their input has arrived.
+func (s *Server) LoseInput(bytes int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lost = bytes
+}
+
+// Freeze makes the host stop reading from its connections, which stay open until they are cut.
+func (s *Server) Freeze() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frozen = true
+}
+
 // Cut closes all connections.
 func (s *Server) Cut() {
 	s.mu.Lock()
@@ -236,7 +262,7 @@ func (s *Server) serveConn(conn net.Conn) {
 		_, _ = io.Copy(io.Discard, conn)
 		return
 	}
-	_, channels, requests, err := ssh.NewServerConn(conn, config)
+	_, channels, requests, err := ssh.NewServerConn(freezingConn{conn, s}, config)
 	if err != nil {
 		return
 	}
@@ -295,4 +321,22 @@ func forward(c ssh.NewChannel) {
 		_ = channel.Close()
 	}()
 	_, _ = io.Copy(conn, channel)
+}
+
+// freezingConn is a connection for [Server.Freeze].
+type freezingConn struct {
+	net.Conn
+	server *Server
+}
+
+// Read implements io.Reader.
+func (c freezingConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.server.mu.Lock()
+	frozen, cut := c.server.frozen, c.server.cut
+	c.server.mu.Unlock()
+	if frozen && err == nil {
+		<-cut
+	}
+	return n, err
 }

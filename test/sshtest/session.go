@@ -28,6 +28,14 @@ func (s *Server) serveSession(c ssh.NewChannel) {
 		_ = ssh.Unmarshal(r.Payload, &payload)
 		switch {
 		case r.Type == "subsystem" && payload.Text == "sftp":
+			s.mu.Lock()
+			cut := s.cutFiles
+			s.cutFiles = false
+			s.mu.Unlock()
+			if cut {
+				s.Cut()
+				return
+			}
 			_ = r.Reply(true, nil)
 			s.serveFiles(channel)
 			return
@@ -56,6 +64,10 @@ func (s *Server) runScript(channel ssh.Channel, command string, name []string) {
 	if name != nil {
 		call.Script = name[1]
 	}
+	s.mu.Lock()
+	input = input[:max(0, len(input)-s.lost)]
+	s.mu.Unlock()
+	call.received = input
 	head, rest, _ := bytes.Cut(append([]byte("\n"), input...), []byte("\n\n"))
 	call.Input = rest
 	for line := range strings.Lines(string(head)) {
@@ -93,15 +105,19 @@ func (s *Server) serveFiles(channel ssh.Channel) {
 	_ = server.Close()
 }
 
-// RunLocally answers scripts by running them on this machine. Paths of Slipway are moved into the directory of the
-// host; programs that need root are replaced by the commands, which are lines of a shell.
+// RunLocally answers scripts by running them on this machine. The directories that belong to a host are moved into its
+// directory; programs that need root are replaced by the commands, which are lines of a shell, or by programs in the
+// host's /usr/local/bin.
 func (s *Server) RunLocally(library, commands string, scripts map[string]string) {
-	move := strings.NewReplacer("/var/lib/slipway", s.Path("/var/lib/slipway"), "/etc/slipway", s.Path("/etc/slipway"), "/run/slipway", s.Path("/run/slipway"),
-		"/run/cluster-api", s.Path("/run/cluster-api"), "/etc/systemd/system", s.Path("/etc/systemd/system"))
+	var pairs []string
+	for _, dir := range []string{"/etc/", "/home/", "/lib/systemd/", "/opt/", "/proc/", "/run/", "/sys/", "/usr/local/", "/var/lib/", "/var/log/"} {
+		pairs = append(pairs, dir, s.Path(dir)+"/")
+	}
+	move := strings.NewReplacer(pairs...)
 	for name, text := range scripts {
 		s.Handle(name, func(c Call) Result {
 			cmd := exec.Command("/bin/sh", "-c", move.Replace(library)+commands+move.Replace(text))
-			cmd.Stdin = strings.NewReader(c.standardInput())
+			cmd.Stdin = bytes.NewReader(c.received)
 			var out, errs bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &errs
 			err := cmd.Run()
@@ -111,17 +127,6 @@ func (s *Server) RunLocally(library, commands string, scripts map[string]string)
 			return Result{Output: out.String(), Errors: errs.String(), Code: cmd.ProcessState.ExitCode()}
 		})
 	}
-}
-
-// standardInput returns the parameters and the input as the client sent them.
-func (c Call) standardInput() string {
-	var out strings.Builder
-	for name, values := range c.Parameters {
-		for _, v := range values {
-			out.WriteString(name + "=" + v + "\n")
-		}
-	}
-	return out.String() + "\n" + string(c.Input)
 }
 
 // Path returns the path on this machine for a path on the host.

@@ -154,7 +154,7 @@ const cleaningTimeout = 30 * time.Minute
 func (c *controller) clean(ctx context.Context, o *infrav1.SSHHost, a clean) error {
 	ctx, cancel := context.WithTimeout(ctx, cleaningTimeout)
 	defer cancel()
-	h, err := c.connect(ctx, o)
+	h, err := c.connectFor(ctx, o, a.Claim)
 	if err != nil {
 		return err
 	}

@@ -69,10 +69,16 @@ const checkTimeout = 45 * time.Second
 
 // connect connects to the host of an object.
 func (c *controller) connect(ctx context.Context, o *infrav1.SSHHost) (Host, error) {
+	return c.connectFor(ctx, o, "")
+}
+
+// connectFor connects to a host that is changed for a claim.
+func (c *controller) connectFor(ctx context.Context, o *infrav1.SSHHost, claimID string) (Host, error) {
 	target, err := inventory.Target(ctx, c.secrets, o, c.Policy)
 	if err != nil {
 		return nil, err
 	}
+	target.ClaimID = claimID
 	return c.Connector.Connect(ctx, target)
 }
 

@@ -137,12 +137,12 @@ const preparationTimeout = time.Hour
 // startPreparation starts the job that prepares the host.
 func (c *controller) startPreparation(s snapshot, a prepare) {
 	h, b, settings := s.Host.DeepCopy(), s.Bundle, nodeSettings(s.Host.Spec.Settings)
-	options := s.preflightOptions()
+	options, claimID := s.preflightOptions(), s.Object.Spec.ClaimID
 	managed := s.Object.Spec.Bundle != infrav1.SSHBundleNone
 	c.Jobs.Start(jobs.Key(kind, client.ObjectKeyFromObject(s.Object)), a.What, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, preparationTimeout)
 		defer cancel()
-		host, err := c.connect(ctx, h)
+		host, err := c.connectFor(ctx, h, claimID)
 		if err != nil {
 			return err
 		}

@@ -203,9 +203,15 @@ func connectionFault(h *infrav1.SSHHost, err error) *fault.Fault {
 // connect connects to the host of an object. The error is for users of the SSHMachine, who may not know the addresses, users,
 // keys and Secrets of the operator. The condition Reachable of the SSHHost has the details.
 func (c *controller) connect(ctx context.Context, h *infrav1.SSHHost) (Host, error) {
+	return c.connectFor(ctx, h, "")
+}
+
+// connectFor connects to a host that is changed for a claim.
+func (c *controller) connectFor(ctx context.Context, h *infrav1.SSHHost, claimID string) (Host, error) {
 	target, err := inventory.Target(ctx, c.secrets, h, c.Policy)
 	var host Host
 	if err == nil {
+		target.ClaimID = claimID
 		host, err = c.Connector.Connect(ctx, target)
 	}
 	if f := fault.As(err); f != nil {

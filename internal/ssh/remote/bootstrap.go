@@ -22,8 +22,10 @@ const (
 	maxBootstrapLog = 16 << 10
 	// maxBootstrapTimeout limits the time for bootstrap data.
 	maxBootstrapTimeout = 24 * time.Hour
-	// maxRecordedFiles limits the files of bootstrap data that are recorded for cleaning.
-	maxRecordedFiles = 1000
+	// maxRecordedChanges limits the files, users and groups of bootstrap data, which are recorded for cleaning.
+	maxRecordedChanges = 1000
+	// reasonUnrecordable means that cleaning could not undo what the bootstrap data changes; the kind is Invalid.
+	reasonUnrecordable = "UnrecordableBootstrapData"
 )
 
 // Bootstrap is bootstrap data to run on a host.
@@ -76,53 +78,60 @@ type Progress struct {
 // on the host and deleted when it has ended. If data was started for the claim before, nothing happens. Data that
 // cannot be used is a fault of kind Invalid.
 func (h *Host) StartBootstrap(ctx context.Context, b Bootstrap) error {
-	script, files, err := bootstrapScript(b)
+	script, changes, err := bootstrapScript(b)
 	if err != nil {
 		return err
 	}
 	parameters := []parameter{{"CLAIM", b.ClaimID}, {"TIMEOUT", strconv.Itoa(int(b.Timeout.Seconds()))}}
-	for _, f := range files {
+	for _, f := range changes.Files {
 		parameters = append(parameters, parameter{"FILE", f})
 	}
-	_, err = h.run(ctx, call{script: "bootstrap-start", parameters: parameters, input: bytes.NewReader(script)})
+	for _, u := range changes.Users {
+		parameters = append(parameters, parameter{"USER", u.Name + " " + u.HomeDir})
+	}
+	for _, g := range changes.Groups {
+		parameters = append(parameters, parameter{"GROUP", g})
+	}
+	_, err = h.run(ctx, call{script: "bootstrap-start", parameters: parameters, input: script})
 	if err = claimConflict(h.target, err); err != nil {
 		return fmt.Errorf("starting the bootstrap data: %w", err)
 	}
 	return nil
 }
 
-// bootstrapScript returns the script for bootstrap data, and the files that it creates.
-func bootstrapScript(b Bootstrap) (script []byte, files []string, err error) {
+// bootstrapScript returns the script for bootstrap data, and what it changes on the host, which is recorded for cleaning.
+func bootstrapScript(b Bootstrap) (script []byte, changes cloudinit.Changes, err error) {
 	if !claimID.MatchString(b.ClaimID) || b.Timeout < time.Second || b.Timeout > maxBootstrapTimeout {
-		return nil, nil, fault.New(fault.Bug, "InvalidBootstrap", "the bootstrap of host %s has no claim or no timeout", b.Hostname)
+		return nil, changes, fault.New(fault.Bug, "InvalidBootstrap", "the bootstrap of host %s has no claim or no timeout", b.Hostname)
 	}
 	address, err := netip.ParseAddr(b.Address)
 	if err != nil {
-		return nil, nil, fault.New(fault.Invalid, "InvalidAddress", "%.80q is not the IP address of the node", b.Address).From(err)
+		return nil, changes, fault.New(fault.Invalid, "InvalidAddress", "%.80q is not the IP address of the node", b.Address).From(err)
 	}
 	data := cloudinit.BootstrapData{Value: b.Data, Format: b.Format}
 	if b.Format == formatIgnition {
 		if data.Value, err = cloudConfigOf(b.Data); err != nil {
-			return nil, nil, err
+			return nil, changes, err
 		}
 		data.Format = ""
 	}
 	node := cloudinit.NodeSettings{Name: b.Name, Hostname: b.Hostname, ProviderID: b.ProviderID, Address: address, Offline: b.Offline}
 	rendered, err := cloudinit.RenderScript(data, node, b.Timeout)
 	if err != nil {
-		return nil, nil, err
+		return nil, changes, err
 	}
-	written, err := cloudinit.WrittenFiles(data, node)
-	if err != nil {
-		return nil, nil, err
+	if changes, err = cloudinit.DeclaredChanges(data, node); err != nil {
+		return nil, changes, err
 	}
-	for f := range written {
-		if !strings.ContainsAny(f, "\n\r\x00") && len(files) < maxRecordedFiles {
-			files = append(files, f)
+	if n := len(changes.Files) + len(changes.Users) + len(changes.Groups); n > maxRecordedChanges {
+		return nil, changes, fault.New(fault.Invalid, reasonUnrecordable, "the bootstrap data writes or creates %d files, users and groups, of which a host can record at most %d to remove them later", n, maxRecordedChanges)
+	}
+	for _, f := range changes.Files {
+		if strings.ContainsAny(f, "\n\r\x00") {
+			return nil, changes, fault.New(fault.Invalid, reasonUnrecordable, "the bootstrap data writes the file %.80q, whose path contains a line break", f)
 		}
 	}
-	slices.Sort(files)
-	return rendered.Body, files, nil
+	return rendered.Body, changes, nil
 }
 
 // BootstrapProgress returns the progress of the data that was started for a claim.
@@ -140,7 +149,7 @@ func (h *Host) BootstrapProgress(ctx context.Context, claim string) (Progress, e
 // parseProgress parses NAME=value lines, an empty line, and the log.
 func parseProgress(out []byte) (Progress, error) {
 	head, log, _ := bytes.Cut(out, []byte("\n\n"))
-	v := values(string(head) + "\n")
+	v := values(string(head)+"\n", "STATE", "STAGE", "EXIT", "FAILURE")
 	p := Progress{State: BootstrapState(first(v, "STATE")), Stage: fact(first(v, "STAGE")), ExitCode: int(min(number(first(v, "EXIT")), 255))}
 	if len(log) > maxBootstrapLog {
 		log = log[len(log)-maxBootstrapLog:]

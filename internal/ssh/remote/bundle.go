@@ -33,8 +33,13 @@ func (h *Host) InstallBundle(ctx context.Context, b bundle.Bundle, progress func
 	if progress == nil {
 		progress = func(int64, int64) {}
 	}
-	out, err := h.run(ctx, call{script: "bundle-begin", parameters: []parameter{{"DIGEST", b.Digest}}, input: fileList(b), timeout: bundleTimeout(b)})
+	claim, err := h.claimParameter()
 	if err != nil {
+		return err
+	}
+	step := call{script: "bundle-begin", parameters: []parameter{claim, {"DIGEST", b.Digest}}, input: fileList(b), timeout: bundleTimeout(b)}
+	out, err := h.run(ctx, step)
+	if err = claimConflict(h.target, err); err != nil {
 		return fmt.Errorf("preparing the upload of a bundle: %w", err)
 	}
 	missing := missingFiles(b, string(out))
@@ -45,11 +50,12 @@ func (h *Host) InstallBundle(ctx context.Context, b bundle.Bundle, progress func
 	if err := h.upload(ctx, b, missing, progress); err != nil {
 		return err
 	}
-	out, err = h.run(ctx, call{script: "bundle-finish", parameters: []parameter{{"DIGEST", b.Digest}}, input: fileList(b), timeout: bundleTimeout(b)})
-	if damaged := values(string(out))["DAMAGED"]; len(damaged) > 0 {
+	step.script = "bundle-finish"
+	out, err = h.run(ctx, step)
+	if damaged := values(string(out), "DAMAGED")["DAMAGED"]; len(damaged) > 0 {
 		return fault.New(fault.Transient, reasonBundleDamaged, "%s arrived damaged at host %s and is copied again", fact(damaged[0]), h.target.Address).From(err)
 	}
-	if err != nil {
+	if err = claimConflict(h.target, err); err != nil {
 		return fmt.Errorf("verifying a bundle: %w", err)
 	}
 	return nil
@@ -61,7 +67,7 @@ func bundleTimeout(b bundle.Bundle) time.Duration {
 }
 
 // fileList returns the files of a bundle as lines of hash, size, mode and path. None of these contains spaces.
-func fileList(b bundle.Bundle) io.Reader {
+func fileList(b bundle.Bundle) []byte {
 	var out strings.Builder
 	for _, f := range b.Files {
 		mode := "644"
@@ -70,13 +76,13 @@ func fileList(b bundle.Bundle) io.Reader {
 		}
 		fmt.Fprintf(&out, "%s %d %s %s\n", f.SHA256, f.Size, mode, f.Path)
 	}
-	return strings.NewReader(out.String())
+	return []byte(out.String())
 }
 
 // missingFiles returns the files that the host does not have.
 func missingFiles(b bundle.Bundle, output string) (out []bundle.File) {
 	present := map[string]bool{}
-	v := values(output)
+	v := values(output, "PRESENT", "COMPLETE")
 	for _, p := range v["PRESENT"] {
 		present[p] = true
 	}
@@ -97,17 +103,21 @@ func (h *Host) upload(ctx context.Context, b bundle.Bundle, files []bundle.File,
 	for _, f := range files {
 		done -= f.Size
 	}
-	return h.transfer(ctx, func(remote *sftp.Client) error {
+	_, err := transfer(ctx, h, func(remote *sftp.Client, alive func()) (struct{}, error) {
 		for _, f := range files {
 			to := path.Join(bundlesPath, b.Digest, f.Path) + ".part"
-			u := upload{remote: remote, to: to, size: f.Size, progress: func(n int64) { progress(done+n, total) }}
+			u := upload{remote: remote, to: to, size: f.Size, progress: func(n int64) {
+				alive()
+				progress(done+n, total)
+			}}
 			if err := u.copy(b, f); err != nil {
-				return fmt.Errorf("copying %s: %w", f.Path, err)
+				return struct{}{}, fmt.Errorf("copying %s: %w", f.Path, err)
 			}
 			done += f.Size
 		}
-		return nil
+		return struct{}{}, nil
 	})
+	return err
 }
 
 // upload is the upload of one file.

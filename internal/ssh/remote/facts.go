@@ -48,6 +48,8 @@ const (
 	maxFact = 128
 	// maxBundles limits the number of reported bundles.
 	maxBundles = 16
+	// maxValue limits the length of a value in the output of a script, maxValues their number for each name.
+	maxValue, maxValues = 4096, 2000
 )
 
 // Facts reads the facts of the host.
@@ -63,12 +65,14 @@ func (h *Host) Facts(ctx context.Context) (Facts, error) {
 // fact makes a text from a host short and printable.
 func fact(text string) string { return redact.Clip(redact.Escape(strings.TrimSpace(text)), maxFact) }
 
-// values parses NAME=value lines. A name that occurs several times has all its values.
-func values(text string) map[string][]string {
+// values parses NAME=value lines of the given names; others are discarded, because a host could return any number. A
+// name that occurs several times has all its values, up to a limit.
+func values(text string, names ...string) map[string][]string {
 	out := map[string][]string{}
 	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), "="); ok {
-			out[name] = append(out[name], value)
+		name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), "=")
+		if ok && slices.Contains(names, name) && len(out[name]) < maxValues {
+			out[name] = append(out[name], strings.Clone(value[:min(len(value), maxValue)]))
 		}
 	}
 	return out
@@ -95,7 +99,8 @@ func number(text string) int64 {
 var digest = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 func parseFacts(text string, began, ended time.Time) Facts {
-	v := values(text)
+	v := values(text, "OS", "ARCHITECTURE", "KERNEL", "HOSTNAME", "CPUS", "MEMORY_KIB", "DISK_KIB", "DISK_FREE_KIB", "RUNTIME", "NOW", "CGROUP", "BOOT_ID",
+		"MACHINE_ID", "PRODUCT_UUID", "KUBELET", "RECORD", "BUNDLE")
 	f := Facts{
 		OSImage: fact(first(v, "OS")), Architecture: architecture(first(v, "ARCHITECTURE")), Kernel: fact(first(v, "KERNEL")), Hostname: fact(first(v, "HOSTNAME")),
 		CPUs: int(min(number(first(v, "CPUS")), math.MaxInt32)), MemoryMiB: number(first(v, "MEMORY_KIB")) / 1024,

@@ -3,11 +3,15 @@ package remote
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -73,8 +77,10 @@ func (h *Host) useOnce(ctx context.Context, f func(context.Context, *link) error
 
 // checkPrivileges checks once for each connection that scripts run as root.
 func (h *Host) checkPrivileges(ctx context.Context, l *link) error {
-	l.transfer.Lock()
-	defer l.transfer.Unlock()
+	if err := l.lock(ctx); err != nil {
+		return unreachable(h.target, err)
+	}
+	defer l.unlock()
 	if l.privileged {
 		return nil
 	}
@@ -102,7 +108,7 @@ type call struct {
 	script     string
 	parameters []parameter
 	// input follows the parameters on standard input.
-	input   io.Reader
+	input   []byte
 	timeout time.Duration
 }
 
@@ -128,7 +134,8 @@ func (h *Host) run(ctx context.Context, c call) (out []byte, err error) {
 	return out, err
 }
 
-// exec runs a script in a session of a connection.
+// exec runs a script in a session of a connection. If the context ends first, the connection is closed, because a session
+// ends only if the host confirms it.
 func (h *Host) exec(ctx context.Context, l *link, c call) ([]byte, error) {
 	command, err := h.command(c.script)
 	if err != nil {
@@ -143,18 +150,24 @@ func (h *Host) exec(ctx context.Context, l *link, c call) ([]byte, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	session, done, err := h.session(ctx, l)
+	session, err := h.session(ctx, l)
 	if err != nil {
 		return nil, err
 	}
-	defer done()
+	defer func() { <-l.sessions }()
 	stdout, stderr := &limitedBuffer{most: maxOutput}, &limitedBuffer{most: maxErrors}
 	session.Stdout, session.Stderr = stdout, stderr
-	err = runWithInput(session, command, input)
+	ended := make(chan error, 1)
+	go func() { ended <- runWithInput(session, command, input) }()
+	select {
+	case err = <-ended:
+		_ = session.Close()
+	case <-ctx.Done():
+		h.pool.abandon(l)
+		return nil, unreachable(h.target, fmt.Errorf("running %s: %w", c.script, ctx.Err()))
+	}
 	var exit *ssh.ExitError
 	switch {
-	case ctx.Err() != nil:
-		return nil, unreachable(h.target, fmt.Errorf("running %s: %w", c.script, ctx.Err()))
 	case errors.As(err, &exit) && exit.Signal() == "":
 		return stdout.Bytes(), &scriptError{script: c.script, code: exit.ExitStatus(), errors: shown(stderr.Bytes())}
 	case err != nil:
@@ -182,42 +195,34 @@ func runWithInput(session *ssh.Session, command string, input io.Reader) error {
 // shown returns the end of a text from a host, safe for a terminal.
 func shown(text []byte) string { return redact.Escape(redact.Tail(string(text), shownErrors)) }
 
-// session opens a session that ends with the context.
-func (h *Host) session(ctx context.Context, l *link) (*ssh.Session, func(), error) {
+// session opens a session in one of the slots for sessions, which the caller releases.
+func (h *Host) session(ctx context.Context, l *link) (*ssh.Session, error) {
 	select {
 	case l.sessions <- struct{}{}:
 	case <-ctx.Done():
-		return nil, nil, unreachable(h.target, ctx.Err())
+		return nil, unreachable(h.target, ctx.Err())
 	}
-	opened := make(chan error, 1)
-	var session *ssh.Session
+	type result struct {
+		session *ssh.Session
+		err     error
+	}
+	opened := make(chan result, 1)
 	go func() {
-		var err error
-		session, err = l.client.NewSession()
-		opened <- err
+		session, err := l.client.NewSession()
+		opened <- result{session, err}
 	}()
-	var err error
+	var r result
 	select {
-	case err = <-opened:
+	case r = <-opened:
 	case <-ctx.Done(): // the host does not respond, so the connection is useless
-		h.pool.end(l)
-		err = <-opened
-		if err == nil {
-			_ = session.Close()
-			err = ctx.Err()
-		}
+		r.err = ctx.Err()
 	}
-	if err != nil {
+	if r.err != nil {
 		<-l.sessions
-		h.pool.end(l)
-		return nil, nil, unreachable(h.target, fmt.Errorf("%w: %w", errNoSession, err))
+		h.pool.abandon(l)
+		return nil, unreachable(h.target, fmt.Errorf("%w: %w", errNoSession, r.err))
 	}
-	stop := context.AfterFunc(ctx, func() { _ = session.Close() })
-	return session, func() {
-		stop()
-		_ = session.Close()
-		<-l.sessions
-	}, nil
+	return r.session, nil
 }
 
 // command returns the command line for a script. It is a constant for each script.
@@ -240,20 +245,23 @@ func (h *Host) command(script string) (string, error) {
 // quote quotes a text for a POSIX shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// standardInput returns the parameters, an empty line, and the input.
+// standardInput returns the parameters, an empty line, and the input. The size and the hash of the input are parameters,
+// because the input of a script ends early if the connection is lost.
 func standardInput(c call) (io.Reader, error) {
 	var b bytes.Buffer
-	for _, p := range c.parameters {
+	all := c.parameters
+	if c.input != nil {
+		sum := sha256.Sum256(c.input)
+		all = append(slices.Clone(all), parameter{"INPUT_SIZE", strconv.Itoa(len(c.input))}, parameter{"INPUT_SHA256", hex.EncodeToString(sum[:])})
+	}
+	for _, p := range all {
 		if strings.ContainsAny(p.value, "\n\r\x00") {
 			return nil, fault.New(fault.Invalid, "InvalidParameter", "the parameter %s of script %s contains a line break", p.name, c.script)
 		}
 		b.WriteString(p.name + "=" + p.value + "\n")
 	}
 	b.WriteByte('\n')
-	if c.input == nil {
-		return &b, nil
-	}
-	return io.MultiReader(&b, c.input), nil
+	return io.MultiReader(&b, bytes.NewReader(c.input)), nil
 }
 
 // limitedBuffer stores the first bytes that are written to it, and discards the rest.
@@ -272,30 +280,54 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 
 // fileTransfer returns the connection for file transfers, with the permissions of root.
 func (h *Host) fileTransfer(ctx context.Context, l *link) (*sftp.Client, error) {
-	l.transfer.Lock()
-	defer l.transfer.Unlock()
+	if err := l.lock(ctx); err != nil {
+		return nil, unreachable(h.target, err)
+	}
+	defer l.unlock()
 	if l.files != nil {
 		return l.files, nil
 	}
-	stop := context.AfterFunc(ctx, func() { h.pool.end(l) }) // a server that never responds
-	defer stop()
+	type result struct {
+		files *sftp.Client
+		err   error
+	}
+	opened := make(chan result, 1)
+	go func() {
+		files, err := h.openFiles(l)
+		opened <- result{files, err}
+	}()
+	select {
+	case r := <-opened:
+		l.files = r.files
+		return r.files, r.err
+	case <-ctx.Done():
+		h.pool.abandon(l)
+		return nil, unreachable(h.target, fmt.Errorf("%w: %w", errNoSession, ctx.Err()))
+	}
+}
+
+// openFiles starts the SFTP server in a session. The client is forgotten when the session ends.
+func (h *Host) openFiles(l *link) (*sftp.Client, error) {
 	session, err := l.client.NewSession()
 	if err != nil {
-		h.pool.end(l)
+		h.pool.abandon(l)
 		return nil, unreachable(h.target, fmt.Errorf("%w: %w", errNoSession, err))
 	}
 	files, err := h.startFileServer(session)
 	if err != nil {
+		if !probe(l.client, h.pool.limits.Keepalive) { // the connection was lost meanwhile
+			h.pool.abandon(l)
+			return nil, unreachable(h.target, fmt.Errorf("%w: %w", errNoSession, err))
+		}
 		_ = session.Close()
 		return nil, fault.New(fault.Invalid, "NoFileTransfer",
 			"host %s has no SFTP server; install openssh-sftp-server, or enable \"Subsystem sftp\" in /etc/ssh/sshd_config", h.target.Address).From(err)
 	}
-	l.files = files
 	go func() {
 		_ = files.Wait()
 		_ = session.Close()
-		l.transfer.Lock()
-		defer l.transfer.Unlock()
+		_ = l.lock(context.Background()) // whoever has it is limited in time
+		defer l.unlock()
 		if l.files == files {
 			l.files = nil
 		}
@@ -328,21 +360,48 @@ func (h *Host) startFileServer(session *ssh.Session) (*sftp.Client, error) {
 }
 
 // transfer calls f with a connection for file transfers. Errors of the connection are faults of kind Unreachable, errors
-// of the host's file system are not.
-func (h *Host) transfer(ctx context.Context, f func(*sftp.Client) error) error {
-	return h.use(ctx, func(ctx context.Context, l *link) error {
+// of the host's file system are not. If the context ends, or f does not call progress for the time of the pool's limit,
+// the connection is closed; f may then still run when transfer has returned, so it returns its result as a value.
+func transfer[T any](ctx context.Context, h *Host, f func(files *sftp.Client, progress func()) (T, error)) (out T, err error) {
+	err = h.use(ctx, func(ctx context.Context, l *link) error {
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		stall := time.AfterFunc(h.pool.limits.Stall, func() { cancel(errStalled) })
+		defer stall.Stop()
 		files, err := h.fileTransfer(ctx, l)
 		if err != nil {
 			return err
 		}
-		stop := context.AfterFunc(ctx, func() { _ = files.Close() })
-		defer stop()
-		err = f(files)
-		var status *sftp.StatusError
-		switch {
-		case err == nil, fault.As(err) != nil, errors.As(err, &status), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrExist):
-			return err
+		type result struct {
+			value T
+			err   error
 		}
-		return unreachable(h.target, fmt.Errorf("transferring a file: %w", err))
+		ended := make(chan result, 1)
+		go func() {
+			value, err := f(files, func() { stall.Reset(h.pool.limits.Stall) })
+			ended <- result{value, err}
+		}()
+		var r result
+		select {
+		case r = <-ended:
+		case <-ctx.Done():
+			h.pool.abandon(l)
+			r.err = context.Cause(ctx)
+		}
+		out = r.value
+		return h.transferError(r.err)
 	})
+	return out, err
+}
+
+// errStalled is the cause of an error if the host did not respond during a file transfer.
+var errStalled = errors.New("the host does not respond")
+
+func (h *Host) transferError(err error) error {
+	var status *sftp.StatusError
+	switch {
+	case err == nil, fault.As(err) != nil, errors.As(err, &status), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrExist):
+		return err
+	}
+	return unreachable(h.target, fmt.Errorf("transferring a file: %w", err))
 }

@@ -56,12 +56,16 @@ func (h *Host) PrepareNode(ctx context.Context, b bundle.Bundle, s NodeSettings)
 	if err != nil {
 		return err
 	}
-	_, err = h.run(ctx, call{script: "node-prepare", parameters: []parameter{{"DIGEST", b.Digest}}, input: bytes.NewReader(archive), timeout: prepareTimeout})
+	claim, err := h.claimParameter()
+	if err != nil {
+		return err
+	}
+	_, err = h.run(ctx, call{script: "node-prepare", parameters: []parameter{claim, {"DIGEST", b.Digest}}, input: archive, timeout: prepareTimeout})
 	var failed *scriptError
 	if errors.As(err, &failed) && failed.code == exitFileExists {
 		return fault.New(fault.Invalid, reasonFileExists, "host %s has files that Slipway did not install and would overwrite: %s; remove them, or use the programs that are installed (spec.bundle: None)", h.target.Address, failed.errors)
 	}
-	if err != nil {
+	if err = claimConflict(h.target, err); err != nil {
 		return fmt.Errorf("preparing the node: %w", err)
 	}
 	return nil

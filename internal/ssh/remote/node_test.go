@@ -101,11 +101,11 @@ func TestParametersHaveOneLine(t *testing.T) {
 			t.Errorf("%q: %v", value, err)
 		}
 	}
-	in, err := standardInput(call{parameters: []parameter{{"A", "$(x) 'y' `z`"}}, input: strings.NewReader("rest")})
+	in, err := standardInput(call{parameters: []parameter{{"A", "$(x) 'y' `z`"}}, input: []byte("rest")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := io.ReadAll(in); err != nil || string(text) != "A=$(x) 'y' `z`\n\nrest" {
+	if text, err := io.ReadAll(in); err != nil || string(text) != "A=$(x) 'y' `z`\nINPUT_SIZE=4\nINPUT_SHA256=2e09d5210db8417757b0f875c276d0cb877b22514e9a3583d2d8d7445368a027\n\nrest" {
 		t.Errorf("%q %v", text, err)
 	}
 }

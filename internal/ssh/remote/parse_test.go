@@ -162,3 +162,10 @@ func FuzzParse(f *testing.F) {
 		_, _ = cloudConfigOf([]byte(text))
 	})
 }
+
+func TestValuesAreLimited(t *testing.T) {
+	v := values(strings.Repeat("A=1\nB=2\n", 100_000)+"C="+strings.Repeat("x", maxValue+1)+"\n", "A", "C")
+	if len(v["A"]) != maxValues || len(v) != 2 || len(v["C"][0]) != maxValue {
+		t.Errorf("%d values of A, %d names", len(v["A"]), len(v))
+	}
+}

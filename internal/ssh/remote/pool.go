@@ -16,6 +16,7 @@ const (
 	defaultDialTimeout = 15 * time.Second
 	defaultIdle        = time.Minute
 	defaultKeepalive   = 15 * time.Second
+	defaultStall       = 2 * time.Minute
 	// maxSessions limits the sessions of a connection. OpenSSH allows 10 by default, and one belongs to file transfers.
 	maxSessions = 4
 )
@@ -30,6 +31,8 @@ type Limits struct {
 	Idle time.Duration
 	// Keepalive is the interval of probes; a connection that misses one is closed. Default: 15 s.
 	Keepalive time.Duration
+	// Stall is the time without progress after which a file transfer ends. Default: 2 min.
+	Stall time.Duration
 }
 
 func (l Limits) complete() Limits {
@@ -44,6 +47,9 @@ func (l Limits) complete() Limits {
 	}
 	if l.Keepalive <= 0 {
 		l.Keepalive = defaultKeepalive
+	}
+	if l.Stall <= 0 {
+		l.Stall = defaultStall
 	}
 	return l
 }
@@ -72,9 +78,10 @@ type link struct {
 	idle  *time.Timer
 	ended bool
 
-	// transfer guards files, the connection for file transfers.
-	transfer sync.Mutex
-	files    *sftp.Client
+	// locked has one slot, which is taken by whoever reads or changes files, the connection for file transfers, and
+	// privileged. Unlike a mutex, waiting for it ends with a context.
+	locked chan struct{}
+	files  *sftp.Client
 
 	// dialing is closed when the connection attempt has ended with err.
 	dialing chan struct{}
@@ -82,6 +89,17 @@ type link struct {
 	// privileged is set once the user was found to be root or to become root with sudo.
 	privileged bool
 }
+
+func (l *link) lock(ctx context.Context) error {
+	select {
+	case l.locked <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (l *link) unlock() { <-l.locked }
 
 // NewPool returns a pool without connections.
 func NewPool(l Limits) *Pool {
@@ -122,7 +140,7 @@ func (p *Pool) connect(ctx context.Context, t Target) (*link, error) {
 	key := t.key()
 	l := p.links[key]
 	if l == nil {
-		l = &link{key: key, sessions: make(chan struct{}, maxSessions), dialing: make(chan struct{})}
+		l = &link{key: key, sessions: make(chan struct{}, maxSessions), locked: make(chan struct{}, 1), dialing: make(chan struct{})}
 		p.links[key] = l
 		go p.dial(context.WithoutCancel(ctx), t, l)
 	}
@@ -253,6 +271,13 @@ func (p *Pool) remove(l *link) {
 	if p.links[l.key] == l {
 		delete(p.links, l.key)
 	}
+}
+
+// abandon forgets a link at once and closes its connection in the background, because closing may wait for a host that
+// does not respond.
+func (p *Pool) abandon(l *link) {
+	p.forget(l)
+	go p.end(l)
 }
 
 // end closes the connection of a link once, and releases its jump host.

@@ -75,7 +75,9 @@ func (h *Host) Preflight(ctx context.Context, o PreflightOptions) ([]Finding, er
 }
 
 func observe(text string, began, ended time.Time) observation {
-	v := values(text)
+	v := values(text, "SYSTEMD", "CGROUP", "CONTROLLERS", "OVERLAY", "VXLAN", "FORWARDING", "SYSCTL", "SWAP", "PORT", "DISK_FREE_KIB", "RUN_FREE_KIB", "MEMORY_KIB",
+		"CPUS", "NOW", "ARCHITECTURE", "HOSTNAME", "MACHINE_ID", "PRODUCT_UUID", "SELINUX", "CHCON", "VAR_OPTIONS", "READ_ONLY", "FIREWALL", "MISSING",
+		"KUBELET", "FOREIGN", "CONTENT", "SOCKET", "PROGRAM")
 	for name, all := range v {
 		for i := range all {
 			v[name][i] = fact(all[i])
@@ -180,7 +182,7 @@ func checkResources(seen observation, o PreflightOptions) (out []Finding) {
 		least = minControlPlaneMemoryMiB
 	}
 	if seen.memory < least {
-		out = append(out, fatal("Memory", fmt.Sprintf("the host has %d MiB of memory, %d are required", seen.memory, least), "add memory, or select another host"))
+		out = append(out, fatal("Memory", fmt.Sprintf("the host has %s of memory, %d MiB are required", roughly(seen.memory), least), "add memory, or select another host"))
 	}
 	if cpus := number(first(seen.values, "CPUS")); o.ControlPlane && cpus < 2 {
 		out = append(out, fatal("CPUs", "the host has one CPU, a control plane requires two", "add a CPU, or select another host"))
@@ -190,18 +192,42 @@ func checkResources(seen observation, o PreflightOptions) (out []Finding) {
 		need += 3 * min(o.BundleBytes, math.MaxInt64/4) >> 20 // the bundle, its unpacked images, and the archives in between
 	}
 	if seen.disk < need {
-		out = append(out, fatal("Disk", fmt.Sprintf("/var/lib has %d MiB of free space, %d are required", seen.disk, need), "free space on the file system of /var/lib, or enlarge it"))
+		out = append(out, fatal("Disk", fmt.Sprintf("/var/lib has %s of free space, %d MiB are required", roughly(seen.disk), need), "free space on the file system of /var/lib, or enlarge it"))
 	}
 	if number(first(seen.values, "RUN_FREE_KIB"))/1024 < minFreeRunMiB {
 		out = append(out, fatal("Disk", fmt.Sprintf("/run has less than %d MiB of free space", minFreeRunMiB), "free space in /run"))
 	}
 	if seen.clock > maxClockOffset || seen.clock < -maxClockOffset {
-		out = append(out, fatal("Clock", fmt.Sprintf("the host's clock differs from this machine's by %s", seen.clock.Round(time.Second)), "synchronize both clocks: timedatectl set-ntp true"))
+		out = append(out, fatal("Clock", "the host's clock differs from this machine's by more than "+roughlyTime(seen.clock.Abs()), "synchronize both clocks: timedatectl set-ntp true"))
 	}
 	if number(first(seen.values, "SWAP")) > 0 {
 		out = append(out, warning("Swap", "the host has swap space", "nothing has to be done: Pods do not use it; swapoff -a turns it off"))
 	}
 	return out
+}
+
+// roughly returns a size in steps, so that a message does not change with each check.
+func roughly(mebibytes int64) string {
+	switch {
+	case mebibytes >= 1024:
+		return fmt.Sprintf("about %d GiB", mebibytes/1024)
+	case mebibytes >= 128:
+		return fmt.Sprintf("about %d MiB", mebibytes/128*128)
+	}
+	return "less than 128 MiB"
+}
+
+// roughlyTime is roughly for the difference of clocks.
+func roughlyTime(d time.Duration) string {
+	switch {
+	case d >= 24*time.Hour:
+		return "a day"
+	case d >= time.Hour:
+		return "an hour"
+	case d >= 5*time.Minute:
+		return "5 minutes"
+	}
+	return maxClockOffset.String()
 }
 
 // nodePorts and controlPlanePorts are the ports that must be free.
@@ -264,6 +290,12 @@ func checkSecurity(seen observation, o PreflightOptions) (out []Finding) {
 func checkInstallation(seen observation, o PreflightOptions) (out []Finding) {
 	if seen.isSet("KUBELET") {
 		out = append(out, fatal("Kubelet", "a kubelet runs on the host", "the host belongs to another cluster: remove it there first, then run \"kubeadm reset\""))
+	}
+	for _, path := range seen.values["CONTENT"] {
+		// Packages of Kubernetes have files in /etc/kubernetes.
+		if path != "/etc/kubernetes" || o.ManagedBundle {
+			out = append(out, fatal("Content", path+" contains files of another node", "remove them if they are not needed any more: kubeadm reset, or rm -r "+path))
+		}
 	}
 	if !o.ManagedBundle {
 		for _, program := range []string{"kubelet", "kubeadm", "containerd"} {

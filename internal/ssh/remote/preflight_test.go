@@ -104,3 +104,20 @@ func TestFindings(t *testing.T) {
 		})
 	}
 }
+
+// TestMessagesAreStable checks that small changes of a host do not change messages.
+func TestMessagesAreStable(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	text := func(change ...string) string {
+		var out strings.Builder
+		for _, f := range findings(observe(strings.NewReplacer(change...).Replace(goodHost), at, at), PreflightOptions{ManagedBundle: true, BundleBytes: 1 << 30}) {
+			out.WriteString(f.String() + "\n")
+		}
+		return out.String()
+	}
+	a := text("DISK_FREE_KIB=20971520", "DISK_FREE_KIB=1400000", "MEMORY_KIB=4194304", "MEMORY_KIB=540000", "NOW=1800000000", "NOW=1800000100")
+	b := text("DISK_FREE_KIB=20971520", "DISK_FREE_KIB=1410000", "MEMORY_KIB=4194304", "MEMORY_KIB=541500", "NOW=1800000000", "NOW=1800000102")
+	if a != b || strings.Count(a, "\n") != 3 {
+		t.Errorf("%s%s", a, b)
+	}
+}

@@ -42,7 +42,7 @@ func readScripts(t *testing.T, names ...string) (string, map[string]string) {
 func runLocally(t *testing.T, s *sshtest.Server, names ...string) {
 	t.Helper()
 	library, scripts := readScripts(t, names...)
-	s.RunLocally(library, "chown() { :; }\ninventory() { echo 'path /etc/kubernetes'; }\n", scripts)
+	s.RunLocally(library, "chown() { :; }\nkubelet_runs() { false; }\ninventory() { echo 'path /etc/kubernetes'; }\n", scripts)
 }
 
 func connect(t *testing.T, pool *remote.Pool, target remote.Target) *remote.Host {
@@ -233,7 +233,7 @@ func TestRecord(t *testing.T) {
 	if diff := cmp.Diff(&record, got); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
-	if text, err := os.ReadFile(s.Path("/var/lib/slipway/node/inventory")); err != nil || string(text) != "path /etc/kubernetes\n" {
+	if text, err := os.ReadFile(s.Path("/var/lib/slipway/node/inventory")); err != nil || string(text) != "claim "+claim+"\npath /etc/kubernetes\n" {
 		t.Errorf("the inventory is written with the record: %q %v", text, err)
 	}
 	other := remote.Record{ClaimID: strings.Repeat("a", 26)}
@@ -383,6 +383,8 @@ func TestBootstrap(t *testing.T) {
 	}
 	call := s.Calls()[0]
 	want := map[string][]string{"CLAIM": {claim}, "TIMEOUT": {"60"}, "FILE": {"/etc/kubeadm.yml"}}
+	delete(call.Parameters, "INPUT_SIZE")
+	delete(call.Parameters, "INPUT_SHA256")
 	if diff := cmp.Diff(want, call.Parameters); diff != "" {
 		t.Error(diff)
 	}

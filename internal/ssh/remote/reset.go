@@ -30,16 +30,20 @@ type Leftover struct {
 // String returns the leftover as text.
 func (l Leftover) String() string { return l.Kind + " " + l.Item }
 
-// Reset removes everything that a node left on the host, except for bundles, and compares the host with its inventory
-// from before the first change. It returns what remains; the host is clean if that is empty. Bundles with files
-// of another size or time are deleted. It may be repeated. The record stays until [Host.DeleteRecord], and the caller has compared it
-// with the claim that ends. On a host without a record, the node of another installer is removed, but not its programs.
+// Reset removes everything that a node of the target's claim left on the host, except for bundles, and compares the host
+// with its inventory from before the first change. It returns what remains; the host is clean if that is empty. Bundles
+// with files of another size or time are deleted. It may be repeated. The record stays until [Host.DeleteRecord]. A host
+// without an inventory of the claim is left unchanged, which is a fault unless it is clean.
 func (h *Host) Reset(ctx context.Context) ([]Leftover, error) {
-	out, err := h.run(ctx, call{script: "node-reset", timeout: resetTimeout})
+	claim, err := h.claimParameter()
 	if err != nil {
+		return nil, err
+	}
+	out, err := h.run(ctx, call{script: "node-reset", parameters: []parameter{claim}, timeout: resetTimeout})
+	if err = claimConflict(h.target, err); err != nil {
 		return nil, fmt.Errorf("cleaning the host: %w", err)
 	}
-	v := values(string(out))
+	v := values(string(out), "RESET", "LEFTOVER")
 	if first(v, "RESET") != "true" {
 		return nil, errUnexpected("node-reset")
 	}

@@ -50,6 +50,10 @@ type Target struct {
 	Sudo bool
 	// Jump is the host through which the connection goes.
 	Jump *Target
+	// ClaimID is the claim for which the host is changed. Scripts that change the host fail with reason
+	// ReasonClaimedByAnother if it has the record of another claim. With "unrecorded", [Host.Reset] removes the node of
+	// another installer from a host without a record.
+	ClaimID string `json:"-"`
 }
 
 // userName matches the names of Unix users that are accepted.

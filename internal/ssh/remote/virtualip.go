@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -144,11 +143,11 @@ func (h *Host) ConfigureVirtualIP(ctx context.Context, v VirtualIP, only Virtual
 	for _, a := range only.Silent {
 		parameters = append(parameters, parameter{"SILENT", a.String()})
 	}
-	out, err := h.run(ctx, call{script: "virtual-ip", input: bytes.NewReader(archive), parameters: parameters})
+	out, err := h.run(ctx, call{script: "virtual-ip", input: archive, parameters: parameters})
 	if err = claimConflict(h.target, err); err != nil {
 		return fmt.Errorf("configuring the virtual IP address: %w", err)
 	}
-	return refused(v, first(values(string(out)), "REFUSED"))
+	return refused(v, first(values(string(out), "REFUSED"), "REFUSED"))
 }
 
 // refused returns the fault for the reason why the script did not configure the address.
@@ -184,7 +183,7 @@ func (h *Host) VirtualIPState(ctx context.Context, claim string, address netip.A
 	if err = claimConflict(h.target, err); err != nil {
 		return VirtualIPState{}, fmt.Errorf("reading the state of the virtual IP address: %w", err)
 	}
-	v := values(string(out))
+	v := values(string(out), "DIGEST", "RUNNING", "HOLDS")
 	s := VirtualIPState{Running: first(v, "RUNNING") == "true", Holds: first(v, "HOLDS") == "true"}
 	if d := first(v, "DIGEST"); digest.MatchString(d) {
 		s.Digest = d

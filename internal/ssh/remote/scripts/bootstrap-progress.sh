@@ -1,11 +1,5 @@
 # Prints the progress of bootstrap data: NAME=value lines, an empty line, and the end of the log.
-claim=
-while IFS= read -r line; do
-	[ -n "$line" ] || break
-	case $line in
-	CLAIM=*) claim=${line#*=} ;;
-	esac
-done
+read_parameters
 [ -n "$claim" ] || fail "no claim"
 state_is() {
 	echo "STATE=$1"

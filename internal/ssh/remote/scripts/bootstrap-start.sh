@@ -1,25 +1,51 @@
 # Starts bootstrap data as a unit of systemd. Input after the parameters: the data as a shell script.
-claim= timeout=
-mkdir -p $run && chmod 700 $run || fail "$run cannot be created"
-: >$run/files
-while IFS= read -r line; do
-	[ -n "$line" ] || break
-	case $line in
-	CLAIM=*) claim=${line#*=} ;;
-	TIMEOUT=*) timeout=${line#*=} ;;
-	FILE=*) printf '%s\n' "${line#*=}" >>$run/files ;;
-	esac
-done
+read_parameters
 [ -n "$claim" ] && [ "$timeout" -gt 0 ] || fail "no claim or timeout"
-grep -Fq "\"$claim\"" $etc/machine.json 2>/dev/null || exit 3
 lock
+recorded "$claim" || exit 3
 if [ -e $node/started ]; then
 	[ "$(cat $node/started)" != "$claim" ] || exit 0
 	exit 3
 fi
-cat >$run/data.draft && mv $run/data.draft $run/data || fail "the bootstrap data cannot be stored"
+mkdir -p $run && chmod 700 $run || fail "$run cannot be created"
+receive $run/data.draft
+mv $run/data.draft $run/data || fail "the bootstrap data cannot be stored"
+# What the data changes: files and users that are there are saved, others are deleted by cleaning.
+: >$node/backups
+number=0
+save() {
+	number=$((number + 1))
+	cp -a "$1" $node/backup.$number && echo "$number $1" >>$node/backups || fail "$1 cannot be saved"
+}
+printf '%s' "$users" >$run/users
+: >$node/users
+: >$node/passwords
+while read -r name home; do
+	case $name in '' | -* | *[!A-Za-z0-9._-]*) continue ;; esac
+	if id -u "$name" >/dev/null 2>&1; then
+		awk -F : -v name="$name" '$1 == name {print $1 ":" $2 ":" $8}' /etc/shadow >>$node/passwords 2>/dev/null
+		home=$(getent passwd "$name" | cut -d : -f 6)
+		if [ -e "$home/.ssh/authorized_keys" ]; then save "$home/.ssh/authorized_keys"; else remember "$home/.ssh/authorized_keys"; fi
+		continue
+	fi
+	[ ! -e "$home" ] || home=
+	echo "$name $home" >>$node/users
+done <$run/users
+printf '%s' "$groups" >$run/groups
+: >$node/groups
+while read -r name; do
+	case $name in '' | -* | *[!A-Za-z0-9._-]*) continue ;; esac
+	getent group "$name" >/dev/null || echo "$name" >>$node/groups
+done <$run/groups
+printf '%s' "$files" >$run/files
 while IFS= read -r file; do
-	[ -e "$file" ] || remember "$file"
+	if installed "$file"; then
+		:
+	elif [ -e "$file" ] || [ -L "$file" ]; then
+		save "$file"
+	else
+		remember "$file"
+	fi
 done <$run/files
 # The script appends to this file.
 if [ ! -e /etc/default/kubelet ]; then
@@ -27,7 +53,7 @@ if [ ! -e /etc/default/kubelet ]; then
 elif ! installed /etc/default/kubelet; then
 	cp -p /etc/default/kubelet $node/default-kubelet
 fi
-rm -f $run/files $run/exit $run/failure
+rm -f $run/users $run/groups $run/files $run/exit $run/failure /run/cluster-api/bootstrap-success.complete
 
 # The unit runs this script. It deletes the data in any case.
 cat >$run/run <<'END'
@@ -37,10 +63,14 @@ umask 022
 PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin:/opt/bin:/var/lib/slipway/current/bin
 export PATH
 cd /
-trap 'rm -f $run/data' EXIT
+# The data writes its sections to files, which are secret like the data.
+trap 'rm -f $run/data /run/slipway/step-*.sh' EXIT
+enabled() { systemctl list-unit-files --state=enabled --no-legend --no-pager 2>/dev/null | awk '{print $1}' | sort; }
+enabled >$run/enabled
 timeout -k 10 "$2" /bin/sh $run/data >$run/log 2>&1 </dev/null
 code=$?
-rm -f $run/data
+rm -f $run/data /run/slipway/step-*.sh
+enabled | grep -vFx -f $run/enabled >$node/enabled
 if [ -e /run/cluster-api/bootstrap-success.complete ]; then
 	(umask 077; printf '%s\n' "$1" >$node/bootstrapped.draft && mv $node/bootstrapped.draft $node/bootstrapped)
 elif [ $code = 124 ]; then

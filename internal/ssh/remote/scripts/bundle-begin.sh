@@ -1,18 +1,24 @@
 # Finds out which files of a bundle are on the host. Input after the parameters: lines of hash, size, mode and path.
-digest=
-while IFS= read -r line; do
-	[ -n "$line" ] || break
-	case $line in
-	DIGEST=*) digest=${line#*=} ;;
-	esac
-done
+read_parameters
 [ ${#digest} = 64 ] || fail "no digest"
+lock
+[ -z "$claim" ] || recorded "$claim" || exit 3
 bundles=$state/bundles
 to=$bundles/$digest
+list=$state/files.begin
+receive $list
+# The users of earlier nodes could change the bundle.
 if [ -e "$to/complete" ]; then
-	touch "$to/complete"
-	echo COMPLETE=true
-	exit 0
+	if [ "$(sha256sum <"$to/SHA256SUMS" | cut -d ' ' -f 1)" = "$digest" ] && (cd "$to" && sha256sum -c SHA256SUMS >/dev/null 2>&1); then
+		touch "$to/complete"
+		if [ -d "$to/preload" ] || [ ! -x "$to/bin/containerd" ] || [ ! -e "$to/images/node.tar" ]; then
+			rm -f $list
+			echo COMPLETE=true
+			exit 0
+		fi
+	else
+		rm -rf "$to/complete" "$to/preload"
+	fi
 fi
 mkdir -p "$to" || fail "$to cannot be created"
 chmod 755 $state $bundles "$to"
@@ -34,5 +40,6 @@ while read -r hash size mode path; do
 	else
 		rm -f "$to/$path"
 	fi
-done
+done <$list
+rm -f $list
 exit 0

@@ -1,15 +1,14 @@
 # Verifies the uploaded files of a bundle, and removes all but the two newest bundles and the one in use. Input after
 # the parameters: lines of hash, size, mode and path.
-digest=
-while IFS= read -r line; do
-	[ -n "$line" ] || break
-	case $line in
-	DIGEST=*) digest=${line#*=} ;;
-	esac
-done
+read_parameters
 [ ${#digest} = 64 ] || fail "no digest"
+lock
+[ -z "$claim" ] || recorded "$claim" || exit 3
 bundles=$state/bundles
 to=$bundles/$digest
+[ -d "$to" ] || fail "the upload of the bundle did not begin"
+list=$state/files.finish
+receive $list
 damaged=
 : >"$to/SHA256SUMS.draft"
 while read -r hash size mode path; do
@@ -27,7 +26,8 @@ while read -r hash size mode path; do
 		continue
 	fi
 	chown 0:0 "$to/$path" && chmod "$mode" "$to/$path"
-done
+done <$list
+rm -f $list
 [ -z "$damaged" ] || exit 1
 mv "$to/SHA256SUMS.draft" "$to/SHA256SUMS"
 [ "$(sha256sum <"$to/SHA256SUMS" | cut -d ' ' -f 1)" = "$digest" ] || fail "the digest of the bundle does not match its files"
@@ -37,7 +37,7 @@ fi
 stamps "$to" >"$to/stamps"
 
 # Container images are unpacked once for each bundle, by containerd in a directory of the bundle, so that preparing a node
-# only links them. Where this does not work, they are imported when the node is prepared.
+# only copies them. Where this does not work, they are imported when the node is prepared.
 preload() {
 	images=$to/preload.draft work=/run/slipway/preload
 	rm -rf "$images" $work
@@ -76,8 +76,7 @@ stop_daemon() {
 		sleep 0.1
 	done
 }
-lock
-if [ -x "$to/bin/containerd" ] && [ -e "$to/images/node.tar" ]; then
+if [ -x "$to/bin/containerd" ] && [ -e "$to/images/node.tar" ] && [ ! -d "$to/preload" ]; then
 	runtime=
 	[ ! -e /run/containerd ] || runtime=true
 	preload || rm -rf "$to/preload.draft"

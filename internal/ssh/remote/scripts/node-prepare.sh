@@ -1,26 +1,23 @@
 # Prepares the host for kubeadm with a bundle that is installed. Input after the parameters: a tar archive of files for
 # the root directory.
-digest=
-while IFS= read -r line; do
-	[ -n "$line" ] || break
-	case $line in
-	DIGEST=*) digest=${line#*=} ;;
-	esac
-done
+read_parameters
 [ ${#digest} = 64 ] || fail "no digest"
 bundle=$state/bundles/$digest
 lock
 [ -e "$bundle/complete" ] || fail "the bundle is not on the host"
 [ -e $etc/machine.json ] || fail "the host has no record"
+[ -z "$claim" ] || recorded "$claim" || exit 3
 
 stage=$node/files
-rm -rf $stage && mkdir $stage && tar -xpf - -C $stage || fail "the files of the node cannot be unpacked"
+receive $node/files.tar
+rm -rf $stage && mkdir $stage && tar -xpf $node/files.tar -C $stage || fail "the files of the node cannot be unpacked"
 # Distributions with a read-only /usr have /opt/bin for programs.
 if [ -d $stage/usr/local/bin ] && ! { mkdir -p /usr/local/bin && touch /usr/local/bin/.slipway && rm -f /usr/local/bin/.slipway; } 2>/dev/null; then
 	mkdir -p $stage/opt && mv $stage/usr/local/bin $stage/opt/bin || fail "the files of the node cannot be moved"
 fi
+rm -f $node/files.tar
 existing=
-for path in $(cd $stage && find . \( -type f -o -type l \) | sed 's/^\.//'); do
+for path in $(cd $stage && find . \( -type f -o -type l \) | sed "s|^\.|$root|"); do
 	if [ -e "$path" ] || [ -L "$path" ]; then
 		installed "$path" || existing="$existing $path"
 	fi
@@ -34,9 +31,9 @@ ln -sfn "$bundle" $state/current
 ln -sfn current/lib $state/lib
 umask 022
 chmod 711 $state
-for path in $(cd $stage && find . \( -type f -o -type l \) | sed 's/^\.//'); do
+for path in $(cd $stage && find . \( -type f -o -type l \) | sed "s|^\.|$root|"); do
 	remember "$path"
-	mkdir -p "${path%/*}" && cp -a "$stage$path" "$path" && chown -h 0:0 "$path" || fail "$path cannot be written"
+	mkdir -p "${path%/*}" && cp -a "$stage${path#"$root"}" "$path" && chown -h 0:0 "$path" || fail "$path cannot be written"
 	[ ! -e /sys/fs/selinux/enforce ] || ! has restorecon || restorecon -F "$path" 2>/dev/null
 done
 
@@ -77,11 +74,9 @@ while IFS=' =' read -r key value; do
 	{ echo "$value" >"$file"; } 2>/dev/null || echo "$key stays $before" >&2
 done </etc/sysctl.d/90-slipway.conf
 
-# The images that were unpacked with the bundle. Databases are copied, because containerd changes them.
+# The images that were unpacked with the bundle. They are copied, because containers of the node change theirs.
 if [ -d "$bundle/preload" ] && [ ! -e $node/imported ] && [ ! -e /var/lib/containerd ]; then
-	if cp -al "$bundle/preload" /var/lib/containerd 2>/dev/null && (
-		cd "$bundle/preload" && find . -name '*.db' | while read -r file; do cp --remove-destination -p "$file" "/var/lib/containerd/$file" || exit 1; done
-	); then
+	if cp -a --reflink=auto "$bundle/preload" /var/lib/containerd 2>/dev/null || cp -a "$bundle/preload" /var/lib/containerd; then
 		echo "$digest" >$node/imported
 	else
 		rm -rf /var/lib/containerd

@@ -56,8 +56,16 @@ for path in /etc/systemd/system/containerd.service /lib/systemd/system/container
 	/etc/kubernetes/kubelet.conf /etc/kubernetes/admin.conf /var/lib/kubelet/config.yaml /var/lib/etcd/member; do
 	[ ! -e $path ] || installed $path || echo "FOREIGN=$path"
 done
+# Data of another node, which the node of a machine would mix with its own, or delete.
+for path in /var/lib/etcd /var/lib/kubelet /etc/kubernetes; do
+	found=$(find $path -mindepth 1 ! -type d 2>/dev/null | sed 's/^/content /' | sort | head -n 2000)
+	[ ! -e $node/inventory ] || found=$(printf '%s\n' "$found" | grep -Fx -f $node/inventory)
+	[ -z "$found" ] || echo "CONTENT=$path"
+done
 for socket in /run/containerd/containerd.sock /run/crio/crio.sock /run/docker.sock; do
-	[ ! -S $socket ] || echo "SOCKET=$socket"
+	[ -S $socket ] || continue
+	[ $socket != /run/containerd/containerd.sock ] || ! installed /etc/systemd/system/containerd.service || continue
+	echo "SOCKET=$socket"
 done
 for program in kubelet kubeadm containerd; do
 	has $program && echo "PROGRAM=$program"

@@ -1,13 +1,6 @@
 # Prints whether the host can hold a virtual IP address, and whether it holds it.
-claim= address=
-while IFS= read -r line; do
-	[ -n "$line" ] || break
-	case $line in
-	CLAIM=*) claim=${line#*=} ;;
-	ADDRESS=*) address=${line#*=} ;;
-	esac
-done
-grep -Fq "\"$claim\"" $etc/machine.json 2>/dev/null || exit 3
+read_parameters
+recorded "$claim" || exit 3
 echo "DIGEST=$(head -c 64 $etc/keepalived/digest 2>/dev/null)"
 ! systemctl is-active --quiet slipway-keepalived.service || echo RUNNING=true
 ! ip -o addr show 2>/dev/null | awk -v address="$address" '{split($4, a, "/"); if (a[1] == address) found = 1} END {exit !found}' || echo HOLDS=true

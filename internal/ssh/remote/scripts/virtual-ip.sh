@@ -1,20 +1,9 @@
 # Lets the host hold a virtual IP address, or changes its configuration without losing the address. Prints REFUSED=reason
 # if the host cannot hold it. Input after the parameters: a tar archive of files.
-claim= address= own= digest= unused= silent=
-while IFS= read -r line; do
-	[ -n "$line" ] || break
-	case $line in
-	CLAIM=*) claim=${line#*=} ;;
-	ADDRESS=*) address=${line#*=} ;;
-	NODE=*) own=${line#*=} ;;
-	DIGEST=*) digest=${line#*=} ;;
-	UNUSED=*) unused=${line#*=} ;;
-	SILENT=*) silent="$silent ${line#*=}" ;;
-	esac
-done
+read_parameters
 [ -n "$claim" ] && [ -n "$address" ] && [ -n "$own" ] && [ -n "$digest" ] || fail "a parameter is missing"
-grep -Fq "\"$claim\"" $etc/machine.json 2>/dev/null || exit 3
 lock
+recorded "$claim" || exit 3
 refuse() {
 	echo "REFUSED=$1"
 	exit 0
@@ -64,7 +53,9 @@ if ! systemctl is-active --quiet $unit || [ "$(cat $node/virtual-ip 2>/dev/null)
 fi
 
 stage=$node/virtual-ip.files
-rm -rf $stage && mkdir $stage && tar -xpf - -C $stage || fail "the files cannot be unpacked"
+receive $node/virtual-ip.tar
+rm -rf $stage && mkdir $stage && tar -xpf $node/virtual-ip.tar -C $stage || fail "the files cannot be unpacked"
+rm -f $node/virtual-ip.tar
 umask 022
 mkdir -p /etc/slipway/keepalived /etc/systemd/system
 rm -f /etc/slipway/keepalived/digest
