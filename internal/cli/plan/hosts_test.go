@@ -100,7 +100,7 @@ func inventory(n int) string {
 apiVersion: infrastructure.slipway.dev/v1alpha1
 kind: SSHHost
 metadata: {name: %c, namespace: hosts, labels: {size: large}}
-spec: {address: 192.0.2.%d, credentialsRef: {name: key}, hostKeys: [ssh-ed25519 AAAA], offeredTo: {matchLabels: {team: a}}}
+spec: {address: 192.0.2.%d, credentialsRef: {name: key}, hostKeys: [ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIGi3fUG25faB2CKtwD8tykBAQiR9S8youC4Wv3m3MB+1], offeredTo: {matchLabels: {team: a}}}
 `, 'a'+i, i+1)
 	}
 	return out
