@@ -63,11 +63,13 @@ func startInstallation(t *testing.T) installation {
 		_ = os.RemoveAll(dir)
 	})
 	config := "apiVersion: config.slipway.dev/v1alpha1\nkind: Configuration\nhosts:\n  virtualIPs: [172.29.0.96/28]\n"
-	if err := errors.Join(os.MkdirAll(in.path("data"), 0o700), os.Symlink(filepath.Dir(testBundle(t).Dir), in.path("data/bundles")),
-		os.WriteFile(in.path("config.yaml"), []byte(config), 0o600)); err != nil {
+	if err := os.WriteFile(in.path("config.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	in.run("up", "--detach", "--listen", "127.0.0.1:0", "--config", in.path("config.yaml"))
+	if err := os.Symlink(filepath.Dir(testBundle(t).Dir), in.path("data/bundles")); err != nil {
+		t.Fatal(err)
+	}
 	return in
 }
 
