@@ -25,6 +25,10 @@ help: ## list the targets
 prerequisites: ## install what is missing on this machine and start Docker
 	@hack/prerequisites.sh
 
+.PHONY: browser
+browser:
+	@hack/prerequisites.sh --browser
+
 .PHONY: generate
 generate: crds ## generate CRDs, deepcopy functions and documents
 	@go generate ./internal/cli
@@ -83,13 +87,20 @@ test: PGO := off
 test: TRIM :=
 
 .PHONY: test
-test: prerequisites image versions ## every test, those on real nodes included
+test: prerequisites browser image versions ## every test, those on real nodes included
 	@hack/test.sh
 
 .PHONY: test-kubeadm
 test-kubeadm: prerequisites image versions ## kubeadm clusters of real nodes: upgrade, nodes killed during a rollout, faults of one, a lost quorum: three quarters of an hour
 	@bin/slipway image build --control-plane --kubernetes-version $(FURTHER)
 	@SLIPWAY_E2E_KUBEADM=1 SLIPWAY_BIN=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 90m -count 1 -v -run 'TestKubeadmUpgrade|TestKubeadmRecovery|TestKubeadmRolloutKilled|TestKubeadmFaults' ./test/e2e
+
+test-ssh: PGO := off
+test-ssh: TRIM :=
+
+.PHONY: test-ssh
+test-ssh: prerequisites build ## hosts over SSH on plain Debian machines in containers: bundle, bootstrap, reboot, cleaning, virtual IP address: half an hour
+	@SLIPWAY_TEST_SSH=1 SLIPWAY_BIN=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 120m -count 1 -v ./test/ssh
 
 .PHONY: test-slow
 test-slow: prerequisites image ## the quickstart, a rollout and a fleet of 20 beside busy loops at four times the processors: nothing is restarted, nothing is called dead: an hour
@@ -110,8 +121,7 @@ test-faults: ## inject the faults of simulated clusters and read why they are br
 	@SLIPWAY_FAULTS=1 go test -vet=off -pgo=off -timeout 60m -parallel 80 -count 1 -v -run TestFaults ./test/faults
 
 .PHONY: test-browser
-test-browser: ## test the page of slipway ui in headless Chromium, some minutes; UPDATE=1 takes the pictures of docs/ui.md; no Docker
-	@command -v chromium chromium-browser google-chrome >/dev/null || { echo 'error: Chromium is not installed: install the package chromium, for example with "apt-get install chromium"' >&2; exit 1; }
+test-browser: browser ## test the page of slipway ui in headless Chromium, some minutes; UPDATE=1 takes the pictures of docs/ui.md; no Docker
 	@SLIPWAY_BROWSER=1 go test -vet=off -pgo=off -timeout 30m -count 1 -v ./test/browser $(if $(UPDATE),-update)
 
 .PHONY: interop

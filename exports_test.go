@@ -43,7 +43,7 @@ func TestExportedNamesAreUsed(t *testing.T) {
 	tested := testExports(t)
 	found := 0
 	for dir, names := range declared {
-		if !strings.HasPrefix(dir, "internal/") || strings.HasPrefix(dir, "internal/testkit") {
+		if !strings.HasPrefix(dir, "internal/") {
 			continue
 		}
 		for name, o := range names {
@@ -71,7 +71,7 @@ func isPackageLevel(o types.Object) bool {
 	return o.Pkg() != nil && strings.HasPrefix(o.Pkg().Path()+"/", module) && o.Parent() == o.Pkg().Scope()
 }
 
-// testHelpers returns the packages that only tests and internal/testkit import.
+// testHelpers returns the packages that only tests and packages of folder test import.
 func testHelpers(t *testing.T) map[string]bool {
 	helpers := map[string]bool{}
 	for _, s := range sources(t) {
@@ -79,7 +79,7 @@ func testHelpers(t *testing.T) map[string]bool {
 			helpers[s.dir] = true
 		}
 		for _, p := range imports(s) {
-			if dir, ours := strings.CutPrefix(p, module); ours && !s.isTest() && !strings.HasPrefix(s.dir, "internal/testkit") {
+			if dir, ours := strings.CutPrefix(p, module); ours && !s.isTest() && !strings.HasPrefix(s.dir, "test/") {
 				helpers[dir] = false
 			}
 		}

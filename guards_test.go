@@ -149,6 +149,39 @@ func TestCachesAreGuarded(t *testing.T) {
 	}
 }
 
+// TestBrowserTests checks that hack/test.sh runs two tests in a browser that exist, and the others of their package in no
+// other way.
+func TestBrowserTests(t *testing.T) {
+	script, err := os.ReadFile("hack/test.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(script), ` -e '/test/browser$')`) {
+		t.Error("hack/test.sh does not exclude exactly the package test/browser")
+	}
+	line := regexp.MustCompile(`SLIPWAY_BROWSER=1 .* -run '\^\((\w+)\|(\w+)\)\$' \./test/browser`).FindStringSubmatch(string(script))
+	if line == nil {
+		t.Fatal("hack/test.sh does not run two tests in a browser")
+	}
+	files, err := filepath.Glob("test/browser/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []byte
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, text...)
+	}
+	for _, name := range line[1:] {
+		if !strings.Contains(string(all), "\nfunc "+name+"(t *testing.T) {") {
+			t.Errorf("hack/test.sh runs %s, which does not exist in test/browser", name)
+		}
+	}
+}
+
 // TestFuzzTargetsHaveACorpus checks that each fuzz target of both modules has a committed corpus. In an ordinary test run,
 // a fuzz target only runs its corpus and the inputs that it adds itself.
 func TestFuzzTargetsHaveACorpus(t *testing.T) {
@@ -187,7 +220,6 @@ func guardKubeconfigs(t *testing.T, all []call) {
 		"internal/cli/cluster":             "the kubeconfig of the user who runs the command, and entries added to it, which were checked when they were read",
 		"internal/cli/manager/manager.go":  "the kubeconfig that the operator names on the command line",
 		"internal/cli/manager/embedded.go": "written by this program, in its data directory",
-		"internal/testkit/apiserver":       "written by the test",
 	}.check(t, only(all, func(c call) bool { return c.pkg == clientcmd && !slices.Contains(harmless, c.name) }),
 		"use the parser of package workload, which rejects commands, plugins and files")
 }
@@ -211,12 +243,12 @@ func guardWrites(t *testing.T, all []call) {
 		"internal/controllers/credentials/controller.go":     "creates access reviews, which the API server does not store",
 		"internal/controllers/machine/drain/evict.go":        "creates evictions, which are requests to a workload cluster and not objects",
 		"internal/manager/install.go":                        "installs the manager's own manifests, before any controller runs",
-		"internal/manager/migration":                         "rewrites stored objects without changing them",
+		"internal/manager/crds/migration.go":                 "rewrites stored objects without changing them",
 		"internal/manager/planhandler.go":                    "creates access reviews, which the API server does not store",
 		"internal/controlplane/secretencryption/rewriter.go": "rewrites stored Secrets without changing them",
 		"internal/controlplane/roles.go":                     "creates the default roles of a new API server",
 		"internal/controlplane/fairness.go":                  "exempts the manager from flow control before it starts",
-		"internal/controlplane/tenants/node.go":              "creates the policies of a new API server",
+		"internal/controlplane/tenantpolicies.go":            "creates the policies of a new API server",
 		"internal/controlplane/components/admins.go":         "binds the administrators of a new API server",
 		"internal/local/simulated":                           "simulates kubelets in an API in memory",
 		"internal/simulated":                                 "simulates the components of a workload cluster in an API in memory",
@@ -225,7 +257,6 @@ func guardWrites(t *testing.T, all []call) {
 		"internal/cli/manager/authority.go":                  "creates access reviews, which the API server does not store",
 		"internal/extensiontools":                            "writes on behalf of the user who runs the command",
 		"internal/operate/kubeconfig":                        "writes on behalf of the user who runs the command, in a workload cluster",
-		"internal/testkit":                                   "tests",
 		"internal/plan/change.go":                            "simulates kubectl on a copy in memory",
 	}.check(t, only(all, writes), "write through internal/kube")
 }

@@ -83,7 +83,7 @@ func addConstant(found map[string]bool, p *packages.Package, id *ast.Ident) {
 	if kind := namedConstant.FindString(c.Name()); kind != "" {
 		found[strings.ToLower(kind)+" "+constant.StringVal(c.Val())] = true
 	}
-	if c.Name() == "Name" {
+	if c.Name() == "Name" || c.Name() == "templatesName" { // the controllers of templates are in the packages of their providers
 		found["controller "+constant.StringVal(c.Val())] = true
 	}
 }

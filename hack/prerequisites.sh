@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Installs what building and running Slipway needs and this machine lacks, and starts Docker.
 # Debian and Ubuntu are installed on; elsewhere it says what is missing.
+#
+# usage: hack/prerequisites.sh [--browser]    only Chromium, which the tests of `slipway ui` need
 set -euo pipefail
 
 go_version=1.26.8 # the toolchain line of go.mod
@@ -24,6 +26,17 @@ install_packages() {
 	say "installing ${missing[*]}"
 	as_root apt-get update -qq
 	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# Ubuntu has Chromium as a snap alone, which does not start everywhere: only Debian's package is installed.
+install_browser() {
+	for name in chromium chromium-browser google-chrome; do
+		command -v "$name" >/dev/null && return
+	done
+	grep -qs '^ID=debian$' /etc/os-release || die "please install Chromium (only Debian is installed on automatically)"
+	say "installing chromium"
+	as_root apt-get update -qq
+	as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-liberation >/dev/null
 }
 
 # A go command of 1.21 or later fetches the toolchain that go.mod names by itself. An older one can still fetch it,
@@ -77,6 +90,10 @@ start_docker() {
 	die "Docker does not start; its log is /var/log/dockerd.log or: journalctl -u docker"
 }
 
+if [ "${1:-}" = --browser ]; then
+	install_browser
+	exit
+fi
 install_packages
 install_go
 start_docker

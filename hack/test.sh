@@ -16,10 +16,11 @@ if [ "${1:-}" = --no-docker ]; then
 fi
 export SLIPWAY_BIN=$PWD/bin/slipway
 failed=0 # one run shows all that fails, whatever failed first
-# End-to-end tests last and alone: they use the whole machine.
-packages=$(go list ./... | grep -v /test/e2e)
+# End-to-end tests last and alone: they use the whole machine. Of the tests in a browser only two run; `make test-browser` runs all.
+packages=$(go list ./... | grep -v -e /test/e2e -e '/test/browser$')
 go tool -modfile hack/tools/go.mod gotestsum --format pkgname --format-hide-empty-pkg -- "${test[@]}" -timeout 30m $packages || failed=1
 unset KUBE_CACHE_MUTATION_DETECTOR
+SLIPWAY_BROWSER=1 go tool -modfile hack/tools/go.mod gotestsum --format testname -- "${test[@]}" -timeout 10m -count 1 -run '^(TestPages|TestFleetIsLive)$' ./test/browser || failed=1
 # The reference's clusterctl with a release of this build; its controllers and webhooks take long to compile, and are left to `make interop`.
 hack/interop.sh -skip 'TestReferenceControllers|TestReferenceWebhooks' || failed=1
 go tool -modfile hack/tools/go.mod gotestsum --format testname -- "${test[@]}" -timeout 40m -count 1 ./test/e2e/... || failed=1

@@ -11,16 +11,18 @@ import (
 
 // Names of the built-in classes.
 const (
-	Kubeadm   = "kubeadm"
-	Local     = "local"
-	simulated = "simulated"
+	Kubeadm    = "kubeadm"
+	Local      = "local"
+	SSH        = "ssh"
+	SSHKubeadm = "ssh-kubeadm"
+	simulated  = "simulated"
 )
 
-//go:embed kubeadm.yaml local.yaml simulated.yaml
+//go:embed kubeadm.yaml local.yaml simulated.yaml ssh.yaml ssh-kubeadm.yaml
 var manifests embed.FS
 
 // Names returns the names of all classes, sorted.
-func Names() []string { return []string{Kubeadm, Local, simulated} }
+func Names() []string { return []string{Kubeadm, Local, simulated, SSH, SSHKubeadm} }
 
 // Objects returns a class and its templates. The class is last, so that its templates exist when it is applied. An
 // empty namespace is not set. It returns false if there is no built-in class of that name. `slipway create cluster` and

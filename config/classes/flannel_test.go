@@ -91,3 +91,18 @@ func TestNetworkOfTheCluster(t *testing.T) {
 		})
 	}
 }
+
+// Nodes in different subnets need encapsulation, and their interface has any name.
+func TestVXLAN(t *testing.T) {
+	text := classes.FlannelVXLANManifest()
+	for _, part := range []string{`\"Type\": \"vxlan\"`, "--iface=$(NODE_IP)", "{name: NODE_IP", "fieldPath: status.hostIP"} {
+		if !strings.Contains(strings.ReplaceAll(text, "- name: NODE_IP", "{name: NODE_IP"), part) {
+			t.Errorf("it has no %s", part)
+		}
+	}
+	for _, part := range []string{"host-gw", "eth0"} {
+		if strings.Contains(text, part) {
+			t.Errorf("it still has %s", part)
+		}
+	}
+}

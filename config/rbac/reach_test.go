@@ -19,14 +19,15 @@ import (
 // telling are the names of fields that may name something of a host, an address, a flag, an image, a container, or a
 // program.
 var telling = regexp.MustCompile(`(?i)path|address|host|port|flag|args|image|container|mount|volume|command|device|disk|url|uri|` +
-	`endpoint|file|provider|subnet|cidr|network|script|user|env|privilege|extra|patch|proxy|socket|domain`)
+	`endpoint|virtualip|file|provider|subnet|cidr|network|script|user|env|privilege|extra|patch|proxy|socket|domain`)
 
 // reviewed are such fields of the kinds that edit may write, with the name of what contains them, and why each reaches
 // nothing.
 var reviewed = map[string]string{
-	"spec.controlPlaneEndpoint":                    "a hosted control plane listens at it only where the operator's file allows that",
+	"spec.controlPlaneEndpoint":                    "a hosted control plane listens at it only where the operator's file allows that; of an SSHCluster within hosts.endpoints",
 	"controlPlaneEndpoint.host":                    "as above",
 	"controlPlaneEndpoint.port":                    "as above",
+	"spec.virtualIP":                               "control plane hosts of the namespace hold it, within hosts.virtualIPs, where no other machine has it",
 	"spec.clusterNetwork":                          "ranges of the workload cluster, each as below",
 	"clusterNetwork.apiServerPort":                 "of the endpoint above",
 	"pods.cidrBlocks":                              "the network of a local cluster is chosen around it, within networks.ranges, beside all that the host and the operator's file name, and within maxima.networkAddresses: TestRangesOfAHostileCluster",
@@ -41,6 +42,7 @@ var reviewed = map[string]string{
 	"spec.failureDomains":                          "as above",
 	"machineDeployments[].failureDomain":           "as above",
 	"machinePools[].failureDomains":                "as above",
+	"spec.hostSelector":                            "labels of SSHHosts, out of those that the operator offers to the namespace",
 	"spec.providerID":                              "compared with Nodes of the workload cluster; the Local provider reads that of the LocalMachine alone",
 	"spec.providerIDList":                          "as above, of the LocalMachinePool",
 	"controlPlaneRef.fieldPath":                    "a part of an object of the API",
@@ -102,6 +104,10 @@ var reachedByVariables = map[string]string{
 	"audit":                           "a switch, of a log that is bounded",
 	"encryption":                      "a switch",
 	"hardening":                       "a switch",
+	"controlPlaneEndpoint.host":       "a hosted control plane listens at it only where controlPlanes.addresses allows that",
+	"controlPlaneEndpoint.port":       "as above",
+	"virtualIP":                       "within hosts.virtualIPs, where no other machine has the address",
+	"bundle":                          "a choice of two",
 	"startupDelay":                    "a time, of machines that exist in memory alone",
 	"jitter":                          "as above",
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/config/rbac"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/providerset"
-	"github.com/slipwayhq/slipway/internal/testkit"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // M3: who may do what, by identity, where each provider has one. The file is to be read by people: a rule that is new in it

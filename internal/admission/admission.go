@@ -166,8 +166,14 @@ func Validate(r Request) Response {
 		return validateLocalMachinePool(r, object)
 	case *localv1.LocalCluster, *localv1.LocalMachine:
 		return Response{Errors: validateManager(r)}
+	case *localv1.SSHHost:
+		return validateSSHHost(r, object)
+	case *localv1.SSHCluster:
+		return validateSSHCluster(r, object)
+	case *localv1.SSHMachine:
+		return validateSSHMachine(r, object)
 	case *localv1.LocalClusterTemplate, *localv1.LocalMachineTemplate, *localv1.LocalMachinePoolTemplate,
-		*hostedv1.HostedControlPlaneTemplate:
+		*localv1.SSHClusterTemplate, *localv1.SSHMachineTemplate, *hostedv1.HostedControlPlaneTemplate:
 		return validateOwnTemplate(r)
 	}
 	return Response{}

@@ -25,6 +25,7 @@ func validateOwnTemplate(r Request) Response {
 		}
 		errs = append(errs, validateSettings(r, template.Spec.Template.Spec, old, path.Child("spec"))...)
 	}
+	errs = append(errs, validateSSHTemplate(r, path.Child("spec"))...)
 	if r.Old == nil || isTopologyDryRun(r) {
 		return Response{Errors: errs}
 	}
@@ -53,6 +54,10 @@ func templateOf(object runtime.Object) (clusterv1.ObjectMeta, any) {
 	case *localv1.LocalMachineTemplate:
 		return template.Spec.Template.ObjectMeta, template.Spec.Template
 	case *localv1.LocalMachinePoolTemplate:
+		return template.Spec.Template.ObjectMeta, template.Spec.Template
+	case *localv1.SSHClusterTemplate:
+		return template.Spec.Template.ObjectMeta, template.Spec.Template
+	case *localv1.SSHMachineTemplate:
 		return template.Spec.Template.ObjectMeta, template.Spec.Template
 	case *hostedv1.HostedControlPlaneTemplate:
 		return template.Spec.Template.ObjectMeta, template.Spec.Template

@@ -10,9 +10,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/buildinfo"
 	"github.com/slipwayhq/slipway/internal/cli/cluster"
 	"github.com/slipwayhq/slipway/internal/cli/data"
-	"github.com/slipwayhq/slipway/internal/cli/docs"
 	"github.com/slipwayhq/slipway/internal/cli/extension"
 	"github.com/slipwayhq/slipway/internal/cli/hidden"
+	"github.com/slipwayhq/slipway/internal/cli/hosts"
 	"github.com/slipwayhq/slipway/internal/cli/image"
 	"github.com/slipwayhq/slipway/internal/cli/manager"
 	"github.com/slipwayhq/slipway/internal/cli/plan"
@@ -90,6 +90,7 @@ func verbs() []func(term.Env) *cobra.Command {
 		cluster.AlphaCommand,
 		func(term.Env) *cobra.Command { return cluster.RemovedTopologyCommand() },
 		data.BackupCommand,
+		hosts.BundleCommand,
 		completionCommand,
 		provider.ConfigCommand,
 		hidden.ControlPlaneCommand,
@@ -97,7 +98,7 @@ func verbs() []func(term.Env) *cobra.Command {
 		createCommand,
 		deleteCommand,
 		describeCommand,
-		docs.Command,
+		docsCommand,
 		func(e term.Env) *cobra.Command { return up.DownCommand(e, removeInstance) },
 		cluster.EncryptionCommand,
 		data.EtcdDataCommand,
@@ -105,6 +106,7 @@ func verbs() []func(term.Env) *cobra.Command {
 		extension.Command,
 		generateCommand,
 		getCommand,
+		hosts.Command,
 		image.Command,
 		provider.InitCommand,
 		cluster.KubectlCommand,

@@ -14,7 +14,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli"
 	"github.com/slipwayhq/slipway/internal/cli/term"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // reference reads the table of clusterctl's verbs; the first rows, of the verb "", are those of all.

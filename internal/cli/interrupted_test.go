@@ -27,7 +27,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli"
 	"github.com/slipwayhq/slipway/internal/cli/term"
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/test/providerrelease"
 )
@@ -193,7 +192,7 @@ func (o operator) isUpgraded(t *testing.T, version string, n int) {
 	if image := d.Spec.Template.Spec.Containers[0].Image; image != "registry.example/acme:"+version || *d.Spec.Replicas != 1 {
 		t.Fatalf("write %d: image %s, %d replicas", n, image, *d.Spec.Replicas)
 	}
-	installed, err := inventory.Read(t.Context(), o.client)
+	installed, err := provider.ReadInventory(t.Context(), o.client)
 	if err != nil || len(installed) != 2 || installed[1].Version != version || installed[1].TargetVersion != "" || installed[1].Applied {
 		t.Fatalf("write %d: %+v, %v", n, installed, err)
 	}
@@ -216,13 +215,13 @@ func TestWaitCutOff(t *testing.T) {
 	}
 	init := "init --infrastructure acme:v2.0.0 --bootstrap - --control-plane - --cert-manager builtin"
 	waiting := init + " --wait-providers --wait-provider-timeout 1"
-	o.cutOffWaiting(t, waiting, func(p inventory.Provider) bool { return p.Installing && o.exists("acme-manager") })
+	o.cutOffWaiting(t, waiting, func(p provider.Installed) bool { return p.Installing && o.exists("acme-manager") })
 	o.wants(t, waiting, cli.ExitInvalid, "await Deployment", "is not available (0 of 1 replicas)")
 	o.wants(t, "upgrade apply --contract v1beta2", cli.ExitInvalid, "run `slipway init` again")
 	o.wants(t, init, cli.ExitOK, "Installed provider infrastructure-acme v2.0.0")
 
 	upgrade := "upgrade apply --contract v1beta2 --wait-providers --wait-provider-timeout 1"
-	o.cutOffWaiting(t, upgrade, func(p inventory.Provider) bool { return p.Applied })
+	o.cutOffWaiting(t, upgrade, func(p provider.Installed) bool { return p.Applied })
 	if image := o.deployment(t).Spec.Template.Spec.Containers[0].Image; image != "registry.example/acme:v2.1.0" {
 		t.Errorf("while it waited, the image was %s", image)
 	}
@@ -241,7 +240,7 @@ func (o operator) exists(deployment string) bool {
 }
 
 // cutOffWaiting ends a command as soon as the record of acme is as it is while the command waits.
-func (o operator) cutOffWaiting(t *testing.T, args string, waits func(inventory.Provider) bool) {
+func (o operator) cutOffWaiting(t *testing.T, args string, waits func(provider.Installed) bool) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -249,11 +248,11 @@ func (o operator) cutOffWaiting(t *testing.T, args string, waits func(inventory.
 	done := make(chan result, 1)
 	go func() { done <- o.run(ctx, append(strings.Fields(args), "--config", o.config)...) }()
 	eventually(t, func() error {
-		installed, err := inventory.Read(t.Context(), o.client)
+		installed, err := provider.ReadInventory(t.Context(), o.client)
 		if err != nil {
 			return err
 		}
-		for _, p := range inventory.Find(installed, provider.Infrastructure, "acme") {
+		for _, p := range provider.FindInstalled(installed, provider.Infrastructure, "acme") {
 			if waits(p) {
 				return nil
 			}
@@ -302,7 +301,7 @@ func TestInitKilled(t *testing.T) {
 	if err == nil || cmd.ProcessState.Exited() {
 		t.Fatalf("it was not killed: %v\n%s", err, out)
 	}
-	installed, err := inventory.Read(t.Context(), o.client)
+	installed, err := provider.ReadInventory(t.Context(), o.client)
 	if err != nil || len(installed) == 0 || !installed[0].Installing {
 		t.Fatalf("after the kill: %+v, %v", installed, err)
 	}

@@ -18,8 +18,8 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/cli"
 	"github.com/slipwayhq/slipway/internal/cli/term"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/test/providerrelease"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // operator installs providers from a folder into an API server without nodes.

@@ -27,7 +27,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/clusterctl/template"
 	"github.com/slipwayhq/slipway/internal/pause"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // user runs verbs against an API server with all CRDs and without controllers.
@@ -174,7 +174,7 @@ func (u user) topology(t *testing.T, cluster *clusterv1.Cluster) *clusterv1.Mach
 // classes are listed with what uses them; one that is there is not made again. An upgrade is shown, and asked about.
 func (u user) classes(t *testing.T) {
 	u.run(t.Context(), "create", "cluster", "many", "--class", "simulated", "--kubernetes-version", "1.35.4", "--wait-timeout", "0").wants(t, cli.ExitOK, "Kubernetes v1.35.4")
-	u.run(t.Context(), "get", "classes").wants(t, cli.ExitOK, "(none yet)  kubeadm    0", "default     local      3", "default     simulated  1", "podSecurity")
+	u.run(t.Context(), "get", "classes").wants(t, cli.ExitOK, "(none yet)  kubeadm      0", "default     local        3", "default     simulated    1", "podSecurity")
 	upgrade := func(more ...string) result {
 		return u.run(t.Context(), append([]string{"upgrade", "cluster", "many"}, more...)...)
 	}

@@ -2,7 +2,6 @@ package condition
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +20,7 @@ func ForeignFinalizersText(kind schema.GroupKind, objects ...metav1.Object) stri
 		if o == nil || o.GetDeletionTimestamp().IsZero() {
 			continue
 		}
-		if finalizers := foreignFinalizers(kind.Group, o); len(finalizers) > 0 {
+		if _, finalizers := SplitFinalizers(kind.Group, o.GetFinalizers()); len(finalizers) > 0 {
 			held = append(held, fmt.Sprintf("%s %s, deleted at %s, by %s", kind.Kind, o.GetName(),
 				o.GetDeletionTimestamp().UTC().Format(time.RFC3339), Names(finalizers)))
 		}
@@ -32,12 +31,15 @@ func ForeignFinalizersText(kind schema.GroupKind, objects ...metav1.Object) stri
 	return "; blocked by finalizers, which their owners have to remove: " + Names(held)
 }
 
-// foreignFinalizers returns the finalizers of an object whose domain is not the object's API group or a subdomain
-// of it.
-func foreignFinalizers(group string, o metav1.Object) []string {
-	out := slices.Clone(o.GetFinalizers())
-	return slices.DeleteFunc(out, func(finalizer string) bool {
+// SplitFinalizers returns the finalizers whose domain is the API group of their object or a subdomain of it, and the others.
+func SplitFinalizers(group string, finalizers []string) (own, foreign []string) {
+	for _, finalizer := range finalizers {
 		domain, _, _ := strings.Cut(finalizer, "/")
-		return group != "" && (domain == group || strings.HasSuffix(domain, "."+group))
-	})
+		if group != "" && (domain == group || strings.HasSuffix(domain, "."+group)) {
+			own = append(own, finalizer)
+		} else {
+			foreign = append(foreign, finalizer)
+		}
+	}
+	return own, foreign
 }

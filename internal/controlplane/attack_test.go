@@ -34,7 +34,6 @@ type attack struct {
 const (
 	unlabelled = "team-a"
 	allowed    = "team-b"
-	nodeLabel  = "slipway.dev/management-node"
 )
 
 // S2 and S4: what tenants can do to the API server and to the management node.

@@ -6,6 +6,10 @@
 // management cluster, and the ClusterRoleBinding slipway:admins. Package internal/controlplane/supervisor
 // starts and restarts the processes of workload clusters.
 //
+// The package also limits what tenants of a management cluster may use: the concurrent lists and watches of each tenant
+// (tenantlimits.go), and, with ValidatingAdmissionPolicies, the management node and the priorities of providers
+// (tenantpolicies.go).
+//
 // There are two compositions, each with its own flags:
 //
 //	management cluster   StartManagement   managementflags.go   serves APIs; has nodes only on request (Nodes)

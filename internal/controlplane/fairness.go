@@ -12,8 +12,6 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-
-	"github.com/slipwayhq/slipway/internal/controlplane/tenants"
 )
 
 // flowSchema is the FlowSchema of the manager and of administrators.
@@ -154,7 +152,7 @@ func (f fairness) applyLevel(ctx context.Context, want *flowcontrolv1.PriorityLe
 	return err
 }
 
-// Limits of concurrent reads of one tenant. An informer retries rejected requests. The manager of another
+// requestLimits of concurrent reads of one tenant. An informer retries rejected requests. The manager of another
 // provider starts about twenty informers.
 const (
 	tenantLists   = 2
@@ -164,8 +162,8 @@ const (
 
 // tenantLimits returns the limits for each user, and for all ServiceAccounts of a namespace together, because an editor
 // can create further ServiceAccounts. Package tenants applies them in the API server of the management cluster.
-func tenantLimits() tenants.Limits {
-	return tenants.Limits{Of: tenant, Lists: tenantLists, Waiting: tenantWaiting, Watches: tenantWatches}
+func tenantLimits() requestLimits {
+	return requestLimits{Of: tenant, Lists: tenantLists, Waiting: tenantWaiting, Watches: tenantWatches}
 }
 
 // tenant returns the key by which a user's requests are limited. It is empty for Slipway, administrators and

@@ -19,7 +19,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/etcd"
 	"github.com/slipwayhq/slipway/internal/controlplane/secretencryption"
-	"github.com/slipwayhq/slipway/internal/controlplane/tenants"
 	"github.com/slipwayhq/slipway/internal/heap"
 )
 
@@ -198,7 +197,7 @@ func (m *management) admit(g *components.Group, root *rest.Config) error {
 	if err := applyFairness(g.Context(), root, m.memory); err != nil {
 		return err
 	}
-	if err := tenants.RestrictNode(g.Context(), root, m.cfg.Nodes != nil); err != nil {
+	if err := restrictNode(g.Context(), root, m.cfg.Nodes != nil); err != nil {
 		return err
 	}
 	return components.BindAdmins(g.Context(), root, adminGroup)
@@ -220,7 +219,7 @@ func (m *management) configure(endpoint string) (err error) {
 		return err
 	}
 	own := slices.Concat(managementFlags(m.pki.folder, endpoint, auth, m.cfg.Profiling), inFlightFlags(m.memory), security, []string{admission})
-	if m.server, err = components.NewAPIServer(m.cfg.Nodes.server(own, m.pki.folder), m.listener, tenantLimits().Tune()); err != nil {
+	if m.server, err = components.NewAPIServer(m.cfg.Nodes.server(own, m.pki.folder), m.listener, tenantLimits().tune()); err != nil {
 		return err
 	}
 	m.server.IdentifyToConversions(m.pki.folder.Cert(webhookClient), m.pki.folder.Key(webhookClient))

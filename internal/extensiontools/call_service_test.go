@@ -16,8 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/extensiontools"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/test/hooktest"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 const base = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/"

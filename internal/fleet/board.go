@@ -11,8 +11,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
-// timeDependent is the interval in which rows are computed again whose health depends on the time.
-const timeDependent = 30 * time.Second
+// TimeDependent is the interval in which rows are computed again whose health depends on the time.
+const TimeDependent = 30 * time.Second
+
+// isTimed reports whether the row of an object may change without a change of an object: its cause becomes overdue, or a step of
+// a rollout stalls.
+func isTimed(health Health, cause Cause) bool {
+	return health == changing || len(cause.chain.Links) > 0
+}
 
 // Key identifies a cluster.
 type Key struct{ Namespace, Name string }
@@ -63,10 +69,10 @@ func (b *Board) Refresh(now time.Time) []Key {
 func (b *Board) takeDirty(now time.Time) []Key {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now.Sub(b.touched) >= timeDependent {
+	if now.Sub(b.touched) >= TimeDependent {
 		b.touched = now
 		for key, row := range b.rows {
-			if row.Health == changing || len(row.chain.Links) > 0 {
+			if isTimed(row.Health, row.Cause) {
 				b.dirty[key] = true
 			}
 		}
@@ -84,7 +90,7 @@ func (b *Board) compute(key Key, now time.Time) (Cluster, bool) {
 	if !ok {
 		return Cluster{}, false
 	}
-	c, ok := decode[clusterv1.Cluster](u)
+	c, ok := rootcause.Decode[clusterv1.Cluster](u)
 	if !ok {
 		return Cluster{Namespace: key.Namespace, Name: key.Name, Health: Problem, Available: "Unknown",
 			Cause: Cause{Reason: "The Cluster has a field of an unknown type; update Slipway"}}, true

@@ -8,11 +8,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/version"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/rootcause"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // Cluster is the row of a cluster.
@@ -179,7 +179,7 @@ func versionsOf(c *clusterv1.Cluster, controlPlane *unstructured.Unstructured) (
 		}
 		running = append(running, workers...)
 	}
-	slices.SortFunc(running, CompareVersions)
+	slices.SortFunc(running, version.Compare)
 	return desired, slices.Compact(running), independent
 }
 
@@ -188,24 +188,6 @@ func appendVersions(out []string, versions []clusterv1.StatusVersion) []string {
 		out = append(out, v.Version)
 	}
 	return out
-}
-
-// CompareVersions orders semantic versions. Other texts come last, in alphabetical order.
-func CompareVersions(a, b string) int {
-	x, errX := version.ParseSemantic(a)
-	y, errY := version.ParseSemantic(b)
-	switch {
-	case errX == nil && errY == nil && x.LessThan(y):
-		return -1
-	case errX == nil && errY == nil && y.LessThan(x):
-		return 1
-	case (errX == nil) != (errY == nil):
-		if errX == nil {
-			return -1
-		}
-		return 1
-	}
-	return strings.Compare(a, b)
 }
 
 func contractRef(namespace string, r clusterv1.ContractVersionedObjectReference) rootcause.Ref {
@@ -228,12 +210,6 @@ func newReplicas(counters ...*int32) *Replicas {
 		Desired: values[0], Current: values[1], Ready: values[2], Available: values[3], UpToDate: values[4],
 		isCurrentUnknown: counters[1] == nil, isUpToDateUnknown: counters[4] == nil,
 	}
-}
-
-// decode converts an object of the graph to its Go type. It reports false if a field has another type than the API.
-func decode[T any](u *unstructured.Unstructured) (*T, bool) {
-	out := new(T)
-	return out, fromUnstructured(u, out) == nil
 }
 
 // zeroTime returns nil for a zero time.

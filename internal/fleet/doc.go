@@ -3,6 +3,6 @@
 // from the root cause chain (package rootcause). Workload clusters are not read.
 //
 //	cluster.go  rows of clusters        health.go  Problem, Changing, Paused or Healthy, as a decision table
-//	machine.go  rows of Machines        sort.go    order by name, or worst first
+//	machine.go  rows of Machines        sort.go    order by name, or by trouble
 //	node.go     rows of Nodes           board.go   the rows of all clusters, computed again only after changes
 package fleet

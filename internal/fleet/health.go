@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ import (
 // Health summarizes the state of a cluster or Machine.
 type Health string
 
-// The values of Health, the worst first.
+// The values of Health.
 const (
 	Problem  Health = "Problem"
 	changing Health = "Changing"
@@ -24,10 +25,10 @@ const (
 	healthy  Health = "Healthy"
 )
 
-// AllHealth returns the values of Health, the worst first.
+// AllHealth returns the values of Health in the order of lists that are sorted by trouble.
 func AllHealth() []Health { return []Health{Problem, changing, paused, healthy} }
 
-// Bounds of the reason of a row, in bytes.
+// maxReason is the maximum length of the reason of a row, in bytes.
 const maxReason = 160
 
 // healthFacts are the facts about an object that determine its health.
@@ -100,7 +101,16 @@ func explain(g rootcause.Graph, of rootcause.Ref, now time.Time) (Cause, healthF
 	if !root.Since.IsZero() {
 		c.Since = &metav1.Time{Time: root.Since}
 	}
-	return c, healthFacts{troubled: !chain.IsWarning(), needsUser: c.NeedsUser, stalled: isStalled(root.Since, now)}
+	facts := healthFacts{troubled: !chain.IsWarning(), needsUser: c.NeedsUser, stalled: isStalled(root.Since, now)}
+	if facts.troubled && facts.stalled && !facts.needsUser {
+		c.Remedy, c.Command = "It takes longer than usual: the plans of its controllers show what they wait for", explainCommand(of)
+	}
+	return c, facts
+}
+
+// explainCommand returns the command that prints the root cause and the plans of an object.
+func explainCommand(of rootcause.Ref) string {
+	return fmt.Sprintf("slipway explain %s/%s -n %s", strings.ToLower(of.Kind), of.Name, of.Namespace)
 }
 
 // isStalled reports whether a cause exists for longer than a normal step of a rollout takes.

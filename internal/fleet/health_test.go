@@ -6,6 +6,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/rootcause"
@@ -63,6 +64,26 @@ func TestStalled(t *testing.T) {
 	}
 	if isStalled(time.Time{}, now) {
 		t.Error("an unknown time is not long ago")
+	}
+}
+
+// The remedy of a change that has stalled is not that no action is needed.
+func TestRemedyOfStalledChange(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for ago, want := range map[time.Duration]string{time.Minute: "no action is needed", time.Hour: "slipway explain machine/m -n team"} {
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": clusterv1.GroupVersion.String(), "kind": "Machine", "metadata": map[string]any{"namespace": "team", "name": "m"},
+			"status": map[string]any{"conditions": []any{map[string]any{
+				"type": clusterv1.MachineUpToDateCondition, "status": "False", "reason": clusterv1.NotUpToDateReason, "message": "* Version v1.36.0 required",
+				"lastTransitionTime": now.Add(-ago).Format(time.RFC3339),
+			}}},
+		}}
+		g := &rootcause.Memory{}
+		g.Add(u)
+		c, facts := explain(g, rootcause.RefOf(u), now)
+		if facts.needsUser || !strings.Contains(c.Remedy+" ("+c.Command+")", want) {
+			t.Errorf("after %s: %q, %q", ago, c.Remedy, c.Command)
+		}
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -57,6 +55,9 @@ func NewMachine(g rootcause.Graph, m *clusterv1.Machine, now time.Time) Machine 
 	return row
 }
 
+// IsTimed reports whether the row may change without a change of an object.
+func (m Machine) IsTimed() bool { return isTimed(m.Health, m.Cause) }
+
 func machineProgressText(m *clusterv1.Machine) string {
 	switch {
 	case !m.DeletionTimestamp.IsZero():
@@ -92,13 +93,4 @@ func statusOf(have condition.Set, conditionType string) string {
 		return string(c.Status)
 	}
 	return string(metav1.ConditionUnknown)
-}
-
-func fromUnstructured(u *unstructured.Unstructured, out any) error {
-	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out)
-}
-
-// DecodeMachine converts an object to a Machine. It reports false if a field has another type than the API.
-func DecodeMachine(u *unstructured.Unstructured) (*clusterv1.Machine, bool) {
-	return decode[clusterv1.Machine](u)
 }

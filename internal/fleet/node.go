@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -80,11 +79,6 @@ func NewPoolNodes(p *clusterv1.MachinePool, ofMachines map[string]bool) (out []N
 		})
 	}
 	return out
-}
-
-// DecodeMachinePool converts an object to a MachinePool. It reports false if a field has another type than the API.
-func DecodeMachinePool(u *unstructured.Unstructured) (*clusterv1.MachinePool, bool) {
-	return decode[clusterv1.MachinePool](u)
 }
 
 func addressOf(addresses clusterv1.MachineAddresses) string {

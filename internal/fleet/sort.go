@@ -14,7 +14,7 @@ type rank struct {
 	since     *metav1.Time
 }
 
-// compare orders the worst first: by health, then rows that need a user, then the oldest cause.
+// compare orders by health, from Problem to Healthy, then rows that need a user, then the oldest cause.
 func (a rank) compare(b rank) int {
 	return cmp.Or(
 		cmp.Compare(slices.Index(AllHealth(), a.health), slices.Index(AllHealth(), b.health)),
@@ -51,7 +51,7 @@ func CompareClusters(a, b Cluster) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// CompareClustersByTrouble orders the worst first.
+// CompareClustersByTrouble orders clusters with a problem first, and those that need a user before the others.
 func CompareClustersByTrouble(a, b Cluster) int {
 	return cmp.Or(rank{a.Health, a.NeedsUser, a.Since}.compare(rank{b.Health, b.NeedsUser, b.Since}), CompareClusters(a, b))
 }
@@ -61,7 +61,7 @@ func CompareMachines(a, b Machine) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Name, b.Name))
 }
 
-// CompareMachinesByTrouble orders the worst first.
+// CompareMachinesByTrouble orders Machines with a problem first, and those that need a user before the others.
 func CompareMachinesByTrouble(a, b Machine) int {
 	return cmp.Or(rank{a.Health, a.NeedsUser, a.Since}.compare(rank{b.Health, b.NeedsUser, b.Since}), CompareMachines(a, b))
 }
@@ -71,7 +71,7 @@ func CompareNodes(a, b Node) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Name, b.Name))
 }
 
-// CompareNodesByTrouble orders the worst first.
+// CompareNodesByTrouble orders Nodes with a problem first.
 func CompareNodesByTrouble(a, b Node) int {
 	return cmp.Or(rank{health: a.Health, since: a.Since}.compare(rank{health: b.Health, since: b.Since}), CompareNodes(a, b))
 }

@@ -18,7 +18,7 @@ import (
 
 // RT-10: an answer whose end comes only because no one waits any longer is not an answer.
 func TestEndAfterTheTimeout(t *testing.T) {
-	e, err := endpointOf(runtimev1.ClientConfig{URL: "https://host"})
+	e, err := EndpointOf(runtimev1.ClientConfig{URL: "https://host"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -23,9 +23,10 @@ type Endpoint struct {
 	CA string
 }
 
-// endpointOf returns the endpoint of an ExtensionConfig's spec.clientConfig: its url, or the cluster-internal name of
-// the Service. The registry calls it whenever it reads an ExtensionConfig; admission validates the same fields before.
-func endpointOf(c runtimev1.ClientConfig) (Endpoint, error) {
+// EndpointOf returns the endpoint of an ExtensionConfig's spec.clientConfig: its url, or the cluster-internal name of
+// the Service. The registry calls it whenever it reads an ExtensionConfig, and the page of `slipway ui` shows the host;
+// admission validates the same fields before. An endpoint whose CA bundle cannot be parsed is returned with an error.
+func EndpointOf(c runtimev1.ClientConfig) (Endpoint, error) {
 	e := Endpoint{CA: string(c.CABundle)}
 	switch s := c.Service; {
 	case s.IsDefined():

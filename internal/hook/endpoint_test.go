@@ -36,7 +36,7 @@ func TestEndpointOf(t *testing.T) {
 		"no authority": {config: runtimev1.ClientConfig{URL: "https://host", CABundle: []byte("x")}, fault: "InvalidCABundle"},
 	}
 	for name, tt := range tests {
-		e, err := endpointOf(tt.config)
+		e, err := EndpointOf(tt.config)
 		if f := fault.As(err); (f != nil) != (tt.fault != "") || f != nil && (f.Reason != tt.fault || f.Kind != fault.Invalid) {
 			t.Errorf("%s (%s): %v, want %q", name, tt.reason, err, tt.fault)
 		}

@@ -67,7 +67,7 @@ func settingsOf(c *runtimev1.ExtensionConfig) (settings, error) {
 		s.selector = selector
 	}
 	var err error
-	s.endpoint, err = endpointOf(c.Spec.ClientConfig)
+	s.endpoint, err = EndpointOf(c.Spec.ClientConfig)
 	return s, err
 }
 

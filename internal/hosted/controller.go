@@ -19,6 +19,7 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/hosted/addons"
 	"github.com/slipwayhq/slipway/internal/hosted/backend"
+	"github.com/slipwayhq/slipway/internal/jobs"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -47,7 +48,7 @@ type Config struct {
 	Workloads Workloads
 	// Stores are the permitted snapshot stores. Jobs runs long tasks.
 	Stores snapshots.StoreSettings
-	Jobs   *snapshots.Jobs
+	Jobs   *jobs.Runner
 }
 
 // Workloads connects to workload clusters.
@@ -74,8 +75,8 @@ type controller struct {
 	reserved     []uint16
 	policy       policy.Configuration
 	stager       restoreStager
-	jobs         *snapshots.Jobs // nil in tests without restores
-	workloads    Workloads       // nil in tests without workload clusters
+	jobs         *jobs.Runner // nil in tests without restores
+	workloads    Workloads    // nil in tests without workload clusters
 	applyObjects func(context.Context, *rest.Config, addons.Params) error
 	now          func() time.Time
 }

@@ -35,8 +35,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/hosted/process"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
-	"github.com/slipwayhq/slipway/internal/testkit"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // live is the controller with real processes, over a management cluster in memory.

@@ -11,6 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/hosted/backend"
+	"github.com/slipwayhq/slipway/internal/jobs"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/snapshots"
 )
@@ -54,7 +55,7 @@ func (c *controller) readRestore(s snapshot, b backend.Backend) restore {
 		out.Reason, out.Problem = "RestoreImpossible", "A "+s.Capabilities.Kind+" control plane has no etcd on this host: it cannot be restored"
 		return out
 	}
-	if job := c.jobs.State(snapshots.JobKey(kind, client.ObjectKeyFromObject(s.Plane))); job.What == out.Request.String() || job.Running || job.Busy {
+	if job := c.jobs.State(jobs.Key(kind, client.ObjectKeyFromObject(s.Plane))); job.What == out.Request.String() || job.Running || job.Busy {
 		out.Running, out.Busy, out.Ended = job.Running, job.Busy, job.Ended
 		if job.Err != nil && job.What == out.Request.String() {
 			out.Err = fault.UserMessage(job.Err)
@@ -118,7 +119,7 @@ func (c *controller) stageRestore(s snapshot, b backend.Backend) {
 		Request: *s.Restore.Request, Config: configOf(s), Folder: b.Folder(nameOf(s.Plane)),
 		Cluster: snapshots.Cluster{Namespace: s.Plane.Namespace, Name: s.Cluster.Name, UID: string(s.Cluster.UID)},
 	}
-	c.jobs.Start(snapshots.JobKey(kind, client.ObjectKeyFromObject(s.Plane)), order.Request.String(), func(ctx context.Context) error { return c.stager.Stage(ctx, order) })
+	c.jobs.Start(jobs.Key(kind, client.ObjectKeyFromObject(s.Plane)), order.Request.String(), func(ctx context.Context) error { return c.stager.Stage(ctx, order) })
 }
 
 // restored returns the condition Restored, or Absent if nothing was ever restored or requested.

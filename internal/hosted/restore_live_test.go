@@ -14,6 +14,7 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	hostedsnapshots "github.com/slipwayhq/slipway/internal/hosted/snapshots"
+	"github.com/slipwayhq/slipway/internal/jobs"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/snapshots"
 )
@@ -24,7 +25,7 @@ func restorable(t *testing.T) (*live, snapshots.StoreSettings) {
 	l := newLive(t)
 	stores := snapshots.StoreSettings{Root: t.TempDir(), Policy: policy.Default(), Secrets: l.client}
 	l.controller.stager = restoreStager{Retriever: snapshots.Retriever{Client: l.client, Stores: stores}}
-	l.controller.jobs = snapshots.NewJobs(t.Context(), time.Now)
+	l.controller.jobs = jobs.NewRunner(t.Context(), time.Now, jobs.SnapshotLimits())
 	must(t, l.client.Create(t.Context(), snapshotPolicy()))
 	return l, stores
 }

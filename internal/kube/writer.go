@@ -120,6 +120,16 @@ func (w *Writer) ApplyStatus(ctx context.Context, live client.Object, status any
 // Patch changes single fields of an object that has other writers. change modifies a copy of live, and only its changes
 // are sent. It returns a conflict if the object was written since live was read.
 func (w *Writer) Patch(ctx context.Context, live client.Object, change func(client.Object)) error {
+	return w.patchLocked(ctx, live, "", change)
+}
+
+// PatchStatus is like Patch, for single fields of a status that another controller reports.
+func (w *Writer) PatchStatus(ctx context.Context, live client.Object, change func(client.Object)) error {
+	return w.patchLocked(ctx, live, "status", change)
+}
+
+// patchLocked patches an object or a subresource if the object has not changed since it was read.
+func (w *Writer) patchLocked(ctx context.Context, live client.Object, subresource string, change func(client.Object)) error {
 	data, err := lockedPatch(live, change)
 	if err != nil || onlyLock(data) {
 		return err
@@ -127,7 +137,7 @@ func (w *Writer) Patch(ctx context.Context, live client.Object, change func(clie
 	if w.others != nil && w.others.Stale(live) { // the API server would reject it for the same reason
 		return w.stale(live)
 	}
-	return w.patch(ctx, live, data)
+	return w.patch(ctx, live, subresource, data)
 }
 
 // lockedPatch returns a merge patch that fails if the object has changed since it was read.
@@ -160,20 +170,22 @@ func (w *Writer) PatchOwned(ctx context.Context, live client.Object, change func
 	if data, err = client.MergeFrom(before).Data(after); err != nil {
 		return fault.New(fault.Bug, "InvalidPatch", "change of %T cannot be encoded", live).From(err)
 	}
-	return w.patch(ctx, live, data)
+	return w.patch(ctx, live, "", data)
 }
 
-func (w *Writer) patch(ctx context.Context, live client.Object, data []byte) error {
-	_, err := w.patched(ctx, live, data)
+func (w *Writer) patch(ctx context.Context, live client.Object, subresource string, data []byte) error {
+	_, err := w.patched(ctx, live, subresource, data)
 	return err
 }
 
-// patched sends a merge patch, and returns the metadata of the object after it.
-func (w *Writer) patched(ctx context.Context, live client.Object, data []byte) (*metav1.PartialObjectMetadata, error) {
+// patched sends a merge patch of an object or a subresource, and returns the metadata of the object after it.
+func (w *Writer) patched(
+	ctx context.Context, live client.Object, subresource string, data []byte,
+) (*metav1.PartialObjectMetadata, error) {
 	if w.writes.Stale(live) {
 		return nil, w.stale(live)
 	}
-	after, err := w.send(ctx, live, "", client.RawPatch(types.MergePatchType, data))
+	after, err := w.send(ctx, live, subresource, client.RawPatch(types.MergePatchType, data))
 	if err != nil {
 		return nil, fmt.Errorf("patching %s %s: %w", w.KindOf(live), client.ObjectKeyFromObject(live), err)
 	}
@@ -285,7 +297,7 @@ func (w *Writer) DeleteAfter(ctx context.Context, live client.Object, change fun
 	if onlyLock(data) {
 		return len(live.GetFinalizers()) > 0, w.Delete(ctx, live)
 	}
-	switch after, err := w.patched(ctx, live, data); {
+	switch after, err := w.patched(ctx, live, "", data); {
 	case fault.KindOf(err) == fault.Gone:
 		return false, nil
 	case err != nil:

@@ -31,8 +31,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/machinepool"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/test/testhost"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // Names on the host that are not the attacker's.

@@ -8,5 +8,5 @@
 //
 //	local ─► cluster, machine ────────► backend ◄── container ─► Docker
 //	  │         └─► cloudinit, subnet     ▲   ▲       └─► loadbalancer, subnet
-//	  └────► machinepool, machinetemplate ┘   └── simulated ─► internal/simulated
+//	  └────► machinepool ────────────────┘   └── simulated ─► internal/simulated
 package local

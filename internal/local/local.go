@@ -16,13 +16,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/controlplane/hosttransfer"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/jobs"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/local/cluster"
 	"github.com/slipwayhq/slipway/internal/local/container"
 	"github.com/slipwayhq/slipway/internal/local/loadbalancer"
 	"github.com/slipwayhq/slipway/internal/local/machine"
 	"github.com/slipwayhq/slipway/internal/local/machinepool"
-	"github.com/slipwayhq/slipway/internal/local/machinetemplate"
 	localsimulated "github.com/slipwayhq/slipway/internal/local/simulated"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -51,7 +51,7 @@ type Config struct {
 	// Stores are the locations of etcd snapshots, Jobs copies snapshots onto machines in the background. Nil: not
 	// available.
 	Stores snapshots.StoreSettings
-	Jobs   *snapshots.Jobs
+	Jobs   *jobs.Runner
 }
 
 // Add adds all controllers of the provider to the manager and calls setup with the name of each controller. Package
@@ -103,7 +103,7 @@ func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 			})
 		},
 		func() error { return machinepool.Add(setup(machinepool.Name), nodes) },
-		func() error { return machinetemplate.Add(setup(machinetemplate.Name), nodes) },
+		func() error { return addTemplates(setup(templatesName), nodes) },
 		func() error { return s.Manager.Add(hub) },
 		func() error { return s.Manager.Add(sweeper{backends: backends, reader: s.Manager.GetAPIReader()}) },
 	} {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/controlplane/pki"
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // TestChangedAuthority: a control plane that has settled follows the authority that is put into its Secret, and nothing else is needed

@@ -16,7 +16,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/providerset"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // What a class of another namespace gives, the files and commands in its templates among it, is for those who may use that class, in both

@@ -13,13 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/config/rbac"
+	"github.com/slipwayhq/slipway/internal/bundle"
 	"github.com/slipwayhq/slipway/internal/controllers/machine"
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/hosted/statefulset"
 	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane"
 	"github.com/slipwayhq/slipway/internal/local/loadbalancer"
-	"github.com/slipwayhq/slipway/internal/manager/migration"
+	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providerset"
@@ -75,7 +76,7 @@ type Config struct {
 	// Workload configures the connections to workload clusters.
 	Workload Workload
 	// SkipMigration lists the phases of the storage migration that are skipped.
-	SkipMigration []migration.Phase
+	SkipMigration []crds.Phase
 	// Tracing exports OpenTelemetry traces, like OTEL_TRACES_EXPORTER=otlp in the environment. The other
 	// OTEL_* environment variables configure the exporter.
 	Tracing bool
@@ -162,6 +163,8 @@ type Host struct {
 	Instance string
 	// Executable is the program that is started for each hosted control plane and each load balancer.
 	Executable string
+	// Bundles is the folder with the bundles for hosts of the SSH provider. Empty: the folder bundles of DataDir.
+	Bundles string
 	// Pods configures hosted control planes that run as Pods. If its namespace is empty, they are processes
 	// of this machine.
 	Pods statefulset.Settings
@@ -173,6 +176,11 @@ func (h Host) balancers() *loadbalancer.Supervisor {
 		return nil
 	}
 	return &loadbalancer.Supervisor{Root: datadir.Dir(h.DataDir).Balancers(), Command: []string{h.Executable, "load-balancer", "run", "--folder"}}
+}
+
+// bundles returns the store of the bundles for hosts.
+func (h Host) bundles() bundle.Store {
+	return bundle.Store{Dir: cmp.Or(h.Bundles, datadir.Dir(h.DataDir).Bundles())}
 }
 
 func (c Config) home() string { return cmp.Or(c.Home, namespace) }

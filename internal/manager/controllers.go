@@ -40,16 +40,18 @@ import (
 	hostedsimulated "github.com/slipwayhq/slipway/internal/hosted/simulated"
 	hostedsnapshots "github.com/slipwayhq/slipway/internal/hosted/snapshots"
 	"github.com/slipwayhq/slipway/internal/hosted/statefulset"
+	"github.com/slipwayhq/slipway/internal/jobs"
 	"github.com/slipwayhq/slipway/internal/kubeadm/bootstrap"
 	"github.com/slipwayhq/slipway/internal/kubeadm/controlplane"
 	"github.com/slipwayhq/slipway/internal/local"
 	localmachine "github.com/slipwayhq/slipway/internal/local/machine"
-	"github.com/slipwayhq/slipway/internal/manager/migration"
+	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/simulated"
 	slipwaysnapshots "github.com/slipwayhq/slipway/internal/snapshots"
+	"github.com/slipwayhq/slipway/internal/ssh"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
@@ -66,6 +68,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 		providerset.ControlPlaneKubeadm: p.addKubeadmControlPlane,
 		providerset.ControlPlaneHosted:  p.addHosted,
 		providerset.InfrastructureLocal: p.addLocal,
+		providerset.InfrastructureSSH:   p.addSSH,
 	}
 	for _, set := range cfg.Policy.Sets() {
 		if f := add[set.Name]; f != nil {
@@ -74,17 +77,17 @@ func addControllers(ctx context.Context, mgr manager.Manager, cfg Config) error 
 			}
 		}
 	}
-	return mgr.Add(migration.New(mgr.GetAPIReader(), mgr.GetClient(), p.stored(), cfg.SkipMigration))
+	return mgr.Add(crds.NewMigrator(mgr.GetAPIReader(), mgr.GetClient(), p.stored(), cfg.SkipMigration))
 }
 
 // stored returns the CRDs whose stored objects are migrated: those of providers with controllers in this
 // manager.
-func (p *controllerDeps) stored() map[string]migration.Access {
-	out := map[string]migration.Access{}
+func (p *controllerDeps) stored() map[string]crds.Access {
+	out := map[string]crds.Access{}
 	for _, set := range p.cfg.Policy.Sets() {
 		for _, crd := range set.CRDs {
 			if m := p.members[set.Name]; len(set.Controllers) > 0 {
-				out[crd] = migration.Access{Reader: m.GetAPIReader(), Client: m.GetClient()}
+				out[crd] = crds.Access{Reader: m.GetAPIReader(), Client: m.GetClient()}
 			}
 		}
 	}
@@ -106,12 +109,12 @@ type controllerDeps struct {
 	// extensions is nil until a controller needs it.
 	extensions hook.Client
 	// tasks runs snapshot uploads and downloads, with a limit for the whole process.
-	tasks *slipwaysnapshots.Jobs
+	tasks *jobs.Runner
 }
 
 // newParts returns the dependencies and adds the shared ones to the manager.
 func newParts(ctx context.Context, mgr manager.Manager, cfg Config) (*controllerDeps, error) {
-	p := &controllerDeps{ctx: ctx, cfg: cfg, process: mgr, members: map[providerset.Name]manager.Manager{}, tasks: slipwaysnapshots.NewJobs(ctx, time.Now)}
+	p := &controllerDeps{ctx: ctx, cfg: cfg, process: mgr, members: map[providerset.Name]manager.Manager{}, tasks: jobs.NewRunner(ctx, time.Now, jobs.SnapshotLimits())}
 	provider, err := tracing(ctx, cfg)
 	if err != nil {
 		return nil, err
@@ -255,6 +258,12 @@ func (p *controllerDeps) addLocal() error {
 	return local.Add(p.setup, local.Config{
 		Instance: p.cfg.Host.Instance, Simulated: p.simulated, Policy: p.cfg.Policy, DataDir: p.cfg.Host.DataDir, ReservedPorts: p.cfg.reservedPorts(),
 		Balancers: p.cfg.Host.balancers(), Jobs: p.tasks, Stores: p.snapshotStores(p.setup(localmachine.Name).Manager.GetAPIReader()),
+	})
+}
+
+func (p *controllerDeps) addSSH() error {
+	return ssh.Add(p.setup, ssh.Config{
+		Instance: p.cfg.Host.Instance, Bundles: p.cfg.Host.bundles(), Policy: p.cfg.Policy, Jobs: jobs.NewRunner(p.ctx, time.Now, ssh.Limits(p.cfg.Policy)),
 	})
 }
 

@@ -5,5 +5,7 @@
 // release contain them. Command-line flags are in package internal/cli/manager, and package providerset assigns kinds
 // and controllers to providers. The package also stores what the last reconciliation of every object did, what it waits
 // for and why ([PlanStore]), and serves it to users who may read the object ([PlanHandler]), for `slipway explain`.
+// Kinds that are read both with Go types and as unstructured objects are watched once (relay.go). Do not relay kinds
+// whose objects are copied into other objects, such as templates: fields that the Go types do not know are lost.
 // Start at [Config] and controllers.go.
 package manager

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/test/hooktest"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // guard is an extension that blocks every question once, and then lets it go. It answers with literal bytes.

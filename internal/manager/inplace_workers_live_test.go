@@ -20,10 +20,10 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/machines/inplace"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/sdk/extension"
 	updates "github.com/slipwayhq/slipway/sdk/extension/inplace"
 	"github.com/slipwayhq/slipway/test/hooktest"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // workersUpdater is an extension of our SDK that changes the version of Machines and what their kubelet is started with.

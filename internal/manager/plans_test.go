@@ -112,6 +112,21 @@ func TestStoreSinceAfterFailures(t *testing.T) {
 	}
 }
 
+// An error of another object is another error, although only a number differs.
+func TestStoreSinceOfOtherErrors(t *testing.T) {
+	now := at
+	s := &PlanStore{Now: func() time.Time { return now }}
+	by := reconciler.PlanKey{Controller: "machineset", Kind: kind, Key: key}
+	for _, name := range []string{"m-1", "m-2"} {
+		s.Store(by, reconciler.Plan{}, fault.New(fault.Invalid, "X", "creating Machine %s: exceeded quota", name))
+		now = now.Add(time.Minute)
+	}
+	got, _ := s.Get(kind, key)
+	if r := got.Plans[0]; r.ErrorsSince != at.Add(time.Minute) {
+		t.Errorf("%+v", r)
+	}
+}
+
 // A tenant decides how much there is to say of an object, and not how much memory that takes.
 func TestStoreIsBounded(t *testing.T) {
 	var p reconciler.Plan

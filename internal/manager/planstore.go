@@ -2,7 +2,6 @@ package manager
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/reporting"
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
@@ -77,14 +77,11 @@ func (r *storedPlan) continueFrom(previous storedPlan) {
 	}
 }
 
-// changingForm matches the parts of an error that differ between attempts, such as durations and ports.
-var changingForm = regexp.MustCompile(`\d+`)
-
-// haveCommonText reports whether two lists have an error in common. Numbers are not compared.
+// haveCommonText reports whether two lists have an error in common. Parts that differ between attempts are not compared.
 func haveCommonText(a, b []string) bool {
 	return slices.ContainsFunc(a, func(x string) bool {
-		text := changingForm.ReplaceAllString(x, "#")
-		return slices.ContainsFunc(b, func(y string) bool { return changingForm.ReplaceAllString(y, "#") == text })
+		text := reporting.Normalized(x)
+		return slices.ContainsFunc(b, func(y string) bool { return reporting.Normalized(y) == text })
 	})
 }
 

@@ -27,7 +27,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/snapshots"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // A control plane of three simulated machines loses two members of etcd: it says so, and is recovered from the one that is left, by the verb's

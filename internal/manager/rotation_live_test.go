@@ -22,7 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 	"github.com/slipwayhq/slipway/internal/operate/rotate"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // TestRotation: the authority of a simulated cluster is replaced, with the controllers of this program; the verb's library is killed after each

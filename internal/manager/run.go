@@ -26,7 +26,6 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	managercache "github.com/slipwayhq/slipway/internal/manager/cache"
 	"github.com/slipwayhq/slipway/internal/manager/webhook"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
@@ -100,13 +99,13 @@ func newManager(cfg Config, election *rest.Config, measured *informers, certific
 	if err != nil {
 		return nil, err
 	}
-	ours, err := managercache.New(measured.scheme, cfg.relayed()...)
+	ours, err := newRelay(measured.scheme, cfg.relayed()...)
 	if err != nil {
 		return nil, err
 	}
 	caching.NewInformer = measured.new
 	if len(cfg.Namespaces) == 0 { // otherwise there is one informer for each namespace
-		caching.NewInformer = ours.Informers(measured.new)
+		caching.NewInformer = ours.wrap(measured.new)
 	}
 	stop, unique, priorities := stopTimeout, true, cfg.Gates.Enabled(providerset.GatePriorityQueue)
 	mgr, err := ctrl.NewManager(cfg.REST, ctrl.Options{
@@ -122,7 +121,7 @@ func newManager(cfg Config, election *rest.Config, measured *informers, certific
 	if err != nil {
 		return nil, err
 	}
-	ours.SetSource(mgr.GetCache())
+	ours.setSource(mgr.GetCache())
 	return mgr, nil
 }
 
@@ -135,6 +134,7 @@ func (c Config) relayed() []client.Object {
 		providerset.ControlPlaneKubeadm: {&controlplanev1.KubeadmControlPlane{}},
 		providerset.ControlPlaneHosted:  {&hostedv1.HostedControlPlane{}},
 		providerset.InfrastructureLocal: {&infrav1.LocalCluster{}, &infrav1.LocalMachine{}, &infrav1.LocalMachinePool{}},
+		providerset.InfrastructureSSH:   {&infrav1.SSHCluster{}, &infrav1.SSHMachine{}},
 	} {
 		if c.Policy.Runs(set) {
 			out = append(out, kinds...)

@@ -45,11 +45,11 @@ func TestEverythingBelongsToAProvider(t *testing.T) {
 	}
 }
 
-// controllersOfTheProgram are the constants Name of the packages that have a function Add.
+// controllersOfTheProgram are the constants Name and templatesName of the packages that have a function Add.
 func controllersOfTheProgram(t *testing.T) []string {
 	t.Helper()
-	names, adds := map[string]string{}, map[string]bool{}
-	for _, root := range []string{"../controllers", "../kubeadm", "../hosted", "../local"} {
+	names, adds := map[string][]string{}, map[string]bool{}
+	for _, root := range []string{"../controllers", "../kubeadm", "../hosted", "../local", "../ssh"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err
@@ -64,8 +64,12 @@ func controllersOfTheProgram(t *testing.T) []string {
 					adds[filepath.Dir(path)] = adds[filepath.Dir(path)] || d.Recv == nil && d.Name.Name == "Add"
 				case *ast.GenDecl:
 					for _, s := range d.Specs {
-						if v, ok := s.(*ast.ValueSpec); ok && d.Tok == token.CONST && v.Names[0].Name == "Name" {
-							names[filepath.Dir(path)], err = strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)
+						if v, ok := s.(*ast.ValueSpec); ok && d.Tok == token.CONST && (v.Names[0].Name == "Name" || v.Names[0].Name == "templatesName") {
+							name, err := strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)
+							if err != nil {
+								return err
+							}
+							names[filepath.Dir(path)] = append(names[filepath.Dir(path)], name)
 						}
 					}
 				}
@@ -77,9 +81,9 @@ func controllersOfTheProgram(t *testing.T) []string {
 		}
 	}
 	var out []string
-	for dir, name := range names {
+	for dir, declared := range names {
 		if adds[dir] {
-			out = append(out, name)
+			out = append(out, declared...)
 		}
 	}
 	slices.Sort(out)

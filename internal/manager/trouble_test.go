@@ -23,7 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/reconciler"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // reconciled are the kinds with a controller, each with the least that makes an object of it.
@@ -46,6 +46,9 @@ func reconciled() map[string]string {
 		"LocalCluster":        `{backend: {simulated: {}}}`,
 		"LocalMachine":        `{backend: {simulated: {}}}`,
 		"LocalMachinePool":    `{template: {backend: {simulated: {}}}}`,
+		"SSHHost":             `{address: 192.0.2.1, user: root, credentialsRef: {name: s}, hostKeys: [k]}`,
+		"SSHCluster":          `{controlPlaneEndpoint: {host: 192.0.2.1, port: 6443}}`,
+		"SSHMachine":          `{bundle: None}`,
 	}
 }
 

@@ -101,23 +101,28 @@ type builder struct {
 	built map[string]string
 }
 
-func (b *builder) run(ctx context.Context) error {
+// compile compiles the programs and builds the userlands of the node and of the images that filter packets.
+func (b *builder) compile(ctx context.Context) (system, network string, err error) {
 	for _, p := range b.plan.programs {
 		file, err := b.tools.Build(ctx, p)
 		if err != nil {
-			return err
+			return "", "", err
 		}
 		b.built[p.Name] = file
 	}
 	d := debian{store: b.store, sources: machineSources("/")}
 	if err := checkVerified(d.sources); err != nil {
-		return err
+		return "", "", err
 	}
-	system, err := d.buildUserland(ctx, b.plan.system)
-	if err != nil {
-		return err
+	if system, err = d.buildUserland(ctx, b.plan.system); err != nil {
+		return "", "", err
 	}
-	network, err := d.buildUserland(ctx, b.plan.network)
+	network, err = d.buildUserland(ctx, b.plan.network)
+	return system, network, err
+}
+
+func (b *builder) run(ctx context.Context) error {
+	system, network, err := b.compile(ctx)
 	if err != nil {
 		return err
 	}

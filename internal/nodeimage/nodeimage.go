@@ -125,6 +125,11 @@ func (o Options) complete() (Options, error) {
 	if o.Docker == nil {
 		return o, fault.New(fault.Bug, "NoDocker", "nodeimage: no Docker client was given")
 	}
+	return o.withDefaults()
+}
+
+// withDefaults is complete for builds without Docker.
+func (o Options) withDefaults() (Options, error) {
 	if o.KubernetesVersion == "" {
 		o.KubernetesVersion = DefaultVersion
 	}

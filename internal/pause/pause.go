@@ -1,5 +1,5 @@
 // Package pause waits for a fixed time and stops early when a context is cancelled, and computes the delays between
-// retries. Code that waits for an event uses a timer and a channel instead.
+// retries.
 package pause
 
 import (
@@ -8,13 +8,17 @@ import (
 )
 
 // Sleep waits for d, or until ctx is done, in which case it returns the error of ctx.
-func Sleep(ctx context.Context, d time.Duration) error {
+func Sleep(ctx context.Context, d time.Duration) error { return Wait(ctx, d, nil) }
+
+// Wait waits for a signal or for d, or until ctx is done, in which case it returns the error of ctx.
+func Wait(ctx context.Context, d time.Duration, signal <-chan struct{}) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return nil
+	case <-signal:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	return nil
 }

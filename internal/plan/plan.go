@@ -52,6 +52,12 @@ type Plan struct {
 	Actions []Action `json:"actions,omitempty"`
 	// Waits are the objects that are waiting at the end and were not waiting before.
 	Waits []Waiting `json:"waits,omitempty"`
+	// Hosts are the hosts of an inventory that another machine uses in the end, or none.
+	Hosts []HostChange `json:"hosts,omitempty"`
+	// MissingHosts are the machines that get no host because of the change.
+	MissingHosts []MissingHosts `json:"missingHosts,omitempty"`
+	// HostsUnknown is true if the hosts could not be read. The plan assumes then that there are enough.
+	HostsUnknown bool `json:"hostsUnknown,omitempty"`
 	// UnderWay is the number of objects that were still being created, changed or deleted before the change.
 	UnderWay int `json:"underWay"`
 	// Settled is true if nothing was left to do at the end. Otherwise the plan only contains the first part of the

@@ -17,6 +17,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -52,7 +53,7 @@ func ReadCluster(ctx context.Context, c client.Reader, namespaces []string) (Sna
 	}
 	s.Kinds = Kinds(ours)
 	var err error
-	if s.Objects, err = listAll(ctx, c, kinds, namespaces); err != nil {
+	if s.Objects, s.WithoutHosts, err = listAll(ctx, c, kinds, namespaces); err != nil {
 		return s, err
 	}
 	// Without permission to list Namespaces, every extension is treated as applying to all namespaces.
@@ -83,21 +84,30 @@ func versionOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// listAll lists all objects of the kinds concurrently, and returns them in the order of the kinds.
-func listAll(ctx context.Context, c client.Reader, kinds []schema.GroupVersionKind, namespaces []string) ([]*unstructured.Unstructured, error) {
+// listAll lists all objects of the kinds concurrently, and returns them in the order of the kinds. It also reports whether the
+// client may not list SSHHosts, which are the operator's.
+func listAll(ctx context.Context, c client.Reader, kinds []schema.GroupVersionKind, namespaces []string) (_ []*unstructured.Unstructured, withoutHosts bool, err error) {
 	found := make([][]*unstructured.Unstructured, len(kinds))
 	group, ctx := fault.NewGroup(ctx)
 	group.SetLimit(listsAtOnce)
 	for n, kind := range kinds {
 		group.Go(func() (err error) {
-			found[n], err = list(ctx, c, kind, namespaces)
+			isHost := kind.Group == infrav1.GroupVersion.Group && kind.Kind == "SSHHost"
+			in := namespaces
+			if isHost {
+				in = nil // a part of the hosts would be misleading
+			}
+			found[n], err = list(ctx, c, kind, in)
+			if isHost && apierrors.IsForbidden(err) {
+				withoutHosts, err = true, nil
+			}
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return slices.Concat(found...), nil
+	return slices.Concat(found...), withoutHosts, nil
 }
 
 func list(ctx context.Context, c client.Reader, kind schema.GroupVersionKind, namespaces []string) ([]*unstructured.Unstructured, error) {

@@ -24,6 +24,8 @@ import (
 type Snapshot struct {
 	Kinds   *memory.Kinds
 	Objects []*unstructured.Unstructured
+	// WithoutHosts means that the hosts of an inventory could not be read.
+	WithoutHosts bool
 }
 
 // Kinds returns the kinds of CRDs in the version that fulfils the contract, which controllers read.
@@ -50,6 +52,9 @@ type Options struct {
 	Controllers func(reconciler.Setup, workload.Workloads, hook.Client) error
 	// Admission validates writes like the webhooks; nil: all writes are admitted.
 	Admission func(live client.Reader) memory.Admission
+	// Inventory simulates the hosts of machines that need one of a finite number; nil: there are none. isKnown is false if the
+	// hosts could not be read, so that there are enough for all machines.
+	Inventory func(isKnown bool) world.Inventory
 	// Registry calls the Runtime Extensions that only compute a result: they patch and validate templates, define
 	// variables and plan upgrades. If it is nil, none is called, and the plan does not include anything that depends on
 	// them. Lifecycle hooks are never called.
@@ -153,7 +158,12 @@ func newSimulation(o Options, s Snapshot) (*simulation, error) {
 	t.world.Observe(t.log.observe)
 	t.workloads = world.NewWorkloads(t.world, o.Scheme)
 	t.extensions = world.NewExtensions(t.world, o.Registry)
-	world.NewProviders(t.world, t.workloads)
+	var inventory world.Inventory
+	if o.Inventory != nil {
+		inventory = o.Inventory(!s.WithoutHosts)
+		t.log.inventory, t.log.hostsUnknown = inventory, s.WithoutHosts
+	}
+	world.NewProviders(t.world, t.workloads, inventory)
 	world.NewCollector(t.world)
 	return t, nil
 }

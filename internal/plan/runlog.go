@@ -17,6 +17,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/plan/memory"
+	"github.com/slipwayhq/slipway/internal/plan/world"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
@@ -39,6 +40,9 @@ type runLog struct {
 	before   map[id]*unstructured.Unstructured
 	steps    map[id][]Step // by owner of the Machines
 	underWay map[id]bool
+	// inventory has the hosts of machines; nil: there are none. hostsUnknown means that they could not be read.
+	inventory    world.Inventory
+	hostsUnknown bool
 
 	mu      sync.Mutex
 	actions []Action
@@ -163,6 +167,7 @@ func (l *runLog) plan(all []*unstructured.Unstructured) *Plan {
 		}
 	}
 	p.Rollouts = machines.list(l.steps)
+	l.hosts(p, after)
 	return p
 }
 

@@ -36,6 +36,8 @@ type Configuration struct {
 	// ControlPlanes limits the addresses that hosted control planes listen at, and the endpoints they connect
 	// to.
 	ControlPlanes ControlPlanes `json:"controlPlanes"`
+	// Hosts limits the hosts that the SSH provider connects to, and the endpoints of its clusters.
+	Hosts Hosts `json:"hosts"`
 	// Workloads limits the connections of the manager to workload clusters.
 	Workloads Workloads `json:"workloads"`
 	// Snapshots limits the destinations of etcd snapshots of workload clusters.
@@ -163,6 +165,23 @@ type ControlPlanes struct {
 	Issuers []string `json:"issuers"`
 }
 
+// Hosts limits the hosts of the SSH provider. The provider connects only to hosts for which there is an SSHHost.
+type Hosts struct {
+	// Ranges that must contain the addresses of SSHHosts and their jump hosts, which must be IP addresses then.
+	// Default: any address or DNS name.
+	Ranges []netip.Prefix `json:"ranges"`
+	// Namespaces whose SSHHosts are used. Default: all.
+	Namespaces []string `json:"namespaces"`
+	// Endpoints are the ranges that must contain the control plane endpoint of an SSHCluster, which must be an IP
+	// address then. Default: any address or DNS name.
+	Endpoints []netip.Prefix `json:"endpoints"`
+	// VirtualIPs are the ranges that must contain the virtual IP addresses of SSHClusters, which control plane hosts add to
+	// their network interfaces. Default: none.
+	VirtualIPs []netip.Prefix `json:"virtualIPs"`
+	// AtOnce is the number of hosts that are worked on at the same time. Default: 20.
+	AtOnce int32 `json:"atOnce"`
+}
+
 // Workloads limits the connections of the manager to workload clusters, whose kubeconfigs are Secrets in the
 // namespaces of users.
 type Workloads struct {
@@ -233,6 +252,7 @@ func Default() Configuration {
 			WidestPrefix: 15, Internet: Internet{Namespaces: []string{}, NameServers: []netip.Addr{}},
 		},
 		ControlPlanes: ControlPlanes{Addresses: []netip.Prefix{}, ReservedPorts: []int32{}, Issuers: []string{}},
+		Hosts:         Hosts{Ranges: []netip.Prefix{}, Namespaces: []string{}, Endpoints: []netip.Prefix{}, VirtualIPs: []netip.Prefix{}, AtOnce: 20},
 		Workloads:     Workloads{Ranges: []netip.Prefix{}, Proxies: []string{}},
 		Snapshots:     Snapshots{Folders: []SnapshotFolder{}, Endpoints: []string{}, NamespaceMiB: 10240},
 		Maxima: Maxima{

@@ -108,6 +108,50 @@ func (c Configuration) DeniedWorkload(a netip.Addr) string {
 	return fmt.Sprintf("Address %s of the workload cluster is not in %s: ask the operator to allow it in workloads.ranges %s", a, list(c.Workloads.Ranges), settingLocation)
 }
 
+// DeniedHostNamespace returns why the SSHHosts of the namespace may not be used, or an empty string if they may.
+func (c Configuration) DeniedHostNamespace(namespace string) string {
+	if len(c.Hosts.Namespaces) == 0 || slices.Contains(c.Hosts.Namespaces, namespace) {
+		return ""
+	}
+	return fmt.Sprintf("SSHHosts of namespace %s may not be used: create them in one of %s, or ask the operator to allow the namespace in hosts.namespaces %s",
+		namespace, strings.Join(c.Hosts.Namespaces, ", "), settingLocation)
+}
+
+// DeniedHost returns why the SSH provider may not connect to a host, or an empty string if it may. The address is
+// invalid if the host is a DNS name.
+func (c Configuration) DeniedHost(host string, address netip.Addr) string {
+	if len(c.Hosts.Ranges) == 0 || contains(c.Hosts.Ranges, address) {
+		return ""
+	}
+	return fmt.Sprintf("Host %s is not an IP address in %s: use another address, or ask the operator to allow it in hosts.ranges %s", host, list(c.Hosts.Ranges), settingLocation)
+}
+
+// DeniedEndpoint returns why a cluster of the SSH provider may not have this control plane endpoint, or an empty string
+// if it may. The address is invalid if the host is a DNS name.
+func (c Configuration) DeniedEndpoint(host string, address netip.Addr) string {
+	if len(c.Hosts.Endpoints) == 0 || contains(c.Hosts.Endpoints, address) {
+		return ""
+	}
+	return fmt.Sprintf("Control plane endpoint %s is not an IP address in %s: use another one, or ask the operator to allow it in hosts.endpoints %s", host, list(c.Hosts.Endpoints), settingLocation)
+}
+
+// DeniedVirtualIP returns why control plane hosts of the SSH provider may not hold the address, or an empty string if they
+// may. No range is allowed by default, because the address belongs to the operator's network.
+func (c Configuration) DeniedVirtualIP(address netip.Addr) string {
+	switch {
+	case contains(c.Hosts.VirtualIPs, address) && isHostAddress(address):
+		return ""
+	case len(c.Hosts.VirtualIPs) == 0:
+		return fmt.Sprintf("Virtual IP address %s may not be used: set controlPlaneEndpoint to a load balancer instead, or ask the operator to allow the address in hosts.virtualIPs %s", address, settingLocation)
+	}
+	return fmt.Sprintf("Virtual IP address %s is not the address of a host in %s: use another one, or ask the operator to allow it in hosts.virtualIPs %s", address, list(c.Hosts.VirtualIPs), settingLocation)
+}
+
+// isHostAddress reports whether a host can have the address on a network interface.
+func isHostAddress(a netip.Addr) bool {
+	return a.IsGlobalUnicast() && !a.Is4In6() && a.Zone() == ""
+}
+
 // AllowsListening reports whether hosted control planes may listen at this address and port of the host.
 func (c Configuration) AllowsListening(at netip.AddrPort) bool {
 	a := at.Addr().Unmap()
@@ -182,6 +226,13 @@ func Addresses(p netip.Prefix) int64 {
 
 func within(ranges []netip.Prefix, p netip.Prefix) bool {
 	return slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Bits() <= p.Bits() && r.Contains(p.Addr()) })
+}
+
+// contains reports whether an address is in one of the ranges. An invalid address is in none, and one with a zone either,
+// because the zone selects an interface of this host.
+func contains(ranges []netip.Prefix, a netip.Addr) bool {
+	a = a.Unmap()
+	return a.IsValid() && a.Zone() == "" && within(ranges, netip.PrefixFrom(a, a.BitLen()))
 }
 
 func list(ranges []netip.Prefix) string {

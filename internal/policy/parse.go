@@ -95,6 +95,7 @@ func (c Configuration) problems() []error {
 	}
 	for where, ranges := range map[string][]netip.Prefix{
 		"networks.ranges": c.Networks.Ranges, "controlPlanes.addresses": c.ControlPlanes.Addresses, "workloads.ranges": c.Workloads.Ranges,
+		"hosts.ranges": c.Hosts.Ranges, "hosts.endpoints": c.Hosts.Endpoints, "hosts.virtualIPs": c.Hosts.VirtualIPs,
 	} {
 		for _, r := range ranges {
 			if !r.IsValid() || r != r.Masked() {
@@ -118,6 +119,9 @@ func (c Configuration) problems() []error {
 	if m := c.Management.MemoryMiB; m > 0 && m < leastManagementMemory {
 		wrong("management.memoryMiB is %d: choose 0 (two fifths of the memory of this host) or at least %d", m, leastManagementMemory)
 	}
+	if n := c.Hosts.AtOnce; n < 1 || n > mostHosts {
+		wrong("hosts.atOnce is %d: choose 1 to %d", n, mostHosts)
+	}
 	for name, n := range c.numbers() {
 		if n < 0 {
 			wrong("%s is %d: choose 0 (no limit) or more", name, n)
@@ -126,6 +130,9 @@ func (c Configuration) problems() []error {
 	slices.SortFunc(out, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
 	return out
 }
+
+// mostHosts is the largest accepted number of hosts that are worked on at the same time.
+const mostHosts = 500
 
 // numbers returns all settings that are numbers, by path. None of them may be negative; a new one must be added here.
 func (c Configuration) numbers() map[string]int64 {

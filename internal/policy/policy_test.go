@@ -47,7 +47,7 @@ func TestParse(t *testing.T) {
 		"unknown version":  {"apiVersion: config.slipway.dev/v1\nkind: Configuration\n", "set apiVersion", "it may mean something else"},
 		"no version":       {"nodes: {}\n", "set apiVersion", ""},
 		"twice":            {head + "nodes: {cpus: 1}\nnodes: {cpus: 2}\n", "nodes", "one of them would be lost"},
-		"unknown provider": {head + "providers: {disabled: [local]}\n", "bootstrap-kubeadm, cluster-api, control-plane-hosted, control-plane-kubeadm, infrastructure-local, simulated", "it would go on running"},
+		"unknown provider": {head + "providers: {disabled: [local]}\n", "bootstrap-kubeadm, cluster-api, control-plane-hosted, control-plane-kubeadm, infrastructure-local, infrastructure-ssh, simulated", "it would go on running"},
 		"root":             {head + "nodes: {mounts: [{path: /}]}\n", "other than /", "that is all of the host"},
 		"relative":         {head + "nodes: {mounts: [{path: srv}]}\n", "absolute", ""},
 		"dots":             {head + "nodes: {mounts: [{path: /srv/../etc}]}\n", "without ..", ""},

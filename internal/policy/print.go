@@ -16,7 +16,7 @@ func comments() map[string]string {
 		"kind":       "",
 		"providers":  "The built-in providers that run.",
 		"providers.disabled": "Providers that do not run, out of bootstrap-kubeadm, cluster-api, control-plane-hosted, control-plane-kubeadm,\n" +
-			"infrastructure-local and simulated. slipway up --without adds to this list. Default: none.",
+			"infrastructure-local, infrastructure-ssh and simulated. slipway up --without adds to this list. Default: none.",
 		"management":                "The management cluster of slipway up.",
 		"management.encryptSecrets": "Encrypt Secrets in etcd, with a key in the data directory. Default: true.",
 		"management.authentication": "{jwt: […]} trusts the tokens of issuers such as OpenID Connect providers, as in a HostedControlPlane.\n" +
@@ -58,6 +58,13 @@ func comments() map[string]string {
 		"controlPlanes.reservedPorts": "Ports of these addresses that hosted control planes may not use. Default: none.",
 		"controlPlanes.issuers": "URLs of the token issuers that API servers may trust. API servers are processes of this host and connect to the\n" +
 			"issuers and to their redirects. Default: none.",
+		"hosts":            "Limits for the hosts of the SSH provider, which connects only to hosts for which there is an SSHHost.",
+		"hosts.ranges":     "Ranges that must contain the addresses of SSHHosts and their jump hosts. DNS names are denied then. Default: any.",
+		"hosts.namespaces": "Namespaces whose SSHHosts are used. Default: all.",
+		"hosts.endpoints":  "Ranges that must contain the control plane endpoint of an SSHCluster. DNS names are denied then. Default: any.",
+		"hosts.virtualIPs": "Ranges that must contain the virtual IP addresses of SSHClusters, which control plane hosts add to their network\n" +
+			"interfaces. Default: none.",
+		"hosts.atOnce":      "Number of hosts that are worked on at the same time. Default: 20.",
 		"workloads":         "Limits for connections of the manager to workload clusters, whose kubeconfigs are Secrets of the namespaces.",
 		"workloads.ranges":  "Ranges that must contain the address of a workload cluster. Default: any.",
 		"workloads.proxies": "Permitted values of proxy-url in a kubeconfig. Default: none.",

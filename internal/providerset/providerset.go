@@ -15,6 +15,7 @@ const (
 	ControlPlaneKubeadm Name = "control-plane-kubeadm"
 	ControlPlaneHosted  Name = "control-plane-hosted"
 	InfrastructureLocal Name = "infrastructure-local"
+	InfrastructureSSH   Name = "infrastructure-ssh"
 )
 
 // Simulated is the simulated backend of control-plane-hosted and infrastructure-local. It is enabled and disabled like
@@ -54,7 +55,7 @@ func (s Set) ValidatingWebhookName() string { return "slipway-validation-" + str
 // All returns the sets of this build, core first. A name of a controller is also the prefix of its flag
 // --NAME-concurrency. The caller owns the result.
 func All() []Set {
-	return []Set{core(), bootstrapKubeadm(), controlPlaneKubeadm(), controlPlaneHosted(), infrastructureLocal()}
+	return []Set{core(), bootstrapKubeadm(), controlPlaneKubeadm(), controlPlaneHosted(), infrastructureLocal(), infrastructureSSH()}
 }
 
 func core() Set {
@@ -152,6 +153,22 @@ func infrastructureLocal() Set {
 			"localmachinetemplates.infrastructure.slipway.dev",
 		},
 		Watched: []string{"clusters.cluster.x-k8s.io", "machinepools.cluster.x-k8s.io", "machines.cluster.x-k8s.io"},
+	}
+}
+
+func infrastructureSSH() Set {
+	return Set{
+		Name:        InfrastructureSSH,
+		Controllers: map[string]int{"ssh-cluster": 10, "ssh-host": 20, "ssh-machine": 20, "ssh-machinetemplate": 10},
+		CRDs: []string{
+			"sshclusters.infrastructure.slipway.dev",
+			"sshclustertemplates.infrastructure.slipway.dev",
+			"sshhosts.infrastructure.slipway.dev",
+			"sshmachines.infrastructure.slipway.dev",
+			"sshmachinetemplates.infrastructure.slipway.dev",
+		},
+		Watched: []string{"clusters.cluster.x-k8s.io", "machines.cluster.x-k8s.io"},
+		Flags:   []string{"bundles"},
 	}
 }
 

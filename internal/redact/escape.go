@@ -76,3 +76,13 @@ func Clip(text string, most int) string {
 	}
 	return strings.ToValidUTF8(text[:most], "") + " …"
 }
+
+// ClipWords shortens a text like [Clip], but to whole words, so that [Mask] finds the secrets in the rest: a part of a
+// secret has no form.
+func ClipWords(text string, most int) string {
+	shown := Clip(text, most)
+	if shown == text {
+		return text
+	}
+	return shown[:strings.LastIndexAny(strings.TrimSuffix(shown, " …"), " \t\n")+1] + "…"
+}

@@ -39,6 +39,25 @@ func TestText(t *testing.T) {
 	}
 }
 
+func TestClipWords(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text string
+		most int
+		want string
+	}{
+		"short":       {"a secret", 8, "a secret"},
+		"within":      {"a secret", 5, "a …"},
+		"after":       {"a secret value", 8, "a …"},
+		"one word":    {"secretvalue", 5, "…"},
+		"lines":       {"first\nsecond", 8, "first\n…"},
+		"a character": {"a ä ö", 4, "a …"},
+	} {
+		if got := redact.ClipWords(tc.text, tc.most); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
+}
+
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errors.New("no space") }

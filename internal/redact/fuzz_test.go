@@ -8,7 +8,7 @@ import (
 
 // FuzzTail: whatever a script prints, the end of it is bounded, one that an API accepts, without control characters, and has no secret that it names.
 func FuzzTail(f *testing.F) {
-	for _, log := range []string{"", "password=hunter2", "a\nb\nc", "-----BEGIN PRIVATE KEY-----\nabc", "\xff\x00", "token: abc", "abcdef.0123456789abcdef", "\u009b31ma", "a\u00a0b\u2028c", "+ a=b c"} {
+	for _, log := range []string{"", "password=hunter2", "a\nb\nc", "-----BEGIN PRIVATE KEY-----\nabc", "\xff\x00", "token: abc", "abcdef.0123456789abcdef", "\u009b31ma", "a\u00a0b\u2028c", "+ a=b c", "password: ***hunter2"} {
 		f.Add(log, 100)
 	}
 	f.Fuzz(func(t *testing.T, log string, most int) {
@@ -22,6 +22,9 @@ func FuzzTail(f *testing.F) {
 		}
 		if shown := Public(log, most); len(shown) > most || shown != strings.ToValidUTF8(shown, "") || strings.ContainsFunc(shown, isControl) {
 			t.Errorf("%q is shown as %q", log, shown)
+		}
+		if masked, _ := Mask(log); masked != log && strings.ContainsFunc(masked, isControl) {
+			t.Errorf("%q is masked as %q", log, masked)
 		}
 		const token = "abcdef.0123456789abcdef"
 		if strings.HasSuffix(Tail(log+"\n"+token+"\n", 1<<16), token) { // the log may have it within a longer word

@@ -21,20 +21,34 @@ var colors = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-9;:<=>?]*[ -/]*[@-~]`)
 // backends of hosted control planes and of the Local provider apply it to the output of processes and nodes before it
 // becomes part of a status or an error.
 func Tail(log string, most int) string {
-	log = cutFront(log, most+margin)
+	log, _ = maskForms(cutFront(log, most+margin))
+	return strings.TrimSpace(cutFront(log, most))
+}
+
+// Mask masks the secrets in a text and reports whether it has any. A text without a secret remains as it is; one with a
+// secret loses its control characters, too. The page of `slipway ui` applies it to the fields of objects.
+func Mask(text string) (masked string, found bool) {
+	if masked, found = maskForms(text); found {
+		return masked, true
+	}
+	return text, false
+}
+
+// maskForms returns a text without control characters in which secrets are masked, and reports whether there is one.
+func maskForms(text string) (masked string, found bool) {
 	// Remove control characters before matching: between two parts of a secret, they would hide it from the
 	// expressions.
-	log = strings.Map(func(r rune) rune {
+	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
 			return -1
 		}
 		return r
-	}, colors.ReplaceAllString(strings.ToValidUTF8(log, "?"), ""))
-	log = hideKeys(log)
+	}, colors.ReplaceAllString(strings.ToValidUTF8(text, "?"), ""))
+	masked = hideKeys(text)
 	for _, f := range forms {
-		log = f.ReplaceAllString(log, "${1}"+mask+"${2}")
+		masked = f.ReplaceAllString(masked, "${1}"+mask+"${2}")
 	}
-	return strings.TrimSpace(cutFront(log, most))
+	return masked, masked != text
 }
 
 // cutFront shortens a log that is too long by removing its beginning up to the end of a line, or of a word if it has

@@ -90,6 +90,31 @@ func TestTailNamed(t *testing.T) {
 	}
 }
 
+// A text that contains a mask, or begins a value with one, is masked as every other text. Without a secret it stays as it
+// is.
+func TestMask(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text, want string
+		found      bool
+	}{
+		"plain":                   {" two lines\n\n", " two lines\n\n", false},
+		"masked":                  {"password: ***", "password: ***", false},
+		"a mask before a secret":  {"password: ***hunter2", "password: ***", true},
+		"a mask within a secret":  {"password=hunter***2 x", "password=*** x", true},
+		"a mask and a secret":     {"*** password: hunter2\n***", "*** password: ***\n***", true},
+		"masks of another length": {"token=****", "token=***", true},
+		"a script":                {"echo 1\nDB_PASSWORD=hunter2\n", "echo 1\nDB_PASSWORD=***\n", true},
+		"a hidden secret":         {"pass\x00word: hunter2", "password: ***", true},
+		"control characters":      {"a\x00b", "a\x00b", false},
+		"in a quoted string":      {`{"password": "***hunter2"}`, `{"password": ***}`, true},
+		"a longer secret":         {"abcdef.0123456789abcdef " + strings.Repeat("x", 200), "*** " + strings.Repeat("x", 200), true},
+	} {
+		if got, found := redact.Mask(tc.text); got != tc.want || found != tc.found {
+			t.Errorf("%s: %q, %t, want %q, %t", name, got, found, tc.want, tc.found)
+		}
+	}
+}
+
 // What is no secret stays: the message is there to find out what is wrong.
 func TestTailReadable(t *testing.T) {
 	for _, line := range []string{

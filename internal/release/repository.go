@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/blang/semver/v4"
@@ -37,7 +38,9 @@ func (w *writer) repositories(c Config, version semver.Version) error {
 		if err := w.write(path.Join(folder, "metadata.yaml"), metadata(version)); err != nil {
 			return err
 		}
-		more := map[providerset.Name]func(string, Config) error{providerset.Core: w.openAPI, providerset.InfrastructureLocal: w.clusters}[set.Name]
+		more := map[providerset.Name]func(string, Config) error{
+			providerset.Core: w.openAPI, providerset.InfrastructureLocal: w.localClusters, providerset.InfrastructureSSH: w.sshClusters,
+		}[set.Name]
 		if more == nil {
 			continue
 		}
@@ -83,14 +86,25 @@ func (w *writer) openAPI(folder string, c Config) error {
 	return w.write(path.Join(folder, "runtime-sdk-openapi.yaml"), text)
 }
 
-// clusters writes cluster templates and ClusterClasses to the repository of the infrastructure provider, where
+// localClusters writes the cluster templates and ClusterClasses of the Local provider.
+func (w *writer) localClusters(folder string, c Config) error {
+	names := slices.DeleteFunc(classes.Names(), func(name string) bool { return name == classes.SSH || name == classes.SSHKubeadm })
+	return w.clusters(folder, c, Flavors(), names)
+}
+
+// sshClusters writes the cluster templates and ClusterClasses of the SSH provider.
+func (w *writer) sshClusters(folder string, c Config) error {
+	return w.clusters(folder, c, sshFlavors(), []string{classes.SSH, classes.SSHKubeadm})
+}
+
+// clusters writes cluster templates and ClusterClasses to the repository of an infrastructure provider, where
 // `clusterctl generate cluster` reads them. The prefix clusterclass- is clusterctl's.
-func (w *writer) clusters(folder string, c Config) error {
+func (w *writer) clusters(folder string, c Config, flavors []Flavor, classNames []string) error {
 	examples, err := fs.Sub(c.Sources, "examples")
 	if err != nil {
 		return fmt.Errorf("reading the examples: %w", err)
 	}
-	for _, flavor := range Flavors() {
+	for _, flavor := range flavors {
 		objects, err := flavor.Objects(examples)
 		if err != nil {
 			return err
@@ -103,7 +117,7 @@ func (w *writer) clusters(folder string, c Config) error {
 			return err
 		}
 	}
-	for _, class := range classes.Names() {
+	for _, class := range classNames {
 		objects, _, err := classes.Objects(class, "")
 		if err != nil {
 			return err

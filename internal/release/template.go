@@ -21,6 +21,8 @@ const (
 	workers           = "${WORKER_MACHINE_COUNT}"
 	// Network is the first half of an IPv4 /16 address.
 	Network = "LOCAL_NETWORK"
+	// virtualIP replaces the virtual IP address.
+	virtualIP = "${VIRTUAL_IP}"
 )
 
 // Flavor is a cluster template that is derived from an example.
@@ -32,10 +34,20 @@ type Flavor struct {
 	example, cluster, network string
 	// class is the name of the ClusterClass, which is a separate file in a release.
 	class string
+	// virtualIP is the virtual IP address in the example.
+	virtualIP string
 }
 
-// Flavors returns the cluster templates of a release. `slipway generate cluster` offers the same ones without a
-// release. The examples are in the folder examples; users select a flavor by its name (`--flavor`).
+// sshFlavors returns the cluster templates of the SSH provider in a release.
+func sshFlavors() []Flavor {
+	return []Flavor{
+		{Name: "", example: "ssh.yaml", cluster: "hosts", class: classes.SSH},
+		{Name: "kubeadm", example: "ssh-kubeadm.yaml", cluster: "hosts", class: classes.SSHKubeadm, virtualIP: "192.0.2.10"},
+	}
+}
+
+// Flavors returns the cluster templates of the Local provider in a release. `slipway generate cluster` offers the same
+// ones without a release. The examples are in the folder examples; users select a flavor by its name (`--flavor`).
 func Flavors() []Flavor {
 	return []Flavor{
 		{Name: "", example: "machinedeployment.yaml", cluster: "workers", network: "172.31"},
@@ -104,6 +116,8 @@ func (f Flavor) replaced(value any, count string) any {
 				v[key] = count
 			case "version":
 				v[key] = versionVariable
+			case "controlPlane":
+				v[key] = f.replaced(v[key], planes)
 			default:
 				v[key] = f.replaced(v[key], count)
 			}
@@ -121,6 +135,9 @@ func (f Flavor) replaced(value any, count string) any {
 func (f Flavor) text(s string) string {
 	if rest, found := strings.CutPrefix(s, f.cluster); found && (rest == "" || rest[0] == '-') {
 		return clusterName + rest
+	}
+	if s == f.virtualIP && s != "" {
+		return virtualIP
 	}
 	if rest, found := strings.CutPrefix(s, f.network+"."); found && f.network != "" {
 		return "${" + Network + ":=" + f.network + "}." + rest

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipwayhq/slipway/internal/rollout"
-	"github.com/slipwayhq/slipway/internal/testkit"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 // updated is a rollout of a deployment with MachineSet a whose Machines an extension can update in place.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/slipwayhq/slipway/internal/rollout"
-	"github.com/slipwayhq/slipway/internal/testkit"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 // randomRuns is how many seeds each scenario is checked with besides its golden file.

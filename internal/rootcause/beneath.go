@@ -2,13 +2,15 @@ package rootcause
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Beneath returns an object and the objects beneath it, by references and owners, sorted. The number is limited.
+// Beneath returns an object and the objects beneath it, by references and owners, sorted. The number is limited; the graph
+// records that the limit was reached.
 func Beneath(g Graph, of Ref) []Ref {
 	seen := map[Ref]bool{of: true}
 	queue := []Ref{of}
@@ -25,6 +27,9 @@ func Beneath(g Graph, of Ref) []Ref {
 				queue = append(queue, ref)
 			}
 		}
+	}
+	if len(queue) >= maxNodes {
+		g.ReachLimit(fmt.Sprintf("Only %d objects beneath the object were considered", maxNodes))
 	}
 	slices.SortFunc(queue, Ref.compare)
 	return queue

@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 )
 
@@ -37,6 +38,7 @@ var classes = map[string]conditionClass{
 	"ControlPlaneMachinesReady":     classMirror,
 	"ControlPlaneReady":             classMirror,
 	"EtcdClusterHealthy":            classMirror,
+	"HostReachable":                 classMirror,
 	"InfrastructureReady":           classMirror,
 	"MachinesReady":                 classMirror,
 	"WorkerMachinesReady":           classMirror,
@@ -120,17 +122,26 @@ func warningOf(c describe.Condition) (remedy, bool) {
 	return warnings[i].remedy, true
 }
 
-// demoteSummaries reduces the weight of summaries whose remedy another condition has, too: the other one is more precise.
+// demoteSummaries reduces the weight of summaries that repeat the message or have the remedy of another condition: the other
+// one is more precise.
 func demoteSummaries(problems []problem, now time.Time) {
-	texts := map[string]bool{}
+	var texts, messages []string
 	for _, p := range problems {
-		if r, known := findRemedy(p.Link, now); known && classes[p.Type] != classSummary {
-			texts[r.text] = true
+		if classes[p.Type] == classSummary {
+			continue
+		}
+		if r, known := findRemedy(p.Link, now); known {
+			texts = append(texts, r.text)
+			if !r.automatic && p.Message != "" {
+				messages = append(messages, p.Message)
+			}
 		}
 	}
 	for i := range problems {
 		p := &problems[i]
-		if r, known := findRemedy(p.Link, now); known && classes[p.Type] == classSummary && texts[r.text] {
+		r, known := findRemedy(p.Link, now)
+		repeats := slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(p.Message, m) })
+		if classes[p.Type] == classSummary && (repeats || known && slices.Contains(texts, r.text)) {
 			p.weight = max(p.weight, weightSummary)
 		}
 	}
@@ -167,6 +178,12 @@ func (o object) conditionWeight(c describe.Condition, l Link, now time.Time) wei
 
 // conditionTarget returns the object whose state a mirror condition repeats.
 func (o object) conditionTarget(conditionType string) []Ref {
+	if host := o.sshHost(); conditionType == infrav1.HostReachableCondition || conditionType == infrav1.HostClaimedCondition {
+		if host.Name == "" || host == o.ref {
+			return nil
+		}
+		return []Ref{host}
+	}
 	path := map[string][]string{
 		"InfrastructureReady":     {"spec", "infrastructureRef"},
 		"BootstrapConfigReady":    {"spec", "bootstrap", "configRef"},
@@ -246,7 +263,8 @@ func (o object) abandonedProblem(now time.Time) (problem, bool) {
 	value, _, _ := unstructured.NestedFieldNoCopy(o.content.Object, "status")
 	status, _ := value.(map[string]any)
 	written := slices.ContainsFunc(o.content.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool { return e.Subresource == "status" })
-	if len(status) > 0 || written || len(foreignOrOwn(o, false)) > 0 || o.isDeleting() || !o.expectsStatus() {
+	own, _ := o.finalizers()
+	if len(status) > 0 || written || len(own) > 0 || o.isDeleting() || !o.expectsStatus() {
 		return problem{}, false
 	}
 	created := o.content.GetCreationTimestamp().Time

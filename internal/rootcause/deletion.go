@@ -19,26 +19,21 @@ const stuckAfter = 5 * time.Minute
 // maxFinalizers is the number of finalizers of an object that are considered.
 const maxFinalizers = 50
 
-// foreignOrOwn returns the finalizers of the object outside of its own API group, or inside of it. The finalizers of the
+// finalizers returns the finalizers of the object inside of its own API group, and outside of it. The finalizers of the
 // garbage collector are neither.
-func foreignOrOwn(o object, foreign bool) (out []string) {
+func (o object) finalizers() (own, foreign []string) {
 	all := o.content.GetFinalizers()
-	for _, finalizer := range all[:min(len(all), maxFinalizers)] {
-		domain, _, _ := strings.Cut(finalizer, "/")
-		isOwn := o.ref.Group != "" && (domain == o.ref.Group || strings.HasSuffix(domain, "."+o.ref.Group))
-		isCollector := finalizer == metav1.FinalizerDeleteDependents || finalizer == metav1.FinalizerOrphanDependents
-		if !isCollector && isOwn != foreign {
-			out = append(out, finalizer)
-		}
-	}
-	return out
+	all = slices.DeleteFunc(slices.Clone(all[:min(len(all), maxFinalizers)]), func(finalizer string) bool {
+		return finalizer == metav1.FinalizerDeleteDependents || finalizer == metav1.FinalizerOrphanDependents
+	})
+	return condition.SplitFinalizers(o.ref.Group, all)
 }
 
 // deletionProblem returns what an object that is being deleted waits for.
 func (o object) deletionProblem(now time.Time) problem {
 	deleted := o.content.GetDeletionTimestamp().Time
 	p := problem{weight: weightDeletion, Link: Link{Object: o.ref, Reason: clusterv1.DeletingReason, Since: deleted}}
-	foreign, own := foreignOrOwn(o, true), foreignOrOwn(o, false)
+	own, foreign := o.finalizers()
 	reported := o.condition(clusterv1.DeletingCondition)
 	switch {
 	case len(foreign) > 0 && len(own) == 0:

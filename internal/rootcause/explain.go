@@ -2,11 +2,11 @@ package rootcause
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
@@ -159,7 +159,8 @@ func (s *search) visit(v visit, depth int) *Chain {
 		s.cut = 0
 		return known.chain
 	}
-	if depth >= maxDepth || s.left <= 0 || s.total <= 0 {
+	if limit := s.limitAt(depth); limit != "" {
+		s.graph.ReachLimit(limit)
 		s.cut = -1
 		return nil
 	}
@@ -182,6 +183,20 @@ func (s *search) visit(v visit, depth int) *Chain {
 	s.local[v] = result{c}
 	s.cut = min(s.cut, before)
 	return c
+}
+
+// limitAt returns the limit that ends the search at a depth, or an empty string. The texts name no objects, so that a graph
+// records few of them.
+func (s *search) limitAt(depth int) string {
+	switch {
+	case depth >= maxDepth:
+		return fmt.Sprintf("Causes that are more than %d objects away were not considered", maxDepth)
+	case s.left <= 0:
+		return fmt.Sprintf("Only %d objects were considered for one object", maxNodes)
+	case s.total <= 0:
+		return fmt.Sprintf("Only %d objects were considered in total", maxVisits)
+	}
+	return ""
 }
 
 // chain computes the chain of an object.
@@ -369,7 +384,7 @@ func (s *search) hasSameRemedy(l Link, c *Chain) bool {
 func (s *search) candidates(o object, problems []problem, upward bool) (out []candidate) {
 	seen, resolved := map[Ref]bool{o.ref: true}, map[mention]bool{}
 	add := func(ref Ref, through *problem) {
-		if !seen[ref] && len(out) < maxChildren {
+		if !seen[ref] {
 			seen[ref] = true
 			out = append(out, candidate{visit{ref, o.isBelow(ref)}, through})
 		}
@@ -381,7 +396,11 @@ func (s *search) candidates(o object, problems []problem, upward bool) (out []ca
 				add(ref, p)
 			}
 		}
-		for _, m := range newMentions(o, p, resolved) {
+		named, isComplete := newMentions(o, p, resolved)
+		if !isComplete {
+			s.graph.ReachLimit(fmt.Sprintf("Only %d names in the messages of an object were looked up", maxResolved))
+		}
+		for _, m := range named {
 			if ref, found := s.graph.Resolve(m.kind, m.namespace, m.name); found {
 				add(ref, p)
 			}
@@ -395,23 +414,30 @@ func (s *search) candidates(o object, problems []problem, upward bool) (out []ca
 			add(ref, nil)
 		}
 	}
-	return out
+	if len(out) > maxChildren {
+		s.graph.ReachLimit(fmt.Sprintf("Only %d objects that an object names, refers to or owns were considered", maxChildren))
+	}
+	return out[:min(len(out), maxChildren)]
 }
 
-// newMentions returns the objects of the namespace that the message of a problem names and that are not resolved yet, and marks
-// them as resolved. Objects of other namespaces are followed only from the spec and from plans, because authors of messages
-// may have nothing to do with them.
-func newMentions(o object, p *problem, resolved map[mention]bool) (out []mention) {
+// newMentions returns the objects that the message of a problem names, that may be followed and that are not resolved yet, and
+// marks them as resolved. It reports false if the message names more than may be resolved.
+func newMentions(o object, p *problem, resolved map[mention]bool) (out []mention, isComplete bool) {
 	if len(resolved) >= maxResolved {
-		return nil
+		return nil, false
 	}
-	for _, m := range mentions(p.Message, o.ref.Namespace) {
-		if m.namespace == o.ref.Namespace && !resolved[m] && len(resolved) < maxResolved {
+	all, isComplete := mentions(p.Message, o.ref.Namespace)
+	for _, m := range all {
+		switch {
+		case !o.canFollow(m) || resolved[m]:
+		case len(resolved) >= maxResolved:
+			return out, false
+		default:
 			resolved[m] = true
 			out = append(out, m)
 		}
 	}
-	return out
+	return out, isComplete
 }
 
 // resolve completes a reference whose group may be unknown.
@@ -469,9 +495,4 @@ func compareChains(a, b *Chain) int {
 		compareSince(a.Root().Since, b.Root().Since),
 		cmp.Compare(len(b.Links), len(a.Links)),
 	)
-}
-
-// fieldsOf converts an object to a type of the API.
-func fieldsOf(u *unstructured.Unstructured, into any) bool {
-	return converter.FromUnstructured(u.Object, into) == nil
 }

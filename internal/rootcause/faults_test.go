@@ -28,7 +28,7 @@ type injectedFault struct {
 // TestFaults explains faults that were injected into real clusters.
 func TestFaults(t *testing.T) {
 	all := map[string]injectedFault{}
-	for _, table := range []map[string]injectedFault{managementFaults(), machineFaults(), planeFaults(), topologyFaults(), deletionFaults(), faultsWithoutPlans()} {
+	for _, table := range []map[string]injectedFault{managementFaults(), machineFaults(), planeFaults(), topologyFaults(), deletionFaults(), faultsWithoutPlans(), sshFaults()} {
 		for name, f := range table {
 			if _, twice := all[name]; twice {
 				t.Errorf("%s exists twice", name)

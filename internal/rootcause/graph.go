@@ -20,6 +20,8 @@ type Graph interface {
 	Plans(of Ref) []Plan
 	// HealthChecks returns the MachineHealthChecks of a Cluster.
 	HealthChecks(namespace, cluster string) []*clusterv1.MachineHealthCheck
+	// ReachLimit records that a search ended at a limit, so that explanations may be incomplete.
+	ReachLimit(limit string)
 }
 
 // Plan is the last plan of one controller for an object.

@@ -56,7 +56,7 @@ func TestRequestsAreLimited(t *testing.T) {
 	for i := range 2 * maxGets {
 		r.Get(refTo(fmt.Sprintf("Secret x%d", i)))
 	}
-	if len(a.requests) > maxGets+10 || len(r.Limits()) != 1 {
+	if len(a.requests) > maxGets+10 || len(r.Limits()) != 2 {
 		t.Errorf("%d requests, %v", len(a.requests), r.Limits())
 	}
 }
@@ -87,8 +87,66 @@ func TestUnreadableKind(t *testing.T) {
 	if _, found := r.Get(Ref{"infrastructure.bar.dev", "BarMachine", "ns", "x"}); found {
 		t.Error("a kind that is not installed is found")
 	}
-	if diff := cmp.Diff([]string{"BarMachine (not installed)", "LocalMachine (conversion webhook failed)"}, r.Unreadable()); diff != "" {
+	if diff := cmp.Diff([]string{"BarMachine.infrastructure.bar.dev (not installed)", "LocalMachine.infrastructure.slipway.dev (conversion webhook failed)"}, r.Unreadable()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A kind of another project does not hide the kind of the same name.
+func TestKindsOfTheSameName(t *testing.T) {
+	r := NewReader(t.Context(), ReaderOptions{Client: brokenCluster(2), Mapper: mapper(), Namespace: "ns"})
+	if _, found := r.Get(Ref{"infrastructure.bar.dev", "LocalMachine", "ns", "m1"}); found {
+		t.Error("a kind that is not installed is found")
+	}
+	if _, found := r.Get(refTo("LocalMachine m1")); !found {
+		t.Error("LocalMachine m1 is not found")
+	}
+}
+
+// A search that ends at a limit records it, also if it finds nothing.
+func TestLimitsAreRecorded(t *testing.T) {
+	names := func(n int) string {
+		var out []string
+		for i := range n {
+			out = append(out, fmt.Sprintf("s-%d", i))
+		}
+		return "Secrets " + strings.Join(out, ", ")
+	}
+	line := func(n int) (out []*unstructured.Unstructured) {
+		for i := range n {
+			out = append(out, thing(fmt.Sprintf("FooMachine m%d", i), unlabelled, infrastructure(fmt.Sprintf("FooMachine m%d", i+1))))
+		}
+		return out
+	}
+	owned := func(sets, machines int) []*unstructured.Unstructured {
+		out := []*unstructured.Unstructured{thing("MachineDeployment m0")}
+		for i := range sets {
+			set := fmt.Sprintf("MachineSet s%d", i)
+			out = append(out, thing(set, owner("MachineDeployment m0")))
+			for j := range machines {
+				out = append(out, thing(fmt.Sprintf("Machine s%d-%d", i, j), owner(set)))
+			}
+		}
+		return out
+	}
+	for name, tc := range map[string]struct {
+		objects []*unstructured.Unstructured
+		of      string
+		want    []string
+	}{
+		"few objects": {owned(2, 20), "MachineDeployment m0", nil},
+		"few names":   {things(thing("FooMachine m0", bad("A", "X", names(5), 1))), "FooMachine m0", nil},
+		"names":       {things(thing("FooMachine m0", bad("A", "X", names(40), 1))), "FooMachine m0", []string{"Only 32 names in the messages of an object were looked up"}},
+		"depth":       {line(20), "FooMachine m0", []string{"Causes that are more than 16 objects away were not considered"}},
+		"children":    {owned(1, 600), "MachineDeployment m0", []string{"Only 500 objects that an object names, refers to or owns were considered"}},
+		"objects":     {owned(5, 450), "MachineDeployment m0", []string{"Only 2000 objects beneath the object were considered", "Only 2000 objects were considered for one object"}},
+	} {
+		g := memory(tc.objects...)
+		Explain(g, refTo(tc.of), now)
+		Beneath(g, refTo(tc.of))
+		if diff := cmp.Diff(tc.want, g.Limits()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ type Memory struct {
 	byName  map[nameKey]map[Ref]bool
 	byOwner map[Ref]map[Ref]bool
 	plans   map[Ref][]Plan
+	limits  map[string]bool
 }
 
 // RefOf returns the reference to an object.
@@ -116,6 +117,23 @@ func (m *Memory) Plans(of Ref) []Plan {
 	return m.plans[of]
 }
 
+// ReachLimit implements [Graph].
+func (m *Memory) ReachLimit(limit string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.limits == nil {
+		m.limits = map[string]bool{}
+	}
+	m.limits[limit] = true
+}
+
+// Limits returns the limits that searches have reached, so that explanations may be incomplete.
+func (m *Memory) Limits() []string {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return slices.Sorted(maps.Keys(m.limits))
+}
+
 // HealthChecks implements [Graph].
 func (m *Memory) HealthChecks(namespace, cluster string) (out []*clusterv1.MachineHealthCheck) {
 	for _, ref := range m.Owned(clusterRef(namespace, cluster)) {
@@ -183,4 +201,10 @@ func take[K comparable](index map[K]map[Ref]bool, key K, ref Ref) {
 
 func sortedRefs(refs map[Ref]bool) []Ref {
 	return slices.SortedFunc(maps.Keys(refs), Ref.compare)
+}
+
+// Decode converts an object to its Go type. It reports false if a field has another type than in the API.
+func Decode[T any](u *unstructured.Unstructured) (*T, bool) {
+	out := new(T)
+	return out, converter.FromUnstructured(u.Object, out) == nil
 }

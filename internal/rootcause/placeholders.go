@@ -16,15 +16,16 @@ import (
 // Commands that delete take names from the object, its owners and its spec alone, because the author of a message may have
 // no right to delete what it names.
 func (o object) placeholders(message string, deletes bool) map[string]string {
-	annotated := o.annotated()
+	annotated, host := o.annotated(), o.sshHost()
 	values := map[string]string{
 		"{kind}": o.ref.Kind, "{name}": o.ref.Name, "{namespace}": o.ref.Namespace, "{cluster}": o.cluster(),
 		"{group}": o.ref.Group, "{resource}": resourceOf(o.ref),
 		"{annotated}": annotated.String(), "{annotatedkind}": resourceOf(annotated), "{annotatedname}": annotated.Name,
 		"{annotation}": annotationForm.FindString(message[:min(len(message), maxMentionText)]),
 		"{machine}":    o.machine(), "{node}": o.node(),
+		"{host}": host.Name, "{hostnamespace}": host.Namespace, "{record}": o.recordOnHost(),
 	}
-	named := mentions(message, o.ref.Namespace)
+	named, _ := mentions(message, o.ref.Namespace)
 	for placeholder, kind := range map[string]string{
 		"{clusterclass}": clusterClassKind, "{configmap}": "ConfigMap", "{extension}": "ExtensionConfig", "{machine}": "Machine",
 		"{node}": "Node", "{policy}": "EtcdSnapshotPolicy", "{secret}": "Secret",

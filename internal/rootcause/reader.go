@@ -34,6 +34,8 @@ const (
 	maxPlans = 100
 	// maxGets is the number of objects that are read one by one. Messages of tenants could name any number.
 	maxGets = 200
+	// maxSameName is the number of kinds of the same name that are considered for a name in a message.
+	maxSameName = 3
 )
 
 // PlanSource returns the last plans of an object. After an error it is not called again.
@@ -65,7 +67,7 @@ type Reader struct {
 	asked         map[Ref]bool
 	gets          int
 	// unreadable has the reasons why kinds cannot be read, and limits the limits that were reached.
-	unreadable map[string]string
+	unreadable map[schema.GroupKind]string
 	limits     map[string]bool
 	err        error
 	plansErr   error
@@ -75,7 +77,7 @@ type Reader struct {
 func NewReader(ctx context.Context, o ReaderOptions) *Reader {
 	return &Reader{
 		ctx: ctx, ReaderOptions: o, listed: map[schema.GroupKind]bool{}, tried: map[schema.GroupKind]bool{}, gotten: map[schema.GroupKind]int{},
-		absent: map[Ref]bool{}, asked: map[Ref]bool{}, unreadable: map[string]string{}, limits: map[string]bool{},
+		absent: map[Ref]bool{}, asked: map[Ref]bool{}, unreadable: map[schema.GroupKind]string{}, limits: map[string]bool{},
 	}
 }
 
@@ -85,7 +87,7 @@ func (r *Reader) Err() error { return r.err }
 // PlansErr returns the error of the PlanSource.
 func (r *Reader) PlansErr() error { return r.plansErr }
 
-// Unreadable returns the kinds that could not be read, each with the reason, sorted: "Foo (no permission)".
+// Unreadable returns the kinds that could not be read, each with the reason, sorted: "Foo.example.com (no permission)".
 func (r *Reader) Unreadable() []string {
 	var out []string
 	for kind, reason := range r.unreadable {
@@ -97,6 +99,9 @@ func (r *Reader) Unreadable() []string {
 
 // Limits returns the limits that were reached, so that the explanation may be incomplete.
 func (r *Reader) Limits() []string { return slices.Sorted(maps.Keys(r.limits)) }
+
+// ReachLimit implements [Graph].
+func (r *Reader) ReachLimit(limit string) { r.limits[limit] = true }
 
 // coreKinds returns the kinds of Cluster API's core that other objects own.
 func coreKinds() []schema.GroupKind {
@@ -148,7 +153,7 @@ func (r *Reader) Get(ref Ref) (*unstructured.Unstructured, bool) {
 	if r.absent[ref] || r.err != nil {
 		return nil, false
 	}
-	if r.isListed(ref) || r.unreadable[ref.Kind] != "" && r.unreadable[ref.Kind] != noPermission {
+	if r.isListed(ref) || r.unreadable[kind] != "" && r.unreadable[kind] != noPermission {
 		return nil, false
 	}
 	if r.gotten[kind] > 0 && (ref.Namespace == "" || r.covers(ref.Namespace)) {
@@ -159,7 +164,7 @@ func (r *Reader) Get(ref Ref) (*unstructured.Unstructured, bool) {
 	}
 	r.gotten[kind]++
 	if r.gets++; r.gets > maxGets {
-		r.limits[fmt.Sprintf("Only %d objects were read one by one", maxGets)] = true
+		r.ReachLimit(fmt.Sprintf("Only %d objects were read one by one", maxGets))
 		return nil, false
 	}
 	return r.get(ref)
@@ -176,7 +181,7 @@ func (r *Reader) get(ref Ref) (*unstructured.Unstructured, bool) {
 	mapping, ok := r.mapping(ref.GroupKind())
 	if !ok {
 		r.gets-- // no request is sent
-		r.unreadable[ref.Kind] = "not installed"
+		r.unreadable[ref.GroupKind()] = "not installed"
 		return nil, false
 	}
 	key := client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}
@@ -249,7 +254,7 @@ func (r *Reader) list(kind schema.GroupKind) {
 			return
 		}
 	}
-	r.limits[fmt.Sprintf("Only %d objects of kind %s were read", pageSize*maxPages, kind.Kind)] = true
+	r.ReachLimit(fmt.Sprintf("Only %d objects of kind %s were read", pageSize*maxPages, kind.Kind))
 }
 
 const noPermission = "no permission"
@@ -263,11 +268,11 @@ func (r *Reader) note(kind schema.GroupKind, err error) {
 			r.err = fmt.Errorf("reading %s: %w", kind, err)
 		}
 	case apierrors.IsForbidden(err):
-		r.unreadable[kind.Kind] = cmp.Or(r.unreadable[kind.Kind], noPermission)
+		r.unreadable[kind] = cmp.Or(r.unreadable[kind], noPermission)
 	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
-		r.unreadable[kind.Kind] = "not installed"
+		r.unreadable[kind] = "not installed"
 	default:
-		r.unreadable[kind.Kind] = redact.Clip(strings.Join(strings.Fields(fault.UserMessage(err)), " "), maxSummary)
+		r.unreadable[kind] = redact.Clip(strings.Join(strings.Fields(fault.UserMessage(err)), " "), maxSummary)
 	}
 }
 
@@ -289,7 +294,7 @@ func (r *Reader) Resolve(kind, namespace, name string) (Ref, bool) {
 	}
 	found = slices.DeleteFunc(slices.Clone(found), func(k schema.GroupVersionKind) bool { return k.Kind != kind })
 	slices.SortStableFunc(found, func(a, b schema.GroupVersionKind) int { return cmp.Compare(foreignness(a.Group), foreignness(b.Group)) })
-	for _, gvk := range found[:min(len(found), 3)] {
+	for _, gvk := range found[:min(len(found), maxSameName)] {
 		ref := Ref{gvk.Group, kind, namespace, name}
 		if mapping, ok := r.mapping(gvk.GroupKind()); ok && mapping.Scope.Name() == meta.RESTScopeNameRoot {
 			ref.Namespace = ""
@@ -297,6 +302,9 @@ func (r *Reader) Resolve(kind, namespace, name string) (Ref, bool) {
 		if _, exists := r.Get(ref); exists {
 			return ref, true
 		}
+	}
+	if len(found) > maxSameName {
+		r.ReachLimit(fmt.Sprintf("Only %d kinds of the same name were looked up", maxSameName))
 	}
 	return Ref{}, false
 }
@@ -335,7 +343,7 @@ func (r *Reader) Plans(of Ref) []Plan {
 		return r.memory.Plans(of)
 	}
 	if len(r.asked) >= maxPlans {
-		r.limits[fmt.Sprintf("Only the plans of %d objects were read", maxPlans)] = true
+		r.ReachLimit(fmt.Sprintf("Only the plans of %d objects were read", maxPlans))
 		return nil
 	}
 	r.asked[of] = true

@@ -162,7 +162,7 @@ func TestReaderRights(t *testing.T) {
 	if got := path(checkExplained(t, r, "Machine m1")); got != "Machine m1" || r.Err() != nil {
 		t.Errorf("%s, %v", got, r.Err())
 	}
-	if diff := cmp.Diff([]string{"LocalMachine (no permission)"}, r.Unreadable()); diff != "" {
+	if diff := cmp.Diff([]string{"LocalMachine.infrastructure.slipway.dev (no permission)"}, r.Unreadable()); diff != "" {
 		t.Error(diff)
 	}
 	a.broken = &net.OpError{Op: "dial", Err: errors.New("no connection")}

@@ -29,7 +29,7 @@ type reasonCatalog struct {
 func controllerFolders() []string {
 	return []string{
 		"controllers", "kubeadm", "hosted", "local", "simulated", "hook", "workload", "kube", "machines", "reference", "reconciler",
-		"topology", "condition", "rollout", "snapshots", "policy", "controlplane", "plan",
+		"topology", "condition", "rollout", "snapshots", "policy", "controlplane", "plan", "ssh", "bundle", "infrastructure", "jobs",
 	}
 }
 
@@ -192,7 +192,7 @@ func TestRemediesAreForExistingReasons(t *testing.T) {
 	// Reasons of this package, and of conditions that are computed.
 	others := []string{reasonNoController, reasonPlanFailed, "ForeignFinalizer"}
 	found, seen := collectReasons(t), map[string]bool{}
-	for _, groups := range [][]group{commonRemedies(), machineRemedies(), planeRemedies(), topologyRemedies(), localRemedies(), snapshotRemedies()} {
+	for _, groups := range [][]group{commonRemedies(), machineRemedies(), planeRemedies(), topologyRemedies(), localRemedies(), snapshotRemedies(), sshRemedies()} {
 		for _, g := range groups {
 			if g.text == "" || strings.HasSuffix(g.text, ".") || !g.automatic && g.command == "" {
 				t.Errorf("%v: a remedy needs a text without a period, and a command if a user has to act: %q", g.reasons, g.text)
@@ -207,5 +207,22 @@ func TestRemediesAreForExistingReasons(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// noProblem lists the reasons of conditions and events that need no remedy, because they report a normal state.
+func noProblem() []string {
+	return []string{
+		"Answering", "Applied",
+		"BootstrapTokenCreated", "BootstrapTokenReplaced", "CircuitClosed", "ConnectAllowed", "ControlPlaneInitialized", "ControlPlaneStarted", "DataSecretCreated", "EtcdLeaderMoved",
+		"EtcdMemberRemoved", "HookCompleted", "InfrastructureReady", "LoadBalancerStarted", "MachineCreated", "MachineDeleted", "MachineKnown", "MachineMarkedUnhealthy",
+		"MachineRunning", "MachineStarted", "MachinesCreated", "NetworkCreated", "NetworkDeleted", "RecoveryNotNeeded", "RemovedFromPool", "ReplacingMachines", "Resized",
+		"SnapshotRestored", "SnapshotTaken", "Succeeded", "SuccessfulAdopt", "SuccessfulCreate", "SuccessfulDelete", "SuccessfulDrainNode", "SuccessfulHandOver",
+		"SuccessfulScale", "SuccessfulSetNodeRef", "SuccessfulSetNodeRefs", "Supported", "TopologyCreate", "TopologyDelete", "TopologyUpdate", "UpdatingInPlace", "Valid",
+		"WorkloadChanged", "Available", "BootstrapSucceeded", "DataSecretProvided", "DeletionCompleted", "Discovered", "HealthCheckSucceeded", "Healthy",
+		"Initialized", "NoClusters", "NoDeprecatedHooks", "NoReplicas", "NoWorkers", "NodeHealthy", "NodeReady", "NotDeleting", "NotNeeded", "NotPaused",
+		"NotRemediating", "NotRollingOut", "NotScalingDown", "NotScalingUp", "NotUpdating", "NotYetKnown", "PatchVersion", "ProbeSucceeded", "Provisioned", "Ready",
+		"ReconcileSucceeded", "Recovered", "RefVersionsUpToDate", "RemediationAllowed", "Restored", "Running", "Set", "Suspended", "UpToDate", "VariablesReady", "Claimed", "Cleaned",
+		"Connected", "ClaimDropped", "Held", "ProvidedByControlPlane", "HostClaimed", "HostPrepared", "HostReleased", "InUse", "Passed",
 	}
 }

@@ -23,7 +23,8 @@ func referencePaths() [][]string {
 	}
 }
 
-// references returns the objects that the spec of an object refers to, and the Machines that a MachineHealthCheck checks.
+// references returns the objects that the spec of an object refers to, the SSHHost of an SSHMachine, and the Machines that a
+// MachineHealthCheck checks.
 func (o object) references() (out []Ref) {
 	if o.ref.Group == clusterv1.GroupVersion.Group && o.ref.Kind == "MachineHealthCheck" {
 		targets, _, _ := unstructured.NestedStringSlice(o.content.Object, "status", "targets")
@@ -42,6 +43,9 @@ func (o object) references() (out []Ref) {
 			namespace = o.ref.Namespace
 		}
 		out = append(out, Ref{clusterv1.GroupVersion.Group, "ClusterClass", namespace, name})
+	}
+	if host := o.sshHost(); host.Name != "" && host != o.ref {
+		out = append(out, host)
 	}
 	return out
 }
@@ -80,8 +84,9 @@ var (
 type mention struct{ kind, namespace, name string }
 
 // mentions returns the objects that a message names, without duplicates. Most of the matches are no objects; callers
-// look them up.
-func mentions(message, namespace string) (out []mention) {
+// look them up. It reports false if the message may name more objects.
+func mentions(message, namespace string) (out []mention, isComplete bool) {
+	isComplete = len(message) <= maxMentionText
 	message = message[:min(len(message), maxMentionText)]
 	seen := map[mention]bool{}
 	add := func(kind, name string) {
@@ -90,7 +95,11 @@ func mentions(message, namespace string) (out []mention) {
 		if before, after, found := strings.Cut(name, "/"); found {
 			m.namespace, m.name = before, after
 		}
-		if m.name != "" && len(name) <= 2*maxNameLength && !strings.Contains(m.name, "/") && !seen[m] && len(out) < maxMentions {
+		switch {
+		case m.name == "" || len(name) > 2*maxNameLength || strings.Contains(m.name, "/") || seen[m]:
+		case len(out) >= maxMentions:
+			isComplete = false
+		default:
 			seen[m] = true
 			out = append(out, m)
 		}
@@ -98,7 +107,9 @@ func mentions(message, namespace string) (out []mention) {
 	for _, m := range handlerForm.FindAllStringSubmatch(message, maxMentions) {
 		add("ExtensionConfig", m[1])
 	}
-	for _, m := range mentionForm.FindAllStringSubmatch(message, 4*maxMentions) {
+	matches := mentionForm.FindAllStringSubmatch(message, 4*maxMentions)
+	isComplete = isComplete && len(matches) < 4*maxMentions
+	for _, m := range matches {
 		for name := range strings.SplitSeq(m[2], ", ") {
 			add(m[1], name)
 			if single, isPlural := strings.CutSuffix(m[1], "s"); isPlural {
@@ -106,5 +117,5 @@ func mentions(message, namespace string) (out []mention) {
 			}
 		}
 	}
-	return out
+	return out, isComplete
 }

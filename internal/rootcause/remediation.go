@@ -86,19 +86,22 @@ func (s *search) remediationOf(o object) *describe.Remediation {
 	if len(checks) == 0 {
 		return nil
 	}
-	cluster, found := s.graph.Get(Ref{clusterv1.GroupVersion.Group, clusterv1.ClusterKind, o.ref.Namespace, o.cluster()})
-	var c clusterv1.Cluster
-	var m clusterv1.Machine
-	if !found || !fieldsOf(cluster, &c) || !fieldsOf(o.content, &m) {
+	content, found := s.graph.Get(clusterRef(o.ref.Namespace, o.cluster()))
+	if !found {
 		return nil
 	}
-	return describe.UpcomingRemediation(&c, checks, &m)
+	cluster, isCluster := Decode[clusterv1.Cluster](content)
+	machine, isMachine := Decode[clusterv1.Machine](o.content)
+	if !isCluster || !isMachine {
+		return nil
+	}
+	return describe.UpcomingRemediation(cluster, checks, machine)
 }
 
 // healthCheckOf converts a MachineHealthCheck; nil if it is one of another Cluster or cannot be converted.
 func healthCheckOf(u *unstructured.Unstructured, cluster string) *clusterv1.MachineHealthCheck {
-	check := &clusterv1.MachineHealthCheck{}
-	if !fieldsOf(u, check) || check.Spec.ClusterName != cluster {
+	check, ok := Decode[clusterv1.MachineHealthCheck](u)
+	if !ok || check.Spec.ClusterName != cluster {
 		return nil
 	}
 	return check

@@ -12,7 +12,8 @@ import (
 )
 
 // remedy is a row of the tables of remedies. Texts and commands have placeholders: {kind}, {name}, {namespace}, {cluster},
-// {group} and {resource} of the object, {machine} and {node} of the Machine that it is or belongs to, and {secret}, {configmap},
+// {group} and {resource} of the object, {machine} and {node} of the Machine that it is or belongs to, {host}, {hostnamespace} and
+// {record} of the SSHHost that it is or uses, and {secret}, {configmap},
 // {clusterclass}, {extension} and {policy} for the first object of these kinds that the message names. {annotation} is the annotation that the message names,
 // and {annotated} is the object that has it, {annotatedkind} and {annotatedname} its kind and name.
 type remedy struct {
@@ -113,7 +114,7 @@ func unspecific(g group) group {
 // reasonTable indexes the groups of remedies by reason.
 func reasonTable() map[string]remedy {
 	table := map[string]remedy{}
-	for _, groups := range [][]group{commonRemedies(), machineRemedies(), planeRemedies(), topologyRemedies(), localRemedies(), snapshotRemedies()} {
+	for _, groups := range [][]group{commonRemedies(), machineRemedies(), planeRemedies(), topologyRemedies(), localRemedies(), snapshotRemedies(), sshRemedies()} {
 		for _, g := range groups {
 			for _, reason := range g.reasons {
 				table[reason] = g.remedy
@@ -127,7 +128,7 @@ var remediesByReason = reasonTable()
 
 // isNormal reports whether a condition with the reason describes no problem, whatever its status.
 func isNormal(reason string) bool {
-	return slices.Contains([]string{"NoReplicas", "NoWorkers", "NotNeeded", "NotYetKnown", "Suspended"}, reason)
+	return slices.Contains([]string{"NoReplicas", "NoWorkers", "NotNeeded", "NotYetKnown", "Suspended", "InUse"}, reason)
 }
 
 // phrase is a remedy for messages with a known text of a kubelet, etcd, Docker or another component.

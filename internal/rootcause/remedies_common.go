@@ -55,19 +55,3 @@ func commonRemedies() []group {
 		auto("The address is allocated when the pool is ready", "PoolNotReady"),
 	}
 }
-
-// noProblem lists the reasons of conditions and events that need no remedy, because they report a normal state.
-func noProblem() []string {
-	return []string{
-		"Answering", "Applied",
-		"BootstrapTokenCreated", "BootstrapTokenReplaced", "CircuitClosed", "ConnectAllowed", "ControlPlaneInitialized", "ControlPlaneStarted", "DataSecretCreated", "EtcdLeaderMoved",
-		"EtcdMemberRemoved", "HookCompleted", "InfrastructureReady", "LoadBalancerStarted", "MachineCreated", "MachineDeleted", "MachineKnown", "MachineMarkedUnhealthy",
-		"MachineRunning", "MachineStarted", "MachinesCreated", "NetworkCreated", "NetworkDeleted", "RecoveryNotNeeded", "RemovedFromPool", "ReplacingMachines", "Resized",
-		"SnapshotRestored", "SnapshotTaken", "Succeeded", "SuccessfulAdopt", "SuccessfulCreate", "SuccessfulDelete", "SuccessfulDrainNode", "SuccessfulHandOver",
-		"SuccessfulScale", "SuccessfulSetNodeRef", "SuccessfulSetNodeRefs", "Supported", "TopologyCreate", "TopologyDelete", "TopologyUpdate", "UpdatingInPlace", "Valid",
-		"WorkloadChanged", "Available", "BootstrapSucceeded", "DataSecretProvided", "DeletionCompleted", "Discovered", "HealthCheckSucceeded", "Healthy",
-		"Initialized", "NoClusters", "NoDeprecatedHooks", "NoReplicas", "NoWorkers", "NodeHealthy", "NodeReady", "NotDeleting", "NotNeeded", "NotPaused",
-		"NotRemediating", "NotRollingOut", "NotScalingDown", "NotScalingUp", "NotUpdating", "NotYetKnown", "PatchVersion", "ProbeSucceeded", "Provisioned", "Ready",
-		"ReconcileSucceeded", "Recovered", "RefVersionsUpToDate", "RemediationAllowed", "Restored", "Running", "Set", "Suspended", "UpToDate", "VariablesReady",
-	}
-}

@@ -85,6 +85,8 @@ func planeRemedies() []group {
 		user("Correct the flags of the component in {kind} {name}", editText, "ControlPlaneConfigInvalid", "EtcdFlags", "InvalidFlag"),
 		user("Read the log of the control plane and correct its configuration; it is restarted without a command", "slipway logs control-plane {name} -n {namespace}", "ControlPlaneDied", "Died", "Stopped"),
 		user("Correct the annotation that the message names", editText, "RecoveryRequestInvalid", "RestoreRequestInvalid", "FaultUnknown"),
+		user("Repeat the recovery as the message describes: with another Machine, another snapshot or other flags", "slipway recover controlplane --help",
+			"RecoveryImpossible", "RecoveryUnclear", "SnapshotUnusable", "SurvivorNewer", "SurvivorUnknown", "SurvivorUnusable"),
 		user("Choose another name for the control plane", describeText, "ControlPlaneName", "LoadBalancerName"),
 		user("Restore the data of the control plane from a backup, or delete the Cluster", describeText, "ControlPlaneStartedEmpty", "DataMissing"),
 		user("Delete the control plane that has this name on the host, or move its data directory away", describeText, "DataExists"),

@@ -15,7 +15,8 @@ var now = time.Date(2026, 11, 28, 18, 0, 0, 0, time.UTC)
 var groups = map[string]string{
 	"LocalCluster": "infrastructure.slipway.dev/v1alpha1", "LocalMachine": "infrastructure.slipway.dev/v1alpha1",
 	"LocalMachineTemplate": "infrastructure.slipway.dev/v1alpha1",
-	"HostedControlPlane":   "controlplane.slipway.dev/v1alpha1", "KubeadmControlPlane": "controlplane.cluster.x-k8s.io/v1beta2",
+	"SSHHost":              "infrastructure.slipway.dev/v1alpha1", "SSHMachine": "infrastructure.slipway.dev/v1alpha1", "SSHCluster": "infrastructure.slipway.dev/v1alpha1",
+	"HostedControlPlane": "controlplane.slipway.dev/v1alpha1", "KubeadmControlPlane": "controlplane.cluster.x-k8s.io/v1beta2",
 	"KubeadmConfig": "bootstrap.cluster.x-k8s.io/v1beta2", "KubeadmConfigTemplate": "bootstrap.cluster.x-k8s.io/v1beta2",
 	"FooCluster": "infrastructure.foo.dev/v1", "FooMachine": "infrastructure.foo.dev/v1", "FooMachinePool": "infrastructure.foo.dev/v1",
 	"ExtensionConfig": "runtime.cluster.x-k8s.io/v1beta2", "ClusterResourceSet": "addons.cluster.x-k8s.io/v1beta2",

@@ -13,12 +13,11 @@ import (
 	"filippo.io/age"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/snapshots/store"
 )
 
 // fetchSnapshot writes a snapshot to a file of this host and verifies it, for a restore ([RetrievedSnapshot.Fetch]). An
 // encrypted snapshot is decrypted with the age identities. The file does not exist after an error.
-func fetchSnapshot(ctx context.Context, from store.Store, m Manifest, to string, identities []byte) (err error) {
+func fetchSnapshot(ctx context.Context, from Store, m Manifest, to string, identities []byte) (err error) {
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("writing snapshot %s: %w", m.Name, err)
@@ -37,7 +36,7 @@ func fetchSnapshot(ctx context.Context, from store.Store, m Manifest, to string,
 
 // copyVerified writes a snapshot and verifies it. An encrypted snapshot is decrypted with the age identities. After an
 // error, discard the written data.
-func copyVerified(ctx context.Context, from store.Store, m Manifest, to io.Writer, identities []byte) error {
+func copyVerified(ctx context.Context, from Store, m Manifest, to io.Writer, identities []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	stored, err := from.Read(ctx, m.file())

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/snapshots/store"
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
@@ -109,7 +108,7 @@ func ParseName(name string) (cluster string, at time.Time, ok bool) {
 
 // List returns the stored snapshots of clusters with this namespace and name, regardless of their UID, oldest first.
 // Unreadable manifests and manifests without a snapshot are skipped.
-func List(ctx context.Context, from store.Store, c Cluster) ([]Manifest, error) {
+func List(ctx context.Context, from Store, c Cluster) ([]Manifest, error) {
 	files, err := from.List(ctx, c.folder())
 	if err != nil {
 		return nil, fmt.Errorf("listing the snapshots of Cluster %s: %w", c.Name, err)
@@ -137,7 +136,7 @@ func List(ctx context.Context, from store.Store, c Cluster) ([]Manifest, error) 
 	return out, nil
 }
 
-func namesOf(files []store.File) map[string]bool {
+func namesOf(files []File) map[string]bool {
 	names := map[string]bool{}
 	for _, f := range files {
 		names[f.Name] = true
@@ -146,7 +145,7 @@ func namesOf(files []store.File) map[string]bool {
 }
 
 // read reads the manifest of a snapshot by name.
-func read(ctx context.Context, from store.Store, c Cluster, name string) (Manifest, error) {
+func read(ctx context.Context, from Store, c Cluster, name string) (Manifest, error) {
 	if of, _, ok := ParseName(name); !ok || of != c.Name {
 		return Manifest{}, fault.New(fault.Invalid, reasonDamaged, "%q is not the name of a snapshot of Cluster %s: such names look like %s", name, c.Name, Name(c.Name, time.Unix(0, 0)))
 	}
@@ -181,7 +180,7 @@ func (m Manifest) isPlausible() bool {
 }
 
 // Remove removes a snapshot. The manifest is removed first, so that a partially removed snapshot is ignored.
-func Remove(ctx context.Context, from store.Store, m Manifest) error {
+func Remove(ctx context.Context, from Store, m Manifest) error {
 	for _, file := range []string{manifestFile(m.Cluster, m.Name), m.file()} {
 		if err := from.Delete(ctx, file); err != nil {
 			return fmt.Errorf("removing snapshot %s: %w", m.Name, err)
@@ -191,7 +190,7 @@ func Remove(ctx context.Context, from store.Store, m Manifest) error {
 }
 
 // Tidy removes the remains of snapshots of a cluster that were interrupted before the given time.
-func Tidy(ctx context.Context, from store.Store, c Cluster, before time.Time) error {
+func Tidy(ctx context.Context, from Store, c Cluster, before time.Time) error {
 	if err := from.Tidy(ctx, c.folder(), before); err != nil {
 		return fmt.Errorf("removing the remains of interrupted snapshots: %w", err)
 	}

@@ -13,18 +13,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/snapshots/store"
 )
 
 // oneFile is a store whose only file has this content.
 type oneFile struct {
-	store.Store
+	Store
 	name    string
 	content []byte
 }
 
-func (o oneFile) List(context.Context, string) ([]store.File, error) {
-	return []store.File{{Name: o.name, Bytes: int64(len(o.content))}}, nil
+func (o oneFile) List(context.Context, string) ([]File, error) {
+	return []File{{Name: o.name, Bytes: int64(len(o.content))}}, nil
 }
 
 func (o oneFile) Read(_ context.Context, name string) (io.ReadCloser, error) {

@@ -5,15 +5,13 @@ import (
 	"io"
 	"strings"
 	"time"
-
-	"github.com/slipwayhq/slipway/internal/snapshots/store"
 )
 
 // namespaceStore is the store of one namespace in a separate folder, so that the size limit applies to each namespace.
 // [StoreSettings.Open] returns it for destinations in a folder. Its methods convert names <namespace>/<cluster>/<file>
 // to names relative to that folder.
 type namespaceStore struct {
-	store.Store
+	Store
 	namespace string
 }
 
@@ -32,7 +30,7 @@ func (w namespaceStore) Read(ctx context.Context, name string) (io.ReadCloser, e
 	return w.Store.Read(ctx, w.inner(name))
 }
 
-func (w namespaceStore) List(ctx context.Context, folder string) ([]store.File, error) {
+func (w namespaceStore) List(ctx context.Context, folder string) ([]File, error) {
 	files, err := w.Store.List(ctx, w.inner(folder))
 	for i := range files {
 		files[i].Name = w.namespace + "/" + files[i].Name

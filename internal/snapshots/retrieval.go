@@ -10,7 +10,6 @@ import (
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/snapshots/store"
 )
 
 // Retriever finds snapshots for restores. The HostedControlPlane controller fetches the snapshot into the directory of
@@ -36,7 +35,7 @@ type RetrievalRequest struct {
 // RetrievedSnapshot is a readable snapshot.
 type RetrievedSnapshot struct {
 	Manifest
-	from     store.Store
+	from     Store
 	identity []byte
 }
 

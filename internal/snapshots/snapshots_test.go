@@ -22,7 +22,6 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/snapshots"
-	"github.com/slipwayhq/slipway/internal/snapshots/store"
 )
 
 var (
@@ -53,15 +52,15 @@ type broken struct{ err error }
 func (b broken) Read([]byte) (int, error) { return 0, b.err }
 
 // stores are the kinds of stores, each empty, with what reads and changes a file behind its back.
-func stores(t *testing.T) map[string]store.Store {
+func stores(t *testing.T) map[string]snapshots.Store {
 	t.Helper()
-	return map[string]store.Store{"folder": store.Folder(filepath.Join(t.TempDir(), "snapshots"), 0), "s3": s3(t, nil)}
+	return map[string]snapshots.Store{"folder": snapshots.NewFolder(filepath.Join(t.TempDir(), "snapshots"), 0), "s3": s3(t, nil)}
 }
 
 const key, secret = "AKID", "the-secret"
 
 // s3 is a store on a server of this test. What is in front of it may answer itself.
-func s3(t *testing.T, front func(http.ResponseWriter, *http.Request) bool) store.Store {
+func s3(t *testing.T, front func(http.ResponseWriter, *http.Request) bool) snapshots.Store {
 	t.Helper()
 	backend := s3mem.New()
 	if err := backend.CreateBucket("backups"); err != nil {
@@ -81,22 +80,22 @@ func s3(t *testing.T, front func(http.ResponseWriter, *http.Request) bool) store
 	return connect(t, server, key)
 }
 
-func connect(t *testing.T, to *httptest.Server, key string) store.Store {
+func connect(t *testing.T, to *httptest.Server, key string) snapshots.Store {
 	t.Helper()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: to.Certificate().Raw})
-	s, err := store.S3(store.S3Config{Endpoint: strings.TrimPrefix(to.URL, "https://"), CA: ca, Bucket: "backups", Prefix: "etcd/of", AccessKeyID: key, SecretAccessKey: secret})
+	s, err := snapshots.NewS3(snapshots.S3Config{Endpoint: strings.TrimPrefix(to.URL, "https://"), CA: ca, Bucket: "backups", Prefix: "etcd/of", AccessKeyID: key, SecretAccessKey: secret})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
 
-func take(t *testing.T, to store.Store, at time.Time, content []byte, recipients ...string) (snapshots.Manifest, error) {
+func take(t *testing.T, to snapshots.Store, at time.Time, content []byte, recipients ...string) (snapshots.Manifest, error) {
 	t.Helper()
 	return snapshots.Take(t.Context(), data{content: content}, to, snapshots.TakeOptions{Cluster: demo, Name: snapshots.Name("demo", at), Now: at, Recipients: recipients})
 }
 
-func names(t *testing.T, s store.Store) []string {
+func names(t *testing.T, s snapshots.Store) []string {
 	t.Helper()
 	files, err := s.List(t.Context(), "team-a/demo")
 	if err != nil {
@@ -160,7 +159,7 @@ func TestEncrypted(t *testing.T) {
 	identity, _ := age.GenerateX25519Identity()
 	other, _ := age.GenerateX25519Identity()
 	dir := t.TempDir()
-	s := store.Folder(dir, 0)
+	s := snapshots.NewFolder(dir, 0)
 	made, err := take(t, s, noon, []byte("a password of a tenant"), identity.Recipient().String())
 	if err != nil {
 		t.Fatal(err)
@@ -264,7 +263,7 @@ func TestTidy(t *testing.T) {
 // What is left in a folder by a crash in the middle of a file is removed, and is never listed.
 func TestPartialFile(t *testing.T) {
 	dir := t.TempDir()
-	s := store.Folder(dir, 0)
+	s := snapshots.NewFolder(dir, 0)
 	left := filepath.Join(dir, "team-a", "demo", ".partial-demo-20261125T120000Z.db")
 	if err := errors.Join(os.MkdirAll(filepath.Dir(left), 0o700), os.WriteFile(left, []byte("half"), 0o600)); err != nil {
 		t.Fatal(err)
@@ -282,7 +281,7 @@ func TestPartialFile(t *testing.T) {
 
 // A folder that is full, by the disk or by what a namespace may have, takes nothing and says what to do.
 func TestFull(t *testing.T) {
-	s := store.Folder(t.TempDir(), 1000)
+	s := snapshots.NewFolder(t.TempDir(), 1000)
 	first, err := take(t, s, noon, bytes.Repeat([]byte("x"), 500))
 	if err != nil {
 		t.Fatal(err)
@@ -298,7 +297,7 @@ func TestFull(t *testing.T) {
 		t.Errorf("left: %v", got)
 	}
 	full := data{content: []byte("x"), broken: &os.PathError{Op: "write", Path: "/some/where", Err: syscall.ENOSPC}}
-	_, err = snapshots.Take(t.Context(), full, store.Folder(t.TempDir(), 0), snapshots.TakeOptions{Cluster: demo, Name: snapshots.Name("demo", noon), Now: noon})
+	_, err = snapshots.Take(t.Context(), full, snapshots.NewFolder(t.TempDir(), 0), snapshots.TakeOptions{Cluster: demo, Name: snapshots.Name("demo", noon), Now: noon})
 	if fault.As(err) == nil || fault.As(err).Reason != "SnapshotStoreFull" || strings.Contains(fault.UserMessage(err), "/some/where") {
 		t.Errorf("disk: %v", err)
 	}
@@ -310,27 +309,27 @@ func TestS3Refusals(t *testing.T) {
 		return func(w http.ResponseWriter, r *http.Request) bool { w.WriteHeader(status); return true }
 	}
 	for name, test := range map[string]struct {
-		store  func(t *testing.T) store.Store
+		store  func(t *testing.T) snapshots.Store
 		reason string
 		says   string
 	}{
-		"no such bucket": {func(t *testing.T) store.Store {
+		"no such bucket": {func(t *testing.T) snapshots.Store {
 			return s3(t, func(w http.ResponseWriter, r *http.Request) bool {
 				w.WriteHeader(http.StatusNotFound)
 				_, _ = io.WriteString(w, "<Error><Code>NoSuchBucket</Code><Message>internal secrets</Message></Error>")
 				return true
 			})
 		}, "SnapshotStoreRefused", "create it"},
-		"forbidden": {func(t *testing.T) store.Store { return s3(t, answer(http.StatusForbidden)) }, "SnapshotStoreRefused", "refuses the keys"},
-		"full":      {func(t *testing.T) store.Store { return s3(t, answer(http.StatusInsufficientStorage)) }, "SnapshotStoreFull", "is full"},
-		"redirect": {func(t *testing.T) store.Store {
+		"forbidden": {func(t *testing.T) snapshots.Store { return s3(t, answer(http.StatusForbidden)) }, "SnapshotStoreRefused", "refuses the keys"},
+		"full":      {func(t *testing.T) snapshots.Store { return s3(t, answer(http.StatusInsufficientStorage)) }, "SnapshotStoreFull", "is full"},
+		"redirect": {func(t *testing.T) snapshots.Store {
 			return s3(t, func(w http.ResponseWriter, r *http.Request) bool {
 				w.Header().Set("Location", "http://127.0.0.1:1/")
 				w.WriteHeader(http.StatusTemporaryRedirect)
 				return true
 			})
 		}, "SnapshotStoreRefused", "another address"},
-		"truncated": {func(t *testing.T) store.Store {
+		"truncated": {func(t *testing.T) snapshots.Store {
 			return s3(t, func(w http.ResponseWriter, r *http.Request) bool {
 				if r.Method != http.MethodPut {
 					return false
@@ -357,7 +356,7 @@ func TestS3Refusals(t *testing.T) {
 		if _, err := snapshots.List(t.Context(), connect(t, front, "OTHER"), demo); fault.As(err) == nil || fault.As(err).Reason != "SnapshotStoreRefused" {
 			t.Errorf("got %v", err)
 		}
-		if _, err := store.S3(store.S3Config{Endpoint: "127.0.0.1:1", Bucket: "b"}); err == nil || !strings.Contains(err.Error(), "accessKeyID") {
+		if _, err := snapshots.NewS3(snapshots.S3Config{Endpoint: "127.0.0.1:1", Bucket: "b"}); err == nil || !strings.Contains(err.Error(), "accessKeyID") {
 			t.Errorf("no keys: %v", err)
 		}
 	})
@@ -369,7 +368,7 @@ func TestNamesStayInside(t *testing.T) {
 	if err := os.Symlink(outside, filepath.Join(dir, "team-a")); err != nil {
 		t.Fatal(err)
 	}
-	for kind, s := range map[string]store.Store{"folder": store.Folder(dir, 0), "s3": s3(t, nil)} {
+	for kind, s := range map[string]snapshots.Store{"folder": snapshots.NewFolder(dir, 0), "s3": s3(t, nil)} {
 		for _, name := range []string{"../x", "/x", "a/../../x", "", "a//b"} {
 			if err := s.Write(t.Context(), name, strings.NewReader("x"), 10); err == nil {
 				t.Errorf("%s writes %q", kind, name)
@@ -379,7 +378,7 @@ func TestNamesStayInside(t *testing.T) {
 			}
 		}
 	}
-	if _, err := take(t, store.Folder(dir, 0), noon, []byte("x")); err == nil {
+	if _, err := take(t, snapshots.NewFolder(dir, 0), noon, []byte("x")); err == nil {
 		t.Error("a symbolic link is followed")
 	}
 	if left, err := os.ReadDir(outside); err != nil || len(left) > 0 {

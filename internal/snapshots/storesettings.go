@@ -11,7 +11,6 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/policy"
-	"github.com/slipwayhq/slipway/internal/snapshots/store"
 )
 
 // Keys of the credentials Secret of a store, and of the Secret with an age identity. Users create these Secrets, so the
@@ -50,7 +49,7 @@ func (s StoreSettings) Denied(p *hostedv1.EtcdSnapshotPolicy) string {
 }
 
 // Open opens the store of a policy.
-func (s StoreSettings) Open(ctx context.Context, p *hostedv1.EtcdSnapshotPolicy) (store.Store, error) {
+func (s StoreSettings) Open(ctx context.Context, p *hostedv1.EtcdSnapshotPolicy) (Store, error) {
 	if why := s.Denied(p); why != "" {
 		return nil, fault.New(fault.Invalid, "DeniedByPolicy", "%s", why)
 	}
@@ -59,14 +58,14 @@ func (s StoreSettings) Open(ctx context.Context, p *hostedv1.EtcdSnapshotPolicy)
 		if path == "" {
 			path = s.Root
 		}
-		return namespaceStore{store.Folder(filepath.Join(path, p.Namespace), s.Policy.Snapshots.NamespaceMiB<<20), p.Namespace}, nil
+		return namespaceStore{newFolder(filepath.Join(path, p.Namespace), s.Policy.Snapshots.NamespaceMiB<<20), p.Namespace}, nil
 	}
 	s3 := p.Spec.Destination.S3
 	secret, err := s.secret(ctx, client.ObjectKey{Namespace: p.Namespace, Name: s3.CredentialsSecretName}, "spec.destination.s3.credentialsSecretName")
 	if err != nil {
 		return nil, err
 	}
-	return store.S3(store.S3Config{
+	return newS3(s3Config{
 		Endpoint: s3.Endpoint, Insecure: s3.Insecure != nil && *s3.Insecure, CA: []byte(s3.CertificateAuthority), Bucket: s3.Bucket, Prefix: s3.Prefix, Region: s3.Region,
 		AccessKeyID: string(secret.Data[accessKeyID]), SecretAccessKey: string(secret.Data[secretAccessKey]),
 	})

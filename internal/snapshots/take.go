@@ -14,7 +14,6 @@ import (
 	"filippo.io/age"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/snapshots/store"
 )
 
 // Limits of one snapshot.
@@ -44,7 +43,7 @@ type TakeOptions struct {
 
 // Take takes a snapshot and stores it, and then its manifest. A background job of the EtcdSnapshotPolicy controller
 // calls it. The manifest must be written last, because it marks the snapshot as complete.
-func Take(ctx context.Context, from Source, to store.Store, order TakeOptions) (Manifest, error) {
+func Take(ctx context.Context, from Source, to Store, order TakeOptions) (Manifest, error) {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	recipients, err := ParseRecipients(order.Recipients)

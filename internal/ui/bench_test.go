@@ -71,6 +71,7 @@ func BenchmarkChange(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		u := machine.DeepCopy()
 		u.SetResourceVersion(fmt.Sprint(i))
+		u.SetLabels(map[string]string{"cluster.x-k8s.io/cluster-name": "cluster-0000", "round": fmt.Sprint(i)})
 		source.store.Put(u)
 		source.refresh()
 	}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
@@ -74,6 +75,15 @@ type event struct {
 	Manager string
 }
 
+// what returns the kind of the entry of a timeline: a Normal Event with an action reports what a controller has done, and
+// other Events report what was noticed.
+func (e event) what() string {
+	if e.Type == corev1.EventTypeNormal && e.Action != "" {
+		return "action"
+	}
+	return "event"
+}
+
 // read returns the selected Events, the latest first, and the reason if they are incomplete. The request to the API server
 // serves all pages, so that it does not end with the request of the page that started it.
 func (c *eventCache) read(ctx context.Context, q eventQuery, now time.Time) ([]event, string) {
@@ -134,7 +144,7 @@ func (c *eventCache) drop(now time.Time) {
 func eventProblem(err error) string {
 	switch {
 	case apierrors.IsForbidden(err):
-		return "You may not list Events in this namespace."
+		return "You may not list Events in this namespace: that needs a Role with the verb list for events in events.k8s.io."
 	case fault.KindOf(err) == fault.Unreachable:
 		return "The API server did not respond, so Events are not up to date."
 	}
@@ -150,7 +160,7 @@ func newEvents(items []eventsv1.Event) []event {
 	return out
 }
 
-// newEvent converts an Event of either API. Events of the old API have other fields for time and count.
+// newEvent converts an Event. Events that were written with the core API have their time and count in deprecated fields.
 func newEvent(e *eventsv1.Event) event {
 	gv := e.Regarding.GroupVersionKind()
 	out := event{

@@ -16,7 +16,7 @@ import (
 // tokenParameter is the query parameter of the first address.
 const tokenParameter = "token"
 
-// Guard decides which requests are answered. The page can be read by every local process that can guess its address, and
+// Guard decides which requests are accepted. The page can be read by every local process that can guess its address, and
 // by every web site that the browser opens, unless both are rejected here.
 type Guard struct {
 	// token starts a session, and session is the value of its cookie. They differ, so that a leaked cookie does not start
@@ -89,7 +89,7 @@ func (g *Guard) check(r *http.Request) verdict {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
 		return verdict{code: http.StatusMethodNotAllowed, text: "The page is read-only: only GET and HEAD are allowed."}
 	case !slices.Contains(g.hosts, strings.ToLower(r.Host)):
-		return verdict{code: http.StatusMisdirectedRequest, text: "This host name is not an address of the page."}
+		return verdict{code: http.StatusMisdirectedRequest, text: "This host name is not an address of the page. Open the address that \"slipway ui\" printed."}
 	case !g.isOwnOrigin(r.Header.Values("Origin")):
 		return verdict{code: http.StatusForbidden, text: "Requests from other sites are rejected."}
 	case !slices.Contains([]string{"", "none", "same-origin"}, site) && !(valid && r.Header.Get("Sec-Fetch-Mode") == "navigate"):

@@ -136,7 +136,7 @@ func (h *hub) serve(w http.ResponseWriter, r *http.Request, topics ...string) {
 	s, ok := h.subscribe(topics...)
 	if !ok {
 		w.Header().Set("Retry-After", "30")
-		http.Error(w, fmt.Sprintf("Too many open pages: at most %d are updated at the same time.", maxStreams), http.StatusServiceUnavailable)
+		http.Error(w, fmt.Sprintf("Too many open pages: at most %d are updated at the same time. Close some of them.", maxStreams), http.StatusServiceUnavailable)
 		return
 	}
 	defer h.unsubscribe(s)

@@ -45,7 +45,7 @@ func TestHubLimitsStreams(t *testing.T) {
 	}
 }
 
-// stream opens an event stream and returns its lines.
+// openStream opens an event stream and returns its lines.
 func openStream(t *testing.T, h *hub, last string) *bufio.Scanner {
 	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { h.serve(w, r, "fleet") }))

@@ -1,10 +1,6 @@
 package ui
 
-import (
-	"strings"
-
-	"github.com/slipwayhq/slipway/internal/redact"
-)
+import "github.com/slipwayhq/slipway/internal/redact"
 
 // masked replaces a credential.
 const masked = "***"
@@ -97,12 +93,8 @@ func isValueField(name string) bool {
 	return false
 }
 
-// maskText masks the parts of a text that have the form of a secret. A text without one remains as it is.
+// maskText masks the parts of a text that have the form of a secret.
 func maskText(text string) string {
-	text = redact.Clip(text, maxMaskedText)
-	most := 3*len(text) + 64 // a mask may be longer than what it replaces
-	if out := redact.Tail(text, most); strings.Count(out, masked) > strings.Count(text, masked) {
-		return out
-	}
+	text, _ = redact.Mask(redact.ClipWords(text, maxMaskedText))
 	return text
 }

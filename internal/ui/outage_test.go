@@ -11,9 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
 
 	"github.com/slipwayhq/slipway/internal/fleet/mirror"
+	"github.com/slipwayhq/slipway/internal/rootcause"
 	"github.com/slipwayhq/slipway/test/mirrortest"
 )
 
@@ -76,6 +78,15 @@ func TestForbiddenIsNoAllClear(t *testing.T) {
 	lacks(t, "extensions", extensions, "No Runtime Extensions are registered")
 }
 
+// A kind that cannot be read does not hide the rest of a cluster.
+func TestTreeWithUnreadKind(t *testing.T) {
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "a"))
+	api.Forbid("localclusters")
+	s := testServer(t, api, nil)
+	body := page(t, s, "/m/prod-script-alert-1-script/cluster/team/a", 200)
+	contains(t, "cluster", body, "Not all objects are shown: listing LocalCluster.infrastructure.slipway.dev: localclusters is forbidden", ">Not read<", "KubeadmControlPlane", "Machines by version and stage", "The last hour")
+}
+
 // The page of an object whose kind is not copied does not claim that everything is as it should be.
 func TestCauseOfOtherKinds(t *testing.T) {
 	api := mirrortest.Start(t, mirrortest.Cluster("team", "a"))
@@ -106,6 +117,7 @@ func TestNoChainText(t *testing.T) {
 // While the API server does not respond, every page shows the time of its data. The outage and its end are published.
 func TestOutageIsPublished(t *testing.T) {
 	api := mirrortest.Start(t, mirrortest.Cluster("team", "a"))
+	api.Put(t, `{apiVersion: infrastructure.slipway.dev/v1alpha1, kind: LocalMachine, metadata: {namespace: team, name: m, creationTimestamp: "2026-05-04T11:00:00Z", managedFields: [{manager: provider, operation: Update, subresource: status}]}, spec: {password: hunter2, providerID: "local://m"}}`)
 	var down atomic.Bool
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if down.Load() {
@@ -145,12 +157,31 @@ func TestOutageIsPublished(t *testing.T) {
 		contains(t, path, page(t, s, path, 200), `data-stale="Data of 12:00:00 UTC"`, "the API server does not respond")
 	}
 	contains(t, "fleet", page(t, s, "/m/prod/", 200), `<bdi>a</bdi>`)
+	checkCopy(t, s)
 	down.Store(false)
 	waitUntil("the recovery", func() bool { return source.readState().isComplete() })
 	lacks(t, "needs", page(t, s, "/needs", 200), "data-stale")
+	lacks(t, "object", page(t, s, copiedPath, 200), "shows the copy")
 	if len(needs.pending) == 0 {
 		t.Error("the list of what needs a person received no event")
 	}
+}
+
+const copiedPath = "/m/prod/object/infrastructure.slipway.dev/LocalMachine/team/m"
+
+// checkCopy checks that the pages of objects show the copy, which remains as it is.
+func checkCopy(t *testing.T, s *Server) {
+	t.Helper()
+	of := rootcause.Ref{Group: "infrastructure.slipway.dev", Kind: "LocalMachine", Namespace: "team", Name: "m"}
+	u, _ := s.sources[0].store.Get(of)
+	before := u.DeepCopy()
+	body := page(t, s, copiedPath, 200)
+	contains(t, "object", body, "LocalMachine team/m cannot be read", `The page shows the copy of <time datetime="2026-05-04T12:00:00Z">12:00:00 UTC</time>`, "providerID: local://m", "password: &#39;***&#39;")
+	if diff := cmp.Diff(before.Object, u.Object); diff != "" {
+		t.Errorf("the page changed the copy:\n%s", diff)
+	}
+	contains(t, "cluster", page(t, s, "/m/prod/cluster/team/a", 200), "MachineDeployment")
+	page(t, s, "/m/prod/object/infrastructure.slipway.dev/LocalMachine/team/none", 502)
 }
 
 // runSource runs a source, and returns the function that ends it.

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -37,6 +36,8 @@ type clusterContent struct {
 	Tree      []treeRow
 	// TreeMore is the number of rows that are not shown.
 	TreeMore int
+	// TreeProblem is the reason why objects are missing in the tree, or empty.
+	TreeProblem string
 	// ShowAll is true if healthy rows are not folded, and ToggleURL changes that.
 	ShowAll   bool
 	ToggleURL string
@@ -98,7 +99,7 @@ func (s *Server) clusterPage(q request) (any, error) {
 	source := q.source
 	row, ok := source.board.Cluster(key)
 	if state := source.readState(); !ok && !state.isComplete() {
-		return nil, fault.New(fault.Unreachable, "ClustersNotRead", "it is unknown whether the cluster %s/%s exists, because the Clusters have not been read", key.Namespace, key.Name)
+		return nil, fault.New(fault.Unreachable, "ClustersNotRead", "it is unknown whether the cluster %s/%s exists, because the Clusters have not been read; this page is updated after they have been", key.Namespace, key.Name)
 	}
 	if !ok {
 		return nil, fault.New(fault.Gone, "ClusterNotFound", "there is no cluster %s/%s", key.Namespace, key.Name)
@@ -113,9 +114,7 @@ func (s *Server) clusterPage(q request) (any, error) {
 	if chain, found := source.explain(q.Context(), row.Ref(), q.now); found {
 		out.Chain = source.chain(chain, q.now)
 	}
-	if err := out.addTree(q, key); err != nil {
-		return nil, err
-	}
+	out.addTree(q, key)
 	out.addRollout(q, key)
 	out.addTimeline(q, key)
 	return out, nil
@@ -126,17 +125,16 @@ func clusterCommands(s *Source, key fleet.Key) []string {
 	return []string{"slipway describe cluster " + key.Name + flags, "slipway explain cluster/" + key.Name + flags}
 }
 
-// addTree adds the tree of package describe, and the hooks that block the topology.
-func (c *clusterContent) addTree(q request, key fleet.Key) error {
+// addTree adds the tree of package describe, and the hooks that block the topology. If a read fails, the other objects are
+// shown.
+func (c *clusterContent) addTree(q request, key fleet.Key) {
 	ctx, cancel := context.WithTimeout(q.Context(), eventTimeout)
 	defer cancel()
 	options := describe.Options{Grouping: !c.ShowAll, Echo: c.ShowAll, ShowMachineSets: c.ShowAll, ShowResourceSets: c.ShowAll}
-	snapshot, err := describe.Read(ctx, q.source.mirror.Reader(), client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, options)
-	if apierrors.IsNotFound(err) {
-		return fault.New(fault.Gone, "ClusterNotFound", "there is no cluster %s/%s", key.Namespace, key.Name).From(err)
-	}
-	if err != nil {
-		return err
+	snapshot, err := describe.ReadAvailable(ctx, q.source.mirror.Reader(), client.ObjectKey{Namespace: key.Namespace, Name: key.Name}, options)
+	c.TreeProblem = treeProblem(err)
+	if snapshot.Cluster == nil {
+		return
 	}
 	t := treeBuilder{source: q.source, now: q.now}
 	t.add(describe.Build(snapshot, options), 0)
@@ -145,7 +143,17 @@ func (c *clusterContent) addTree(q request, key fleet.Key) error {
 	for _, h := range snapshot.Hooks {
 		c.Blocking = append(c.Blocking, hookView{Message: h.Message, Since: newAge(h.LastTransitionTime.Time, q.now)})
 	}
-	return nil
+}
+
+// treeProblem describes the failed reads of a tree.
+func treeProblem(err error) string {
+	switch {
+	case err == nil:
+		return ""
+	case fault.KindOf(err) == fault.Unreachable:
+		return "The API server does not respond, so not all objects are shown."
+	}
+	return "Not all objects are shown: " + err.Error()
 }
 
 // treeBuilder turns a tree into rows.
@@ -178,6 +186,10 @@ func (t *treeBuilder) row(o *describe.Object, depth int) treeRow {
 	for _, name := range o.Members[:min(len(o.Members), 50)] {
 		of.Name = name
 		row.Members = append(row.Members, memberLink{Name: name, URL: t.source.objectURL(of)})
+	}
+	if o.Unread {
+		row.Good, row.Status = false, "Not read"
+		return row
 	}
 	if o.Missing != "" {
 		row.Good, row.Status, row.Messages = false, "Missing", []string{o.Missing}
@@ -215,13 +227,13 @@ func (c *clusterContent) addRollout(q request, key fleet.Key) {
 	var lives []life
 	c.LaneURLs = map[string]string{}
 	for _, u := range q.source.machinesOf(key) {
-		if m, ok := fleet.DecodeMachine(u); ok {
+		if m, ok := rootcause.Decode[clusterv1.Machine](u); ok {
 			lives = append(lives, newLife(m))
 			c.LaneURLs[m.Name] = q.source.objectURL(rootcause.RefOf(u))
 		}
 	}
 	for _, r := range q.source.removedOf(key, q.now.Add(-history)) {
-		if m, ok := fleet.DecodeMachine(r.machine); ok {
+		if m, ok := rootcause.Decode[clusterv1.Machine](r.machine); ok {
 			l := newLife(m)
 			l.removed = r.at
 			lives = append(lives, l)
@@ -267,8 +279,10 @@ func (c *clusterContent) addTimeline(q request, key fleet.Key) {
 		known[rootcause.RefOf(r.machine)] = true
 	}
 	all, problem := q.source.events.read(q.Context(), eventQuery{Namespace: key.Namespace}, q.now)
-	events := eventsOf(all, func(of rootcause.Ref) bool { return known[of] }, maxClusterEvents)
-	c.Timeline = q.source.timelineView(newTimeline(objects, events, removed, q.now), q.now)
+	isKnown := func(of rootcause.Ref) bool { return known[of] }
+	c.Timeline = q.source.timelineView(newTimeline(happened{
+		objects: objects, events: eventsOf(all, isKnown, maxClusterEvents), removed: removed, actions: q.source.actions.after(q.now.Add(-history), isKnown),
+	}, q.now), q.now)
 	c.Timeline.Problem = problem
 }
 

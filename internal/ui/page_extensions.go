@@ -6,8 +6,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net"
-	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -21,19 +19,18 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/operate/describe"
+	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
 // Names of the metrics that the page reads, and limits.
 const (
-	callsMetric     = "capi_runtime_sdk_requests_total"
-	durationMetric  = "capi_runtime_sdk_request_duration_seconds"
-	circuitMetric   = "slipway_runtime_sdk_circuit_open"
-	inFlightMetric  = "slipway_runtime_sdk_calls_in_flight"
-	metricsTimeout  = 3 * time.Second
-	maxExtensions   = 200
-	maxMetricsBytes = 16 << 20
+	callsMetric    = "capi_runtime_sdk_requests_total"
+	durationMetric = "capi_runtime_sdk_request_duration_seconds"
+	circuitMetric  = "slipway_runtime_sdk_circuit_open"
+	inFlightMetric = "slipway_runtime_sdk_calls_in_flight"
+	metricsTimeout = 3 * time.Second
+	maxExtensions  = 200
 )
 
 type extensionsContent struct {
@@ -94,12 +91,10 @@ func newExtensionView(q request, u *unstructured.Unstructured, m extensionMetric
 		v.Good, v.Endpoint = false, "the object has a field of an unknown type"
 		return v
 	}
-	v.Endpoint = endpointText(config.Spec.ClientConfig)
-	for _, c := range describe.ConditionsOf(u) {
-		row := conditionRow{Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: newAge(c.LastTransitionTime.Time, q.now), Good: describe.HasExpectedStatus(c, nil)}
-		v.Conditions = append(v.Conditions, row)
-		v.Good = v.Good && row.Good
-	}
+	endpoint, _ := hook.EndpointOf(config.Spec.ClientConfig) // a condition of the extension has the error
+	v.Endpoint = endpoint.Host()
+	v.Conditions = conditionRows(u, q.now)
+	v.Good = !slices.ContainsFunc(v.Conditions, func(c conditionRow) bool { return !c.Good })
 	for _, h := range config.Status.Handlers {
 		v.Handlers = append(v.Handlers, handlerView{
 			Name: h.Name, Hook: h.RequestHook.Hook, Version: h.RequestHook.APIVersion, Timeout: fmt.Sprintf("%ds", h.TimeoutSeconds), Policy: string(h.FailurePolicy),
@@ -117,22 +112,6 @@ func newExtensionView(q request, u *unstructured.Unstructured, m extensionMetric
 		v.InFlight = strconv.FormatInt(n, 10)
 	}
 	return v
-}
-
-// endpointText returns the host and port of an extension, which is also the label of its metrics.
-func endpointText(c runtimev1.ClientConfig) string {
-	if s := c.Service; s.IsDefined() {
-		port := int32(443)
-		if s.Port != nil {
-			port = *s.Port
-		}
-		return net.JoinHostPort(s.Name+"."+s.Namespace+".svc", strconv.Itoa(int(port)))
-	}
-	u, err := url.Parse(c.URL)
-	if err != nil {
-		return ""
-	}
-	return u.Host
 }
 
 // callKey identifies a hook at an endpoint. The version is the API version with its group.
@@ -166,7 +145,7 @@ func (s *Source) readMetrics(ctx context.Context) (extensionMetrics, string) {
 func parseMetrics(data []byte) (extensionMetrics, error) {
 	m := extensionMetrics{calls: map[callKey]*callStats{}, circuits: map[string]bool{}, inFlight: map[string]int64{}}
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(data[:min(len(data), maxMetricsBytes)]))
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(data))
 	if err != nil {
 		return m, err
 	}

@@ -46,7 +46,7 @@ type objectContent struct {
 	Owners     []link
 	Owned      []link
 	OwnedMore  int
-	// YAML is the object as it is now, without managed fields, the last applied configuration and credentials.
+	// YAML is the object without managed fields, the last applied configuration and credentials.
 	YAML      string
 	YAMLShort bool
 	// Managers are the managers of fields, and ManagedYAML the managed fields.
@@ -55,6 +55,9 @@ type objectContent struct {
 	Commands    []string
 	// Stored is false for an object whose kind is not copied, so that the page is not updated.
 	Stored bool
+	// ReadProblem is the reason why the object cannot be read now, and CopyAt the time of the copy that is shown instead.
+	ReadProblem string
+	CopyAt      time.Time
 	// NoChain is shown if there is no root cause chain.
 	NoChain string
 }
@@ -75,27 +78,26 @@ type managerRow struct {
 	Age                          age
 }
 
-// objectPage shows one object.
+// objectPage shows one object. If the API server does not respond, the copy of the object is shown.
 func (s *Server) objectPage(q request) (any, error) {
 	of := rootcause.Ref{
 		Group: dashToEmpty(q.PathValue("group")), Kind: q.PathValue("kind"), Namespace: dashToEmpty(q.PathValue("namespace")), Name: q.PathValue("name"),
 	}
 	if of.Group == "" {
-		return nil, fault.New(fault.Invalid, "NotShown", "objects of the core group, such as Secrets, are not shown on this page")
+		return nil, fault.New(fault.Invalid, "NotShown", "objects of the core group, such as Secrets, are not shown on this page: use \"slipway kubectl\"")
 	}
 	live, err := q.source.readObject(q.Context(), of)
-	if err != nil {
+	stored, isStored := q.source.store.Get(of)
+	kind := q.source.mirror.CopyOf(of.GroupKind())
+	out := objectContent{Ref: of, Stored: isStored}
+	switch {
+	case fault.KindOf(err) == fault.Unreachable && isStored:
+		live, out.ReadProblem, out.CopyAt = stored.DeepCopy(), fault.UserMessage(err), firstTime(kind.Since, q.now)
+	case err != nil:
 		return nil, err
 	}
-	out := objectContent{
-		Ref: of, APIVersion: live.GetAPIVersion(), Age: newAge(live.GetCreationTimestamp().Time, q.now),
-		Commands: []string{fmt.Sprintf("slipway kubectl get %s.%s %s%s -o yaml%s", lowerKind(of.Kind), of.Group, of.Name, namespaceFlag(of), q.source.Flags)},
-	}
-	if at := live.GetDeletionTimestamp(); at != nil {
-		out.Deleting = newAge(at.Time, q.now)
-	}
-	_, out.Stored = q.source.store.Get(of)
-	out.NoChain = noChainText(of.Kind, out.Stored, q.source.mirror.CopyOf(of.GroupKind()))
+	out.addMetadata(q, live)
+	out.NoChain = noChainText(of.Kind, isStored, kind)
 	out.addConditions(live, q.now)
 	out.addYAML(live, q.now)
 	out.addRelated(q.source, live)
@@ -105,6 +107,14 @@ func (s *Server) objectPage(q request) (any, error) {
 	}
 	out.addEvents(q)
 	return out, nil
+}
+
+func (c *objectContent) addMetadata(q request, u *unstructured.Unstructured) {
+	c.APIVersion, c.Age = u.GetAPIVersion(), newAge(u.GetCreationTimestamp().Time, q.now)
+	c.Commands = []string{fmt.Sprintf("slipway kubectl get %s.%s %s%s -o yaml%s", lowerKind(c.Kind), c.Group, c.Name, namespaceFlag(c.Ref), q.source.Flags)}
+	if at := u.GetDeletionTimestamp(); at != nil {
+		c.Deleting = newAge(at.Time, q.now)
+	}
 }
 
 // noChainText is the text for an object without a root cause chain:
@@ -133,13 +143,13 @@ func namespaceFlag(of rootcause.Ref) string {
 // lowerKind returns the kind in lower case, which kubectl accepts.
 func lowerKind(kind string) string { return string(bytes.ToLower([]byte(kind))) }
 
-// readObject reads the object from the API server, in the version that it prefers.
+// readObject reads the object from the API server: in the copied version, or in the preferred version of the kind.
 func (s *Source) readObject(ctx context.Context, of rootcause.Ref) (*unstructured.Unstructured, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	mapping, err := s.mirror.RESTMapper().RESTMapping(of.GroupKind(), s.versionOf(of.GroupKind())...)
 	if meta.IsNoMatchError(err) {
-		return nil, fault.New(fault.Gone, "UnknownKind", "the management cluster has no kind %s of group %s", of.Kind, of.Group).From(err)
+		return nil, fault.New(fault.Gone, "UnknownKind", "the management cluster has no kind %s of group %s: install the provider that has it", of.Kind, of.Group).From(err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("looking up %s: %w", of.Kind, err)
@@ -151,7 +161,7 @@ func (s *Source) readObject(ctx context.Context, of rootcause.Ref) (*unstructure
 	case apierrors.IsNotFound(err):
 		return nil, fault.New(fault.Gone, "ObjectNotFound", "%s does not exist", of.Qualified()).From(err)
 	case apierrors.IsForbidden(err):
-		return nil, fault.New(fault.Invalid, "NotAllowed", "you may not get %s", of.Qualified()).From(err)
+		return nil, fault.New(fault.Invalid, "NotAllowed", "you may not get %s: that needs a Role or ClusterRole with the verb get for its kind", of.Qualified()).From(err)
 	case err != nil:
 		return nil, fault.New(fault.Unreachable, "NotRead", "%s cannot be read: %v", of.Qualified(), err).From(err)
 	}
@@ -168,12 +178,18 @@ func (s *Source) versionOf(kind schema.GroupKind) []string {
 	return nil
 }
 
-func (c *objectContent) addConditions(u *unstructured.Unstructured, now time.Time) {
-	for _, d := range describe.ConditionsOf(u) {
-		c.Conditions = append(c.Conditions, conditionRow{
-			Type: d.Type, Status: string(d.Status), Reason: d.Reason, Message: d.Message, Since: newAge(d.LastTransitionTime.Time, now), Good: describe.HasExpectedStatus(d, nil),
+// conditionRows returns the conditions of an object.
+func conditionRows(u *unstructured.Unstructured, now time.Time) (out []conditionRow) {
+	for _, c := range describe.ConditionsOf(u) {
+		out = append(out, conditionRow{
+			Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message, Since: newAge(c.LastTransitionTime.Time, now), Good: describe.HasExpectedStatus(c, nil),
 		})
 	}
+	return out
+}
+
+func (c *objectContent) addConditions(u *unstructured.Unstructured, now time.Time) {
+	c.Conditions = conditionRows(u, now)
 	slices.SortStableFunc(c.Conditions, func(a, b conditionRow) int { return boolOrder(a.Good, b.Good) })
 }
 

@@ -189,7 +189,7 @@ func TestFleetPage(t *testing.T) {
 	contains(t, "fleet", body, `<a href="/m/prod-script-alert-1-script/cluster/team/bad"><bdi>bad</bdi></a>`, "LocalMachine bad-md-a-1: Container bad-md-a-1 does not run", "&lt;script&gt;", `\u202egnp.exe`,
 		"/m/prod-script-alert-1-script/object/infrastructure.slipway.dev/LocalMachine/team/bad-md-a-1", "0 of 1 ready, 1 up to date", "v1.36.0")
 	if bad, good := strings.Index(body, `id="r-team_bad"`), strings.Index(body, `id="r-team_good"`); bad < 0 || good < bad {
-		t.Errorf("the worst cluster is not first: %d, %d", bad, good)
+		t.Errorf("the cluster with a problem is not first: %d, %d", bad, good)
 	}
 	for query, want := range map[string][]string{
 		"":                        {"bad", "good"},
@@ -285,6 +285,20 @@ func TestPlansOfRows(t *testing.T) {
 	source.dropStalePlans()
 	if got := reason(); got != before {
 		t.Errorf("without plans the reason is %q, before it was %q", got, before)
+	}
+}
+
+// Calls of extensions change without a change of an object.
+func TestExtensionsArePublished(t *testing.T) {
+	s := testServer(t, troubled(t), func(o *SourceOptions) {
+		o.Metrics = func(context.Context) ([]byte, error) { return []byte(testMetrics), nil }
+	})
+	source := s.sources[0]
+	extensions, _ := s.hub.subscribe(s.topicsOf(source.url() + "extensions")...)
+	fleetPage, _ := s.hub.subscribe(s.topicsOf(source.url())...)
+	source.updatePlans(t.Context())
+	if len(extensions.pending) != 1 || len(fleetPage.pending) != 0 {
+		t.Errorf("events: extensions %d, fleet %d", len(extensions.pending), len(fleetPage.pending))
 	}
 }
 

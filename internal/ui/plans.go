@@ -9,6 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/fleet"
 	"github.com/slipwayhq/slipway/internal/fleet/mirror"
+	"github.com/slipwayhq/slipway/internal/pause"
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
@@ -41,8 +42,8 @@ const (
 	// maxPlanned is the number of objects of a chain, and maxPlannedRows the number of clusters, whose plans are read.
 	maxPlanned     = 12
 	maxPlannedRows = 30
-	// planInterval is the interval in which the plans of clusters with a problem are read, and planLife the time after
-	// which a plan is stale. No event is sent when a plan changes.
+	// planInterval is the interval in which the plans of clusters with a problem are read, because the manager does not
+	// report a change of a plan, and planLife the time after which a plan is stale.
 	planInterval = 10 * time.Second
 	planLife     = 25 * time.Second
 )
@@ -75,13 +76,19 @@ func (p *planTimes) takeStale(now time.Time) (out []rootcause.Ref) {
 	return out
 }
 
-// watchPlans reads the plans of the clusters that are not healthy until the context ends, because their causes are more
-// precise than conditions.
+// watchPlans updates what the manager reports until the context ends.
 func (s *Source) watchPlans(ctx context.Context) {
-	for waitFor(ctx, nil, planInterval) {
-		s.dropStalePlans()
-		s.readPlansOfProblems(ctx)
+	for pause.Sleep(ctx, planInterval) == nil {
+		s.updatePlans(ctx)
 	}
+}
+
+// updatePlans reads the plans of the clusters that are not healthy, because their causes are more precise than conditions.
+// It publishes the extensions, because no object changes with their calls, latencies and circuits.
+func (s *Source) updatePlans(ctx context.Context) {
+	s.dropStalePlans()
+	s.readPlansOfProblems(ctx)
+	s.hub.publish(s.topic("extensions"))
 }
 
 // dropStalePlans removes plans that have not been read again, so that they do not hide that a problem has ended.
@@ -94,7 +101,7 @@ func (s *Source) dropStalePlans() {
 	}
 }
 
-// readPlansOfProblems reads the plans of the chains of the worst clusters.
+// readPlansOfProblems reads the plans of the objects in the chains of clusters with a problem.
 func (s *Source) readPlansOfProblems(ctx context.Context) {
 	rows := slices.Clone(s.board.Clusters())
 	slices.SortFunc(rows, fleet.CompareClustersByTrouble)
@@ -131,6 +138,7 @@ func (s *Source) readPlans(ctx context.Context, of rootcause.Ref) ([]Plan, strin
 	}
 	s.store.SetPlans(of, rootCausePlans(plans))
 	s.planned.set(of, s.Now())
+	s.actions.add(of, plans)
 	return plans, ""
 }
 

@@ -9,7 +9,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
-	"github.com/slipwayhq/slipway/internal/fleet"
+	"github.com/slipwayhq/slipway/internal/version"
 )
 
 // Dimensions of the picture of a rollout, in the units of its viewBox.
@@ -192,7 +192,7 @@ func countVersions(lives []life) []versionCount {
 			c.OutOfDate++
 		}
 	}
-	slices.SortFunc(out, func(a, b versionCount) int { return fleet.CompareVersions(b.Version, a.Version) })
+	slices.SortFunc(out, func(a, b versionCount) int { return version.Compare(b.Version, a.Version) })
 	return out
 }
 

@@ -2,10 +2,12 @@ package ui
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipwayhq/slipway/test/mirrortest"
 )
@@ -67,13 +69,15 @@ func TestTimeline(t *testing.T) {
 	events := []event{
 		{At: ago(time.Minute), Type: "Warning", Reason: "Failed", Note: "it failed", Count: 3},
 		{At: ago(2 * time.Hour), Type: "Normal", Reason: "Old"},
+		{At: ago(2 * time.Second), Type: "Normal", Reason: "Created", Action: "Reconcile"},
+		{At: ago(time.Second), Type: "Normal", Reason: "Seen"},
 	}
-	got := newTimeline(objects, events, nil, mirrortest.Now())
+	got := newTimeline(happened{objects: objects, events: events}, mirrortest.Now())
 	var titles []string
 	for _, e := range got.Entries {
 		titles = append(titles, fmt.Sprintf("%s %s %v", e.What, e.Title, e.Warning))
 	}
-	if len(titles) < 3 || titles[0] != "event Failed true" {
+	if len(titles) < 5 || !slices.Equal(titles[:3], []string{"event Seen false", "action Created false", "event Failed true"}) {
 		t.Errorf("the entries are %v", titles)
 	}
 	for _, e := range got.Entries {
@@ -81,8 +85,24 @@ func TestTimeline(t *testing.T) {
 			t.Error("an old Event is shown")
 		}
 	}
-	if len(got.Bars) != 2 || got.Bars[1].X != 580 || got.Bars[1].Warning == 0 {
+	if len(got.Bars) != 3 || got.Bars[1].X != 580 || got.Bars[1].Warning == 0 {
 		t.Errorf("the bars are %+v", got.Bars)
+	}
+}
+
+// Conditions of one object that change together are one entry, unless their messages differ.
+func TestTimelineMergesConditions(t *testing.T) {
+	machine := mirrortest.Objects(mirrortest.Broken("team", "a", "it ended"))[1]
+	var got []string
+	for _, e := range newTimeline(happened{objects: []*unstructured.Unstructured{machine}}, mirrortest.Now()).Entries {
+		got = append(got, fmt.Sprintf("%s %s %q %v", e.Of.Kind, e.Title, e.Message, e.Warning))
+	}
+	want := []string{
+		`Machine Available=False "Available" true`, `Machine Ready=False "Ready" true`, `Machine InfrastructureReady=False "it ended" true`,
+		`Machine BootstrapConfigReady=True, NodeHealthy=True, NodeReady=True, UpToDate=True "" false`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

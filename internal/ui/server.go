@@ -118,7 +118,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, g *Guard) error {
 func limitQuery(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.URL.RawQuery) > maxQuery {
-			http.Error(w, "The query is too long.", http.StatusRequestURITooLong)
+			http.Error(w, "The query is too long: shorten the filter.", http.StatusRequestURITooLong)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -141,7 +141,7 @@ func (s *Server) page(name string, data func(request) (any, error)) http.Handler
 		if id := r.PathValue("source"); id != "" {
 			i := slices.IndexFunc(s.sources, func(s *Source) bool { return s.id == id })
 			if i < 0 {
-				s.renderError(w, q, fault.New(fault.Gone, "NoSource", "there is no management cluster %q on this page", id))
+				s.renderError(w, q, fault.New(fault.Gone, "NoSource", "there is no management cluster %q on this page: start \"slipway ui\" with its kubeconfig", id))
 				return
 			}
 			q.source = s.sources[i]
@@ -184,7 +184,7 @@ func (s *Server) render(w http.ResponseWriter, code int, name string, data frame
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	topics := s.topicsOf(r.URL.Query().Get("page"))
 	if len(topics) == 0 {
-		http.Error(w, "The page has no updates.", http.StatusNotFound)
+		http.Error(w, "The page has no updates: reload it.", http.StatusNotFound)
 		return
 	}
 	s.hub.serve(w, r, topics...)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fleet"
 	"github.com/slipwayhq/slipway/internal/fleet/mirror"
+	"github.com/slipwayhq/slipway/internal/pause"
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
@@ -59,14 +60,15 @@ type Source struct {
 	events eventCache
 	// planned records the plans that are in the store.
 	planned planTimes
+	actions actionLog
 	rows    rowCache
 	hub     *hub
 
+	pending mirror.Changes
 	changed chan struct{}
 	started time.Time
 
 	mu      sync.Mutex
-	pending map[rootcause.Ref]mirror.Change
 	removed []removedMachine
 	ready   bool
 	// published is the status of the copy that the pages have received.
@@ -84,7 +86,7 @@ type removedMachine struct {
 // NewSource returns the source. It sends no request before it runs.
 func NewSource(o SourceOptions) (*Source, error) {
 	s := newSource(o)
-	m, err := mirror.New(o.Config, mirror.Options{Namespace: o.Namespace, OnChange: s.note, OnStatus: s.wake})
+	m, err := mirror.New(o.Config, mirror.Options{UserAgent: "slipway-ui", Namespace: o.Namespace, OnChange: s.note, OnStatus: s.wake, Now: s.Now})
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +98,7 @@ func newSource(o SourceOptions) *Source {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Source{SourceOptions: o, changed: make(chan struct{}, 1), pending: map[rootcause.Ref]mirror.Change{}, started: o.Now(), rows: rowCache{rows: map[fleet.Key]renderedRow{}}}
+	return &Source{SourceOptions: o, changed: make(chan struct{}, 1), started: o.Now(), rows: rowCache{rows: map[fleet.Key]renderedRow{}}}
 }
 
 func (s *Source) attach(m *mirror.Mirror) {
@@ -107,8 +109,8 @@ func (s *Source) attach(m *mirror.Mirror) {
 
 // note records a change for the next refresh.
 func (s *Source) note(c mirror.Change) {
+	s.pending.Add(c)
 	s.mu.Lock()
-	s.pending[c.Of] = c
 	if c.Deleted && isMachine(c.Of) {
 		s.removed = append(s.removed[max(0, len(s.removed)+1-maxRemoved):], removedMachine{machine: c.Object, at: s.Now()})
 	}
@@ -133,7 +135,7 @@ func (s *Source) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { s.mirror.Run(ctx) })
-	if s.Plans != nil {
+	if s.Plans != nil || s.Metrics != nil {
 		all.Go(func() { s.watchPlans(ctx) })
 	}
 	for {
@@ -142,26 +144,13 @@ func (s *Source) Run(ctx context.Context) {
 		if !s.isReady() {
 			wait = settle
 		}
-		if !waitFor(ctx, s.changed, wait) || !waitFor(ctx, nil, settle) {
+		if pause.Wait(ctx, wait, s.changed) != nil || pause.Sleep(ctx, settle) != nil {
 			return
 		}
 	}
 }
 
-// waitFor waits for a signal or until the time has passed. It reports false if the context has ended.
-func waitFor(ctx context.Context, signal <-chan struct{}, most time.Duration) bool {
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-signal:
-	case <-timer.C:
-	}
-	return true
-}
-
-// isReady reports whether all kinds have been read, or most of them after some time.
+// isReady reports whether rows are computed: all kinds have been read, or the patience has ended.
 func (s *Source) isReady() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,13 +185,11 @@ func (s *Source) refresh() {
 		return
 	}
 	s.mu.Lock()
-	changes := s.pending
-	s.pending = map[rootcause.Ref]mirror.Change{}
 	first := !s.ready
 	s.ready = true
 	s.mu.Unlock()
 
-	topics := s.touch(changes)
+	topics := s.touch(s.pending.Take())
 	rows := s.board.Refresh(now)
 	s.rows.update(request{source: s, now: now}, rows)
 	if differs || first {
@@ -253,19 +240,15 @@ func (s *Source) readState() readState {
 }
 
 // touch marks the rows of the changed clusters as stale, and returns the topics of the changes.
-func (s *Source) touch(changes map[rootcause.Ref]mirror.Change) []string {
+func (s *Source) touch(changes []mirror.Change) []string {
 	var topics []string
-	clusters := map[fleet.Key]bool{}
-	for of, c := range changes {
-		topics = append(topics, s.objectTopic(of))
-		if of.Group == "runtime.cluster.x-k8s.io" {
+	for _, c := range changes {
+		topics = append(topics, s.objectTopic(c.Of))
+		if c.Of.Group == "runtime.cluster.x-k8s.io" {
 			topics = append(topics, s.topic("extensions"))
 		}
-		for _, key := range s.store.ClustersOf(c.Object) {
-			clusters[key] = true
-		}
 	}
-	for key := range clusters {
+	for _, key := range s.store.ChangedClusters(changes) {
 		s.board.Touch(key)
 		topics = append(topics, s.clusterTopic(key))
 	}

@@ -48,25 +48,55 @@ type bar struct {
 	Title        string
 }
 
-// newTimeline merges the transitions of conditions and the Events of the last hour, the latest first.
-func newTimeline(objects []*unstructured.Unstructured, events []event, removed []removedMachine, now time.Time) timeline {
+// happened is what is known about the objects of a cluster.
+type happened struct {
+	objects []*unstructured.Unstructured
+	events  []event
+	removed []removedMachine
+	actions []action
+}
+
+// newTimeline merges the transitions of conditions, the Events and the actions of the last hour, the latest first.
+func newTimeline(h happened, now time.Time) timeline {
 	var all []entry
-	for _, u := range objects {
+	for _, u := range h.objects {
 		all = append(all, transitions(u, now)...)
 	}
-	for _, e := range events {
-		all = append(all, entry{At: e.At, Of: e.Of, What: "event", Title: e.Reason, Message: e.Note, Warning: e.Type == "Warning", Count: e.Count})
+	for _, e := range h.events {
+		all = append(all, entry{At: e.At, Of: e.Of, What: e.what(), Title: e.Reason, Message: e.Note, Warning: e.Type == "Warning", Count: e.Count})
 	}
-	for _, r := range removed {
+	for _, r := range h.removed {
 		all = append(all, entry{At: r.at, Of: rootcause.RefOf(r.machine), What: "deleted", Title: "Deleted", Count: 1})
+	}
+	for _, a := range h.actions {
+		all = append(all, entry{At: a.At, Of: a.Of, What: "action", Title: a.Controller, Message: a.Text, Warning: a.Failed, Count: a.Count})
 	}
 	all = slices.DeleteFunc(all, func(e entry) bool { return now.Sub(e.At) > history || e.At.After(now.Add(time.Minute)) })
 	slices.SortStableFunc(all, func(a, b entry) int {
-		return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Of.Kind, b.Of.Kind), cmp.Compare(a.Of.Name, b.Of.Name), cmp.Compare(a.Title, b.Title))
+		return cmp.Or(b.At.Compare(a.At), cmp.Compare(a.Of.Kind, b.Of.Kind), cmp.Compare(a.Of.Name, b.Of.Name), boolOrder(b.Warning, a.Warning),
+			cmp.Compare(a.What, b.What), cmp.Compare(a.Message, b.Message), cmp.Compare(a.Title, b.Title))
 	})
+	all = mergeConditions(all)
 	out := timeline{Bars: newBars(all, now)}
 	out.More = max(0, len(all)-maxEntries)
 	out.Entries = all[:len(all)-out.More]
+	return out
+}
+
+// mergeConditions merges neighbouring entries about conditions of one object that have changed at the same time and have the
+// same message.
+func mergeConditions(all []entry) (out []entry) {
+	for _, e := range all {
+		if n := len(out) - 1; n >= 0 && e.What == "condition" {
+			same := out[n]
+			same.Title = e.Title
+			if same == e {
+				out[n].Title += ", " + e.Title
+				continue
+			}
+		}
+		out = append(out, e)
+	}
 	return out
 }
 
@@ -83,7 +113,11 @@ func transitions(u *unstructured.Unstructured, now time.Time) (out []entry) {
 		add(at.Time, "deleted", "Deletion requested", "", false)
 	}
 	for _, c := range describe.ConditionsOf(u) {
-		add(c.LastTransitionTime.Time, "condition", c.Type+"="+string(c.Status), cmp.Or(c.Message, c.Reason), !describe.HasExpectedStatus(c, nil))
+		message, good := c.Message, describe.HasExpectedStatus(c, nil)
+		if !good {
+			message = cmp.Or(c.Message, c.Reason)
+		}
+		add(c.LastTransitionTime.Time, "condition", c.Type+"="+string(c.Status), message, !good)
 	}
 	return out
 }

@@ -27,15 +27,16 @@ func (c Counts) Add(version string, n int32) {
 // semantic versions come last, sorted as text. The result is nil if nothing was counted.
 func (c Counts) Sorted() []clusterv1.StatusVersion {
 	var out []clusterv1.StatusVersion
-	sorted := slices.SortedFunc(maps.Keys(c), compareAge)
+	sorted := slices.SortedFunc(maps.Keys(c), Compare)
 	for _, v := range sorted[:min(len(sorted), maxVersions)] {
 		out = append(out, clusterv1.StatusVersion{Version: v, Replicas: c[v]})
 	}
 	return out
 }
 
-// compareAge orders versions. Versions that differ only in their build metadata are ordered as text.
-func compareAge(a, b string) int {
+// Compare orders semantic versions from the oldest to the newest. Versions that differ only in their build metadata are ordered
+// as text. Other texts come last, ordered as text.
+func Compare(a, b string) int {
 	x, errX := parseSemantic(a)
 	y, errY := parseSemantic(b)
 	switch {

@@ -2,6 +2,7 @@ package version_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,6 +46,14 @@ func TestCounts(t *testing.T) { // CL-25, MS-19, DP-14, MP-11
 		if diff := cmp.Diff(tc.want, c.Sorted()); diff != "" {
 			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
 		}
+	}
+}
+
+func TestOrder(t *testing.T) {
+	versions := []string{"v1.10.0", "main", "v1.9.1", "v1.9.1+b", "v1.9.1-rc.0", "1.9.0", ""}
+	slices.SortFunc(versions, version.Compare)
+	if diff := cmp.Diff([]string{"1.9.0", "v1.9.1-rc.0", "v1.9.1", "v1.9.1+b", "v1.10.0", "", "main"}, versions); diff != "" {
+		t.Error(diff)
 	}
 }
 

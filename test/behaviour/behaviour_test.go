@@ -190,7 +190,7 @@ func TestIDsStandInTestsOnly(t *testing.T) {
 
 // readByOthers tells whether a file is read by those who do not read tests.
 func readByOthers(p string) bool {
-	if strings.HasPrefix(p, "test/") || strings.HasPrefix(p, "internal/testkit/") || strings.Contains(p, "/testdata/") {
+	if strings.HasPrefix(p, "test/") || strings.Contains(p, "/testdata/") {
 		return false
 	}
 	switch path.Ext(p) {

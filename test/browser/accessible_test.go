@@ -88,7 +88,7 @@ func TestScreenReaderOfFleet(t *testing.T) {
 		p.visit(fleetPath)
 		nodes := p.accessibilityTree()
 		want := map[string][]string{
-			"table":        {"Clusters, the worst first"},
+			"table":        {"Clusters, problems first"},
 			"columnheader": {"Status", "Cluster", "Class", "Version", "Control plane", "Workers", "Reason", "Since"},
 			"search":       {"Filter clusters"},
 			"searchbox":    {"Filter"},

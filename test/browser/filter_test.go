@@ -51,7 +51,7 @@ func TestFilterByHealth(t *testing.T) {
 func TestSort(t *testing.T) {
 	p := serve(t, demo(t)).open(t)
 	if got := eval[string](p, rows); strings.HasPrefix(got, "data/archive data/lake") {
-		t.Errorf("the worst is not first: %s", got)
+		t.Errorf("clusters with a problem are not first: %s", got)
 	}
 	p.do("sorting by name", chromedp.SendKeys("select[name=sort]", "name", chromedp.ByQuery))
 	p.until("the rows are sorted", rows+`.startsWith("data/archive data/lake data/warehouse payments/fraud")`)

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // Deadlines are generous: they only end a test that would hang. How fast things are is measured by test/bench.

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // TestManager runs the controllers against a cluster that slipway did not start, with the flags of FL-01, FL-04, FL-06,

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // The provider of other people, as its authors publish it: a Go module with the program and its manifests.

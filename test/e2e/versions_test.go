@@ -16,7 +16,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // further is the Kubernetes version that the tests add; `make versions` compiles it beforehand.

@@ -31,6 +31,9 @@ type explanation struct {
 	text string
 }
 
+// key returns what two explanations of the same state have in common.
+func (e explanation) key() string { return e.object + "\n" + e.cause + "\n" + e.remedy + "\n" }
+
 // score is the verdict on an explanation.
 type score struct{ object, cause, since, remedy bool }
 

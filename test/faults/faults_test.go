@@ -27,12 +27,27 @@ type row struct {
 	isReal string
 }
 
-// Limits of one row: the explanation has to be complete within the first, which begins again with each change of the
-// explanation, because a busy host is slow; and within the second in any case.
+// Limits of one row: the explanation has to be complete within the first, which begins again with each change of what is
+// shown, because a busy host is slow; and within the second in any case.
 const (
 	limit    = time.Minute
 	maxLimit = 5 * time.Minute
 )
+
+// waiting decides how long a row is observed.
+type waiting struct {
+	start, changed time.Time
+	before         string
+}
+
+// isOver reports whether a limit has passed. An observation that began before does not count, however long it took: it may
+// show what the object was at its beginning.
+func (w *waiting) isOver(began, ended time.Time, shown string) bool {
+	if shown != w.before {
+		w.changed, w.before = ended, shown
+	}
+	return began.Sub(w.changed) >= limit || began.Sub(w.start) >= maxLimit
+}
 
 // outcome is the result of a row.
 type outcome struct {
@@ -85,6 +100,31 @@ func TestRows(t *testing.T) {
 		if !seen[id] {
 			t.Errorf("the known gap %s is not a row", id)
 		}
+	}
+}
+
+func TestWaiting(t *testing.T) {
+	start := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	type observation struct {
+		began, ended time.Duration
+		shown        string
+		want         bool
+	}
+	for name, observations := range map[string][]observation{
+		"many equal observations": {{0, 0, "a", false}, {2 * time.Second, 2 * time.Second, "a", false}, {limit / 2, limit / 2, "a", false}, {limit, limit, "a", true}},
+		"the last one changes":    {{0, 0, "a", false}, {limit, limit, "b", false}, {2*limit - 1, 2 * limit, "b", false}, {2 * limit, 2 * limit, "b", true}},
+		"slow observations":       {{0, 2 * limit, "a", false}, {2 * limit, 4 * limit, "a", false}, {4 * limit, 5 * limit, "a", true}},
+		"it changes for ever":     {{0, 0, "a", false}, {maxLimit - 1, maxLimit - 1, "b", false}, {maxLimit, maxLimit, "c", true}},
+	} {
+		w := waiting{start: start}
+		for i, o := range observations {
+			if got := w.isOver(start.Add(o.began), start.Add(o.ended), o.shown); got != o.want {
+				t.Errorf("%s: observation %d ends the wait: %t", name, i, got)
+			}
+		}
+	}
+	if a, b := (explanation{remedy: "a", age: "1s"}), (explanation{remedy: "b", age: "2s"}); a.key() == b.key() || a.key() != (explanation{remedy: "a", age: "3s"}).key() {
+		t.Error("another remedy is a change, another age is none")
 	}
 }
 
@@ -144,20 +184,17 @@ func refused(text string, r row) outcome {
 	return outcome{row: r, plans: s, conditions: s, page: s, shown: explanation{object: "(refused)", cause: join(text, "")}, report: text}
 }
 
-// observe explains an object until everything is explained, or nothing changes any more.
+// observe explains an object until everything is explained, or a limit has passed.
 func (n *namespace) observe(what string, r row, begun time.Time) outcome {
-	start := time.Now()
-	changed, before := start, ""
+	wait := waiting{start: time.Now()}
 	for {
 		o := outcome{row: r}
+		began := time.Now()
 		with, without, shown := n.explain(what, true), n.explain(what, false), n.show(what)
 		age := time.Since(begun)
 		o.plans, o.conditions, o.page, o.shown = judge(with, r, age), judge(without, r, age), judge(shown, r, age), with
 		o.report = fmt.Sprintf("want %s | %s | %s\n--- with plans: %+v\n%s\n--- without plans: %+v\n%s\n--- page: %+v\n%s", r.object, r.cause, r.remedy, o.plans, with.text, o.conditions, without.text, o.page, shown.text)
-		if now := with.object + with.cause + without.object + without.cause; now != before {
-			changed, before = time.Now(), now
-		}
-		if o.isExplained() || time.Since(changed) > limit || time.Since(start) > maxLimit {
+		if o.isExplained() || wait.isOver(began, time.Now(), with.key()+without.key()+shown.key()) {
 			return o
 		}
 		select {

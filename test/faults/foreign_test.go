@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/test/hooktest"
 )
@@ -122,5 +124,10 @@ func (n *namespace) register(url string, ca []byte) {
 	n.Helper()
 	o := decode(n, fmt.Sprintf(`{apiVersion: runtime.cluster.x-k8s.io/v1beta2, kind: ExtensionConfig, metadata: {name: %s}, spec: {
   clientConfig: {url: %q, caBundle: %s}, namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: %s}}}}`, n.extensionName(), url, encoded(ca), n.name))[0]
+	n.Cleanup(func() {
+		if err := client.IgnoreNotFound(n.Delete(context.Background(), o)); err != nil {
+			n.Errorf("delete ExtensionConfig %s: %v", o.GetName(), err)
+		}
+	})
 	n.create(n, o)
 }

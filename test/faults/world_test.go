@@ -26,7 +26,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // patience is how long a busy machine may take for one step of an injection.
@@ -237,8 +237,11 @@ func (n *namespace) list(kind string, want int) (out []unstructured.Unstructured
 		list := &unstructured.UnstructuredList{}
 		list.SetAPIVersion(apiVersions()[kind])
 		list.SetKind(kind + "List")
-		if err := n.List(n.Context(), list, client.InNamespace(n.name)); err != nil || len(list.Items) < want {
-			return fmt.Errorf("%d exist, %w", len(list.Items), err)
+		if err := n.List(n.Context(), list, client.InNamespace(n.name)); err != nil {
+			return err
+		}
+		if len(list.Items) < want {
+			return fmt.Errorf("%d exist", len(list.Items))
 		}
 		out = list.Items
 		return nil

@@ -32,9 +32,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/machine"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
-	"github.com/slipwayhq/slipway/internal/testkit"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/internal/workload"
+	"github.com/slipwayhq/slipway/test/testkit"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // patience is how long a busy machine may take for one step.

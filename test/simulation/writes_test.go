@@ -48,10 +48,10 @@ import (
 	localmachinepool "github.com/slipwayhq/slipway/internal/local/machinepool"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
-	"github.com/slipwayhq/slipway/internal/testkit"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/test/testhost"
+	"github.com/slipwayhq/slipway/test/testkit"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // tally counts the writes of a client: verb, kind, field manager.

@@ -18,6 +18,11 @@ func AddToScheme(scheme *runtime.Scheme) error {
 		&LocalMachineTemplate{}, &LocalMachineTemplateList{},
 		&LocalMachinePool{}, &LocalMachinePoolList{},
 		&LocalMachinePoolTemplate{}, &LocalMachinePoolTemplateList{},
+		&SSHHost{}, &SSHHostList{},
+		&SSHCluster{}, &SSHClusterList{},
+		&SSHClusterTemplate{}, &SSHClusterTemplateList{},
+		&SSHMachine{}, &SSHMachineList{},
+		&SSHMachineTemplate{}, &SSHMachineTemplateList{},
 	)
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil

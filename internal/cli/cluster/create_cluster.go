@@ -25,20 +25,23 @@ func CreateClusterCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster NAME",
 		Short: "Create a cluster from a ClusterClass and wait for its nodes",
-		Long: `Create a cluster from a ClusterClass. Slipway includes three classes, and creates them in the
+		Long: `Create a cluster from a ClusterClass. Slipway includes five classes, and creates them in the
 namespace if they do not exist:
 
-  local      a hosted control plane, and nodes in containers on this host
-  kubeadm    a control plane and other nodes in containers on this host
-  simulated  a hosted control plane and nodes that are only simulated
+  local        a hosted control plane, and nodes in containers on this host
+  kubeadm      a control plane and other nodes in containers on this host
+  ssh          a hosted control plane, and nodes on machines over SSH
+  ssh-kubeadm  a control plane and other nodes on machines over SSH
+  simulated    a hosted control plane and nodes that are only simulated
 
 The command checks that this host has the node images, the memory and the disk space that the
-nodes need at least. It applies a regular Cluster API manifest, which --dry-run prints, and waits
+nodes need at least, or that there are enough SSHHosts. It applies a regular Cluster API manifest, which --dry-run prints, and waits
 until all nodes are Ready and the add-ons, such as DNS, are available. If you interrupt the wait,
 the creation of the cluster continues.`,
 		Example: `  slipway create cluster demo --workers 2
   slipway create cluster demo --set podSecurity=baseline --set nodeResources.cpus=2
   slipway create cluster demo --class kubeadm --control-planes 3
+  slipway create cluster demo --class ssh-kubeadm --control-planes 3 --workers 2 --set virtualIP=192.0.2.10
   slipway create cluster many --class simulated --workers 50
   slipway create cluster demo --workers 2 --dry-run > demo.yaml`,
 		Args: term.ExactlyOneArgument("NAME"),
@@ -54,7 +57,7 @@ the creation of the cluster continues.`,
 	return cmd
 }
 
-// createClusterFlags holds the flag values; prefix and ref are set from subnet and class.
+// createClusterFlags holds the flag values; prefix, ref and hosts are set from subnet and class.
 type createClusterFlags struct {
 	connection    *management.Flags
 	class         string
@@ -69,6 +72,7 @@ type createClusterFlags struct {
 	format        *term.Format
 
 	prefix    netip.Prefix
+	hosts     bool // the nodes are machines over SSH
 	variables []clusterv1.ClusterVariable
 	ref       clusterv1.ClusterClassRef
 }
@@ -81,7 +85,7 @@ func (f *createClusterFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.version, "kubernetes-version", "", "Kubernetes version (default: the version that this binary includes)")
 	set.StringVar(&f.subnet, "subnet", "", "IPv4 range between /8 and /20 for nodes, Pods and Services; a range in use is rejected (default: a free /18 of 172.16.0.0/12)")
 	set.BoolVar(&f.dryRun, "dry-run", false, "print the manifest and change nothing")
-	set.BoolVar(&f.skipChecks, "skip-checks", false, "create the cluster even if this host lacks node images, memory or disk space for it")
+	set.BoolVar(&f.skipChecks, "skip-checks", false, "create the cluster even if this host lacks node images, memory or disk space for it, or SSHHosts are missing")
 	set.DurationVar(&f.timeout, "wait-timeout", 10*time.Minute, "how long to wait for the nodes; 0: do not wait")
 	f.format = term.AddOutputFlag(set)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	dockerclient "github.com/moby/moby/client"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -78,11 +79,7 @@ func readHostRoom(ctx context.Context, nodes datadir.NodeLimits) hostRoom {
 	}
 	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
 	defer cancel()
-	options := []dockerclient.Opt{dockerclient.FromEnv}
-	if nodes.Docker != "" {
-		options = append(options, dockerclient.WithHost(nodes.Docker))
-	}
-	docker, err := dockerclient.New(options...)
+	docker, err := nodesDocker(nodes)
 	if err != nil {
 		return room
 	}
@@ -100,6 +97,34 @@ func readHostRoom(ctx context.Context, nodes datadir.NodeLimits) hostRoom {
 	return room
 }
 
+// dockerTimeout is the timeout of requests to Docker.
+const dockerTimeout = 10 * time.Second
+
+// nodesDocker returns a client of the Docker that runs the nodes: that of the manager, or else that of the environment.
+func nodesDocker(nodes datadir.NodeLimits) (*dockerclient.Client, error) {
+	options := []dockerclient.Opt{dockerclient.FromEnv}
+	if nodes.Docker != "" {
+		options = append(options, dockerclient.WithHost(nodes.Docker))
+	}
+	return dockerclient.New(options...)
+}
+
+// hasImage reports whether there is a node image with a version of Kubernetes, for control planes or for workers.
+func hasImage(images []nodeimage.Image, version string, controlPlane bool) bool {
+	return slices.ContainsFunc(images, func(i nodeimage.Image) bool {
+		return i.KubernetesVersion == version && i.ControlPlane == controlPlane
+	})
+}
+
+// imageBuildCommand returns the command that builds a node image.
+func imageBuildCommand(version string, controlPlane bool) string {
+	command := "slipway image build --kubernetes-version " + version
+	if controlPlane {
+		command += " --control-plane"
+	}
+	return command
+}
+
 // isContainerdStore reports whether images and layers are in containerd's directory, which Docker does not name.
 func isContainerdStore(status [2]string) bool {
 	return strings.HasPrefix(status[1], "io.containerd.snapshotter")
@@ -114,13 +139,10 @@ func (n clusterNeeds) missingImages(room hostRoom) []string {
 	for _, role := range []struct {
 		nodes        int64
 		controlPlane bool
-		name, flag   string
-	}{{n.ControlPlanes, true, "control plane nodes", " --control-plane"}, {n.Workers, false, "workers", ""}} {
-		exists := slices.ContainsFunc(room.Images, func(i nodeimage.Image) bool {
-			return i.KubernetesVersion == n.Version && i.ControlPlane == role.controlPlane
-		})
-		if role.nodes > 0 && !exists {
-			out = append(out, fmt.Sprintf("it has no node image for %s with Kubernetes %s; build it with `slipway image build --kubernetes-version %s%s`", role.name, n.Version, n.Version, role.flag))
+		name         string
+	}{{n.ControlPlanes, true, "control plane nodes"}, {n.Workers, false, "workers"}} {
+		if role.nodes > 0 && !hasImage(room.Images, n.Version, role.controlPlane) {
+			out = append(out, fmt.Sprintf("it has no node image for %s with Kubernetes %s; build it with `%s`", role.name, n.Version, imageBuildCommand(n.Version, role.controlPlane)))
 		}
 	}
 	return out

@@ -68,6 +68,9 @@ func (f *createClusterFlags) apply(ctx context.Context, e term.Env, c *managemen
 	if err := f.checkHost(ctx, c, f.variables, func(text string) { _, _ = fmt.Fprintln(e.Err, text) }); err != nil {
 		return nil, err
 	}
+	if err := f.checkSSHHosts(ctx, c.Client, c.Namespace); err != nil {
+		return nil, err
+	}
 	if err := create.CreateMissing(ctx, c.Client, missing); err != nil {
 		return nil, err
 	}
@@ -117,11 +120,11 @@ func (f *createClusterFlags) objects(ctx context.Context, c *management.Connecti
 			return nil, nil, usage("--kubernetes-version: %s", lacks)
 		}
 	}
-	want := template.ClusterManifest{Namespace: namespace, Name: name, Version: f.version, Class: f.ref}
+	want := template.ClusterManifest{Namespace: namespace, Name: name, Version: f.version, Class: f.ref, Hosts: chosen.UsesHosts()}
 	if want.Variables, err = chosen.Values(f.settings); err != nil {
 		return nil, nil, err
 	}
-	f.variables = want.Variables
+	f.variables, f.hosts = want.Variables, want.Hosts
 	if chosen.UsesContainers() {
 		if err := f.checkNodes(ctx, c, want.Variables); err != nil {
 			return nil, nil, err

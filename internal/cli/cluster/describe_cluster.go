@@ -17,9 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/fleet"
 	"github.com/slipwayhq/slipway/internal/operate/describe"
-	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
 // DescribeClusterCommand returns the describe cluster command.
@@ -29,7 +27,10 @@ func DescribeClusterCommand(e term.Env) *cobra.Command {
 		Short: "Show the objects of a cluster and their status as a tree",
 		Long: `Show the objects of a cluster and their status as a tree. If the cluster has a problem, the first line
 names its root cause. Below each object, the tree shows every unhealthy condition with a message,
-unless another row shows the same message.`,
+unless another row shows the same message.
+
+With -o json or -o yaml, the output is the tree: each object with its conditions and its children. The
+root cause is not part of it; "slipway explain cluster/CLUSTER -o json" prints it.`,
 		Example: `  slipway describe cluster demo
   slipway describe cluster demo --show-conditions=all
   slipway describe cluster demo --show-conditions=md,Machine/demo-workers-x2c9f
@@ -55,7 +56,7 @@ unless another row shows the same message.`,
 			return c.Explain(err)
 		}
 		if *watch {
-			return c.Explain(chosen.watch(cmd.Context(), e, c.Client, key, cmd.Flags().Changed("color")))
+			return c.Explain(chosen.watch(cmd.Context(), e, c, key, cmd.Flags().Changed("color")))
 		}
 		root, snapshot, err := chosen.read(cmd.Context(), c.Client, key)
 		if err != nil {
@@ -65,7 +66,11 @@ unless another row shows the same message.`,
 			return err
 		}
 		return format.Print(e.Out, root, func(w io.Writer) error {
-			if err := printCause(cmd.Context(), w, e, c, key); err != nil {
+			cause := (&causeReader{env: e, connection: c, key: key}).read(cmd.Context())
+			if err := cause.printRemarks(e.Err); err != nil {
+				return err
+			}
+			if _, err := io.WriteString(w, cause.text(e.Now())); err != nil {
 				return err
 			}
 			_, err := io.WriteString(term.Unescaped(w), describe.Render(root, chosen.style(e, cmd.Flags().Changed("color"))))
@@ -134,42 +139,6 @@ func (f *describeClusterFlags) read(ctx context.Context, c describe.Reader, key 
 		return nil, snapshot, err
 	}
 	return describe.Build(snapshot, f.Options), snapshot, nil
-}
-
-// printCause prints the root cause of the problem of a cluster in one line, and nothing if there is none. It is computed from
-// conditions, owners and references; "slipway explain" uses the plans of the manager as well. If the cause cannot be computed,
-// the tree is printed without it, and a line to standard error gives the reason.
-func printCause(ctx context.Context, w io.Writer, e term.Env, c *management.Connection, key client.ObjectKey) error {
-	now := e.Now()
-	kinds, err := management.NewKinds(c.Config)
-	if err != nil {
-		return printUnknownCause(e, err)
-	}
-	g := rootcause.NewReader(ctx, rootcause.ReaderOptions{Client: c.Client, Mapper: kinds.Mapper(), Namespace: key.Namespace})
-	of := fleet.Cluster{Namespace: key.Namespace, Name: key.Name}.Ref()
-	chain, found := rootcause.Explain(g, of, now)
-	switch {
-	case g.Err() != nil:
-		return printUnknownCause(e, g.Err())
-	case len(g.Unreadable()) > 0:
-		if _, err := fmt.Fprintf(e.Err, "Causes may be missing, because these kinds cannot be read: %s\n", strings.Join(g.Unreadable(), ", ")); err != nil {
-			return err
-		}
-	}
-	if !found {
-		return nil
-	}
-	text := rootcause.Summary(chain)
-	if chain.NeedsUser() {
-		text += fmt.Sprintf("; `slipway explain cluster/%s -n %s%s` has the remedy", key.Name, key.Namespace, c.RepeatFlags)
-	}
-	_, err = fmt.Fprintf(w, "%s\n\n", text)
-	return err
-}
-
-func printUnknownCause(e term.Env, reason error) error {
-	_, err := fmt.Fprintf(e.Err, "The root cause of a problem cannot be computed: %s\n", fault.UserMessage(reason))
-	return err
 }
 
 // printRemarks reports requested objects that are not in the tree, and that nothing will change if no manager is

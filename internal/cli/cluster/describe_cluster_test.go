@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/test/mirrortest"
 )
 
@@ -23,4 +24,17 @@ func TestDescribeBeginsWithTheCause(t *testing.T) {
 	if out, _, err := u.run(DescribeClusterCommand, "bad", "-o", "json"); err != nil || !strings.HasPrefix(out, "{") {
 		t.Errorf("%v, as data the output is:\n%s", err, out)
 	}
+	if help := DescribeClusterCommand(term.Env{}).Long; !strings.Contains(help, "With -o json or -o yaml, the output is the tree") {
+		t.Errorf("the help is:\n%s", help)
+	}
+}
+
+// With --watch, the cause is printed as well, and again when it changes.
+func TestDescribeWatchBeginsWithTheCause(t *testing.T) {
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "bad"))
+	w := newListUser(t, api).watch(t, DescribeClusterCommand, "bad")
+	w.await("NAME")
+	api.Put(t, mirrortest.Broken("team", "bad", "it belongs to another object"))
+	w.await("LocalMachine bad-md-a-1: it belongs to another object (since 5m); `slipway explain cluster/bad -n team")
+	w.end()
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/operate/describe"
@@ -17,30 +19,46 @@ import (
 // clearScreen moves the cursor to the upper left corner of a terminal and clears the screen.
 const clearScreen = "\x1b[H\x1b[2J"
 
-// watchMaxReadFailures is how many consecutive reads may fail because the management cluster is unreachable, which may
-// be restarting.
-const watchMaxReadFailures = 15
+const (
+	// watchMaxReadFailures is how many consecutive reads may fail because the management cluster is unreachable, which may
+	// be restarting.
+	watchMaxReadFailures = 15
+	// watchCause is the interval in which the root cause is computed again although the tree has not changed.
+	watchCause = 10 * time.Second
+)
 
-// watch implements "describe cluster --watch": it shows the tree after every change except changes of age, and returns
-// nil when the cluster is gone after it was shown. asked is true if --color was set.
-func (f *describeClusterFlags) watch(ctx context.Context, e term.Env, c client.WithWatch, key client.ObjectKey, asked bool) error {
-	changes := progress.NewAPI(ctx, c, key)
-	shown, failures := "", 0
+// treeWatch is the state of "describe cluster --watch".
+type treeWatch struct {
+	env    term.Env
+	causes causeReader
+	// cause is the last cause, computed at a time for a tree.
+	cause   clusterCause
+	causeAt time.Time
+	tree    string
+	// shown is the last output without ages.
+	shown string
+}
+
+// watch implements "describe cluster --watch": it shows the root cause and the tree after every change except changes of age, and
+// returns nil when the cluster is gone after it was shown. asked is true if --color was set.
+func (f *describeClusterFlags) watch(ctx context.Context, e term.Env, c *management.Connection, key client.ObjectKey, asked bool) error {
+	changes := progress.NewAPI(ctx, c.Client, key)
+	w, failures := treeWatch{env: e, causes: causeReader{env: e, connection: c, key: key}}, 0
 	for {
-		root, _, err := f.read(ctx, c, key)
+		root, _, err := f.read(ctx, c.Client, key)
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case fault.KindOf(err) == fault.Gone && shown != "":
+		case fault.KindOf(err) == fault.Gone && w.shown != "":
 			_, err := fmt.Fprintf(e.Out, "Cluster %s is gone.\n", key)
 			return err
-		case fault.KindOf(err) == fault.Unreachable && shown != "" && failures < watchMaxReadFailures:
+		case fault.KindOf(err) == fault.Unreachable && w.shown != "" && failures < watchMaxReadFailures:
 			failures++
 		case err != nil:
 			return err
 		default:
 			failures = 0
-			if shown, err = showTree(e, root, f.style(e, asked), shown); err != nil {
+			if err := w.show(ctx, root, f.style(e, asked)); err != nil {
 				return err
 			}
 		}
@@ -50,21 +68,35 @@ func (f *describeClusterFlags) watch(ctx context.Context, e term.Env, c client.W
 	}
 }
 
-// showTree prints the tree unless it is unchanged, and returns it. On a terminal it replaces the previous tree and
-// updates the ages.
-func showTree(e term.Env, root *describe.Object, style describe.Style, shown string) (string, error) {
+// show prints the root cause and the tree unless both are unchanged. On a terminal it replaces the previous output and updates the
+// ages.
+func (w *treeWatch) show(ctx context.Context, root *describe.Object, style describe.Style) error {
 	ageless := style
 	ageless.Now = time.Time{}
-	state := describe.Render(root, ageless)
-	text := describe.Render(root, style)
+	tree := describe.Render(root, ageless)
+	if now := w.env.Now(); tree != w.tree || now.Sub(w.causeAt) >= watchCause {
+		before := w.cause.remarks
+		w.cause, w.causeAt, w.tree = w.causes.read(ctx), now, tree
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if !slices.Equal(before, w.cause.remarks) {
+			if err := w.cause.printRemarks(w.env.Err); err != nil {
+				return err
+			}
+		}
+	}
+	state := w.cause.text(time.Time{}) + tree
+	text := w.cause.text(w.env.Now()) + describe.Render(root, style)
 	switch {
-	case term.DetectScreen(e, e.Out).Live:
+	case term.DetectScreen(w.env, w.env.Out).Live:
 		text = clearScreen + text
-	case state == shown:
-		return shown, nil
-	case shown != "":
+	case state == w.shown:
+		return nil
+	case w.shown != "":
 		text = "\n" + text
 	}
-	_, err := io.WriteString(term.Unescaped(e.Out), text)
-	return state, err
+	w.shown = state
+	_, err := io.WriteString(term.Unescaped(w.env.Out), text)
+	return err
 }

@@ -1,11 +1,10 @@
 package cluster
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
@@ -38,36 +37,37 @@ problem. REASON names the object that causes it, and SINCE is the time since it 
 		Args: cobra.NoArgs,
 	}
 	v := lists[fleet.Cluster]{
-		kind: "clusters", read: readClusters, compare: fleet.CompareClusters, byTrouble: fleet.CompareClustersByTrouble,
+		kind: "clusters", of: fleet.Cluster{}.Ref().GroupKind(), rows: clusterRows, compare: fleet.CompareClusters, byTrouble: fleet.CompareClustersByTrouble,
 		attributes: func(c fleet.Cluster) attributes { return attributes{c.Namespace, c.Name, c.Labels, c.Health} },
-		header:     []string{"NAME", "CLASS", "VERSION", "CONTROL PLANE", "WORKERS", "STATUS", "REASON", "SINCE"},
-		wide:       []string{"PROVIDER", "PHASE", "AVAILABLE", "UP TO DATE", "AGE", "REMEDY"},
-		cells:      clusterCells,
-		withFlags:  func(c *fleet.Cluster, flags string) { c.WithFlags(flags) },
-		empty:      printNoClusters,
+		header:     []string{"NAME", "CLASS", "VERSION", "CONTROL PLANE", "WORKERS", "STATUS"},
+		wide:       []string{"PROVIDER", "PHASE", "AVAILABLE", "UP TO DATE", "AGE"},
+		cells:      clusterCells, hasRemedies: true,
+		withFlags: func(c *fleet.Cluster, flags string) { c.WithFlags(flags) },
+		empty:     printNoClusters,
 	}
 	v.addTo(e, cmd)
 	return cmd
 }
 
-// readClusters computes the rows of all clusters of a mirror.
-func readClusters(m *mirror.Mirror, e term.Env) []fleet.Cluster {
-	board := fleet.NewBoard(m.Store)
-	for _, u := range m.Store.Objects(fleet.Cluster{}.Ref().GroupKind(), "") {
-		board.Touch(fleet.Key{Namespace: u.GetNamespace(), Name: u.GetName()})
+// clusterRows computes the rows of the clusters that have changed, or whose health depends on the time.
+func clusterRows(s *mirror.Store) func([]fleet.Key, time.Time) []fleet.Cluster {
+	board := fleet.NewBoard(s)
+	return func(changed []fleet.Key, now time.Time) []fleet.Cluster {
+		for _, key := range changed {
+			board.Touch(key)
+		}
+		board.Refresh(now)
+		return board.Clusters()
 	}
-	board.Refresh(e.Now())
-	return board.Clusters()
 }
 
-func clusterCells(c fleet.Cluster, t cellTimes) (cells, wide []string) {
-	cells = []string{c.Name, cmp.Or(c.Class, "-"), cmp.Or(c.VersionText(), "-"), replicaText(c.ControlPlane), replicaText(c.Workers), string(c.Health), cmp.Or(c.Reason, "-"), t.since(c.Since)}
-	remedy := c.Remedy
-	if c.Command != "" {
-		remedy = strings.TrimSpace(remedy + " (" + c.Command + ")")
+func clusterCells(c fleet.Cluster, t cellTimes) listCells {
+	return listCells{
+		cells:  []string{c.Name, c.Class, c.VersionText(), replicaText(c.ControlPlane), replicaText(c.Workers), string(c.Health)},
+		since:  t.since(c.Since),
+		wide:   []string{c.Infrastructure, c.Phase, c.Available, upToDateText(c.ControlPlane, c.Workers), t.age(c.Created)},
+		reason: c.Reason, remedy: remedyText(c.Cause),
 	}
-	wide = []string{cmp.Or(c.Infrastructure, "-"), cmp.Or(c.Phase, "-"), c.Available, upToDateText(c.ControlPlane, c.Workers), t.age(c.Created), cmp.Or(remedy, "-")}
-	return cells, wide
 }
 
 // replicaText returns the ready and desired Machines, and the surplus of a rollout.

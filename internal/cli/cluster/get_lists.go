@@ -13,15 +13,19 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/fleet"
 	"github.com/slipwayhq/slipway/internal/fleet/mirror"
+	"github.com/slipwayhq/slipway/internal/pause"
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
@@ -38,18 +42,25 @@ const (
 type lists[R any] struct {
 	// kind is the plural for messages.
 	kind string
-	// read computes the rows.
-	read func(*mirror.Mirror, term.Env) []R
+	// of is the kind whose objects the rows are about. reads are the kinds that the rows need; empty: all.
+	of    schema.GroupKind
+	reads []schema.GroupKind
+	// rows returns the function that computes the rows of a Store. It is called again with the clusters that have changed.
+	rows func(*mirror.Store) func(changed []fleet.Key, now time.Time) []R
 	// compare and byTrouble order the rows.
 	compare, byTrouble func(a, b R) int
 	attributes         func(R) attributes
-	// header are the columns, and wide the further columns of -o wide.
+	// header are the first columns, and wide the further columns of -o wide.
 	header, wide []string
-	cells        func(R, cellTimes) (cells, wide []string)
+	cells        func(R, cellTimes) listCells
+	// hasRemedies is true if -o wide has a column REMEDY.
+	hasRemedies bool
 	// withFlags adds the flags that select the management cluster to the command of a row; nil: rows have no command.
 	withFlags func(row *R, flags string)
 	// labelled is the kind whose labels --selector selects; empty: that of the rows.
 	labelled string
+	// unknown is what may be missing if further kinds cannot be read; empty: causes.
+	unknown string
 	// empty prints that there are no rows; nil: a default.
 	empty func(w io.Writer, namespace string) error
 }
@@ -59,6 +70,15 @@ type attributes struct {
 	namespace, name string
 	labels          map[string]string
 	health          fleet.Health
+}
+
+// listCells are the cells of a row. The texts come last, because they are long.
+type listCells struct {
+	cells  []string
+	since  string
+	wide   []string
+	reason string
+	remedy string
 }
 
 // key returns NAMESPACE/NAME.
@@ -127,15 +147,15 @@ type listRun[R any] struct {
 
 // once prints the rows of the current objects.
 func (r listRun[R]) once(ctx context.Context) error {
-	m, err := mirror.New(r.connection.Config, mirror.Options{Namespace: r.namespace})
+	copied, err := r.newCopy(func() {})
 	if err != nil {
 		return err
 	}
-	if err := m.Load(ctx); err != nil {
-		return err
+	if err := copied.Load(ctx); err != nil {
+		return r.listError(copied, err)
 	}
-	r.warn(m)
-	rows := r.choose(r.read(m, r.env))
+	rows := r.choose(copied.rows(r.env.Now()))
+	r.note(r.statusOf(copied, false), &listStatus{})
 	return r.format.Print(r.env.Out, rows, func(w io.Writer) error {
 		if len(rows) > 0 {
 			return r.print(w, rows)
@@ -147,15 +167,98 @@ func (r listRun[R]) once(ctx context.Context) error {
 	})
 }
 
-// warn reports kinds that cannot be read, because a cause may be missing.
-func (r listRun[R]) warn(m *mirror.Mirror) {
-	var kinds []string
-	for _, u := range m.Status().Unreadable {
-		kinds = append(kinds, u.Kind.String())
+// listCopy is the copy of the objects of a list.
+type listCopy[R any] struct {
+	*mirror.Mirror
+	changes *mirror.Changes
+	compute func(changed []fleet.Key, now time.Time) []R
+}
+
+// newCopy returns a copy without objects. The function is called after each change of an object and of the status.
+func (r listRun[R]) newCopy(wake func()) (listCopy[R], error) {
+	changes := &mirror.Changes{}
+	m, err := mirror.New(r.connection.Config, mirror.Options{
+		UserAgent: "slipway-get", Namespace: r.namespace, Kinds: r.reads, Required: r.of,
+		OnChange: func(c mirror.Change) { changes.Add(c); wake() }, OnStatus: wake,
+	})
+	if err != nil {
+		return listCopy[R]{}, err
+	}
+	return listCopy[R]{m, changes, r.rows(m.Store)}, nil
+}
+
+// rows computes the rows of the clusters that have changed, and returns all rows.
+func (c listCopy[R]) rows(now time.Time) []R {
+	return c.compute(c.Store.ChangedClusters(c.changes.Take()), now)
+}
+
+// listError returns the error for a list that cannot be read.
+func (r listRun[R]) listError(copied listCopy[R], err error) error {
+	switch {
+	case apierrors.IsForbidden(err) && r.namespace == "":
+		return fault.New(fault.Invalid, "NotAllowed", "the %s of all namespaces cannot be listed: %s; list one namespace with -n, or use another kubeconfig", r.kind, copied.CopyOf(r.of).Reason).From(err)
+	case apierrors.IsForbidden(err):
+		return fault.New(fault.Invalid, "NotAllowed", "the %s in namespace %s cannot be listed: %s; use another kubeconfig or namespace", r.kind, r.namespace, copied.CopyOf(r.of).Reason).From(err)
+	}
+	return err
+}
+
+// listStatus describes how complete a list is.
+type listStatus struct {
+	// outdated is the reason why the rows are not updated; empty if they are.
+	outdated string
+	// remark describes what may be missing.
+	remark string
+}
+
+// statusOf returns the status of the rows. Rows that are updated can be outdated.
+func (r listRun[R]) statusOf(copied listCopy[R], isUpdated bool) listStatus {
+	out := listStatus{outdated: copied.CopyOf(r.of).Reason}
+	var kinds, remarks []string
+	for _, u := range copied.Status().Unreadable {
+		if u.Outage && isUpdated {
+			out.outdated = cmp.Or(out.outdated, u.Reason)
+		} else if u.Kind != r.of {
+			kinds = append(kinds, u.Kind.String())
+		}
 	}
 	if len(kinds) > 0 {
-		_, _ = fmt.Fprintf(r.env.Err, "Causes may be missing, because these kinds cannot be read: %s\n", strings.Join(kinds, ", "))
+		remarks = append(remarks, fmt.Sprintf("%s may be missing, because these kinds cannot be read: %s.", cmp.Or(r.unknown, "Causes"), condition.Names(kinds)))
 	}
+	if limits := copied.Store.Limits(); len(limits) > 0 {
+		remarks = append(remarks, fmt.Sprintf("Causes may be incomplete. %s.", strings.Join(limits, ". ")))
+	}
+	out.remark = strings.Join(remarks, "\n")
+	return out
+}
+
+// lines returns the status as text; empty if the list is complete and updated.
+func (r listRun[R]) lines(s listStatus) string {
+	var out strings.Builder
+	if s.outdated != "" {
+		fmt.Fprintf(&out, "The %s are not updated: %s.\n", r.kind, s.outdated)
+	}
+	if s.remark != "" {
+		out.WriteString(s.remark + "\n")
+	}
+	return out.String()
+}
+
+// note prints the parts of the status that differ from the last one to standard error.
+func (r listRun[R]) note(s listStatus, last *listStatus) {
+	differs := listStatus{}
+	if s.outdated != last.outdated {
+		differs.outdated = s.outdated
+	}
+	if s.remark != last.remark {
+		differs.remark = s.remark
+	}
+	text := r.lines(differs)
+	if s.outdated == "" && last.outdated != "" {
+		text = fmt.Sprintf("The %s are updated again.\n", r.kind) + text
+	}
+	_, _ = io.WriteString(r.env.Err, text)
+	*last = s
 }
 
 // choose returns the selected rows in order.
@@ -209,27 +312,41 @@ func (r listRun[R]) table(w io.Writer, rows []R, withHeader bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	times := cellTimes{r.env.Now()}
 	if withHeader {
-		r.line(t, "NAMESPACE", slices.Clone(r.header), r.wide)
+		r.line(t, "NAMESPACE", listCells{r.header, "SINCE", r.wide, "REASON", "REMEDY"})
 	}
 	for _, row := range rows {
-		cells, wide := r.cells(row, times)
-		r.line(t, r.attributes(row).namespace, cells, wide)
+		r.line(t, r.attributes(row).namespace, r.cells(row, times))
 	}
 	return t.Flush()
 }
 
 // line writes one line of the table. Texts of tenants have no line breaks and tabs, and visible control characters.
-func (r listRun[R]) line(w io.Writer, namespace string, cells, wide []string) {
+func (r listRun[R]) line(w io.Writer, namespace string, c listCells) {
+	var out []string
 	if r.namespace == "" {
-		cells = slices.Insert(cells, 0, namespace)
+		out = append(out, namespace)
 	}
-	if r.format.String() == "wide" {
-		cells = append(cells, wide...)
+	out = append(append(out, c.cells...), c.since)
+	isWide := r.format.String() == "wide"
+	if isWide {
+		out = append(out, c.wide...)
 	}
-	for i, c := range cells {
-		cells[i] = redact.Escape(strings.Join(strings.Fields(c), " "))
+	out = append(out, c.reason)
+	if isWide && r.hasRemedies {
+		out = append(out, c.remedy)
 	}
-	_, _ = fmt.Fprintln(w, strings.Join(cells, "\t"))
+	for i, text := range out {
+		out[i] = redact.Escape(cmp.Or(strings.Join(strings.Fields(text), " "), "-"))
+	}
+	_, _ = fmt.Fprintln(w, strings.Join(out, "\t"))
+}
+
+// remedyText returns the remedy of a row with its command.
+func remedyText(c fleet.Cause) string {
+	if c.Command == "" {
+		return c.Remedy
+	}
+	return strings.TrimSpace(c.Remedy + " (" + c.Command + ")")
 }
 
 // cellTimes formats times relative to now.
@@ -249,12 +366,12 @@ func (t cellTimes) age(at time.Time) string {
 // follow prints the rows again after changes: the whole table on a terminal, elsewhere the changed rows.
 func (r listRun[R]) follow(ctx context.Context) error {
 	changed := make(chan struct{}, 1)
-	m, err := mirror.New(r.connection.Config, mirror.Options{Namespace: r.namespace, OnChange: func(mirror.Change) {
+	copied, err := r.newCopy(func() {
 		select {
 		case changed <- struct{}{}:
 		default:
 		}
-	}})
+	})
 	if err != nil {
 		return err
 	}
@@ -263,74 +380,82 @@ func (r listRun[R]) follow(ctx context.Context) error {
 	}
 	run, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})
-	go func() { defer close(ended); m.Run(run) }()
+	go func() { defer close(ended); copied.Run(run) }()
 	defer func() { cancel(); <-ended }()
-	if err := r.awaitSync(ctx, m); err != nil {
+	if err := r.awaitSync(ctx, copied); err != nil {
 		return err
 	}
-	r.warn(m)
-	shown := map[string]string{}
-	for first := true; ; first = false {
-		if err := r.show(r.choose(r.read(m, r.env)), shown, first); err != nil {
+	for screen := (listScreen{shown: map[string]string{}, first: true}); ; screen.first = false {
+		rows := r.choose(copied.rows(r.env.Now()))
+		if err := r.update(rows, r.statusOf(copied, true), &screen); err != nil {
 			return err
 		}
-		if err := pauseFor(ctx, watchSettle, nil); err != nil {
+		if err := pause.Sleep(ctx, watchSettle); err != nil {
 			return err
 		}
-		if err := pauseFor(ctx, watchAges, changed); err != nil {
+		if err := pause.Wait(ctx, watchAges, changed); err != nil {
 			return err
 		}
 	}
 }
 
-// awaitSync waits until all kinds have been read.
-func (r listRun[R]) awaitSync(ctx context.Context, m *mirror.Mirror) error {
+// awaitSync waits until all kinds have been read. It is an error if the kind of the rows has not.
+func (r listRun[R]) awaitSync(ctx context.Context, copied listCopy[R]) error {
 	for limit := r.env.Now().Add(watchSync); ; {
-		status := m.Status()
+		status, rows, err := copied.Status(), copied.CopyOf(r.of), copied.ErrorOf(r.of)
 		switch {
 		case status.Err != nil:
 			return status.Err
-		case status.Synced || r.env.Now().After(limit):
+		case rows.Listed && (status.Synced || r.env.Now().After(limit)):
 			return nil
+		case apierrors.IsForbidden(err):
+			return r.listError(copied, err)
+		case err != nil && r.env.Now().After(limit):
+			return err
+		case r.env.Now().After(limit):
+			return fault.New(fault.Unreachable, "NotListed", "the %s were not listed within %s: the API server is slow; try again", r.kind, watchSync)
 		}
-		if err := pauseFor(ctx, watchSettle/5, nil); err != nil {
+		if err := pause.Sleep(ctx, watchSettle/5); err != nil {
 			return err
 		}
 	}
 }
 
-// pauseFor waits for a signal or until the time has passed, or returns the error of the context.
-func pauseFor(ctx context.Context, most time.Duration, signal <-chan struct{}) error {
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-signal:
-	case <-timer.C:
-	}
-	return nil
+// listScreen is what was shown of a list: the lines with the names of their rows, and the status. first is set until the first
+// rows are shown.
+type listScreen struct {
+	shown  map[string]string
+	status listStatus
+	first  bool
 }
 
-// show prints the table, or outside of a terminal the lines that differ from the lines shown before and the names of rows that
-// are gone. Ages are not compared. The keys of shown are the lines, and the values the names.
-func (r listRun[R]) show(rows []R, shown map[string]string, first bool) error {
-	if term.DetectScreen(r.env, r.env.Out).Live {
-		var out bytes.Buffer
-		out.WriteString(clearScreen)
-		if err := r.printScreen(&out, rows); err != nil {
-			return err
-		}
-		_, err := term.Unescaped(r.env.Out).Write(out.Bytes())
+// update shows the rows and the status. On a terminal, both replace what was shown before.
+func (r listRun[R]) update(rows []R, status listStatus, screen *listScreen) error {
+	if !term.DetectScreen(r.env, r.env.Out).Live {
+		r.note(status, &screen.status)
+		return r.show(rows, screen.shown, screen.first)
+	}
+	var out bytes.Buffer
+	out.WriteString(clearScreen)
+	if err := r.printScreen(&out, rows); err != nil {
 		return err
 	}
+	if text := r.lines(status); text != "" {
+		out.WriteString("\n" + text)
+	}
+	_, err := term.Unescaped(r.env.Out).Write(out.Bytes())
+	return err
+}
+
+// show prints the lines that differ from the lines shown before, and the names of rows that are gone. Ages are not compared. The
+// keys of shown are the lines, and the values the names.
+func (r listRun[R]) show(rows []R, shown map[string]string, first bool) error {
 	next := map[string]string{}
 	names := map[string]bool{}
 	var changed []R
 	for _, row := range rows {
-		cells, wide := r.cells(row, cellTimes{})
-		a := r.attributes(row)
-		key := a.namespace + "\x00" + strings.Join(append(cells, wide...), "\x00")
+		a, c := r.attributes(row), r.cells(row, cellTimes{})
+		key := strings.Join(slices.Concat([]string{a.namespace, c.reason, c.remedy}, c.cells, c.wide), "\x00")
 		next[key], names[a.key()] = a.key(), true
 		if _, isShown := shown[key]; !isShown {
 			changed = append(changed, row)

@@ -5,12 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +26,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/fleet"
+	"github.com/slipwayhq/slipway/internal/fleet/mirror"
+	"github.com/slipwayhq/slipway/internal/rootcause"
 	"github.com/slipwayhq/slipway/test/mirrortest"
 )
 
@@ -61,26 +66,26 @@ func TestLists(t *testing.T) {
 		want    string
 	}{
 		"clusters": {GetClustersCommand, "", `
-NAME      CLASS  VERSION  CONTROL PLANE  WORKERS  STATUS   REASON                                                                           SINCE
-all-good  local  v1.36.0  1/1            1/1      Healthy  -                                                                                -
-bad       local  v1.36.0  1/1            0/1      Problem  LocalMachine bad-md-a-1: Container bad-md-a-1 belongs to another \x1b[31mobject  5m
+NAME      CLASS  VERSION  CONTROL PLANE  WORKERS  STATUS   SINCE  REASON
+all-good  local  v1.36.0  1/1            1/1      Healthy  -      -
+bad       local  v1.36.0  1/1            0/1      Problem  5m     LocalMachine bad-md-a-1: Container bad-md-a-1 belongs to another \x1b[31mobject
 `},
 		"by trouble, all namespaces": {GetClustersCommand, "-A --sort-by trouble -l team=a", `
-NAMESPACE  NAME      CLASS  VERSION  CONTROL PLANE  WORKERS  STATUS   REASON                                                                           SINCE
-team       bad       local  v1.36.0  1/1            0/1      Problem  LocalMachine bad-md-a-1: Container bad-md-a-1 belongs to another \x1b[31mobject  5m
-other      demo      local  v1.36.0  1/1            1/1      Healthy  -                                                                                -
-team       all-good  local  v1.36.0  1/1            1/1      Healthy  -                                                                                -
+NAMESPACE  NAME      CLASS  VERSION  CONTROL PLANE  WORKERS  STATUS   SINCE  REASON
+team       bad       local  v1.36.0  1/1            0/1      Problem  5m     LocalMachine bad-md-a-1: Container bad-md-a-1 belongs to another \x1b[31mobject
+other      demo      local  v1.36.0  1/1            1/1      Healthy  -      -
+team       all-good  local  v1.36.0  1/1            1/1      Healthy  -      -
 `},
 		"problems": {GetClustersCommand, "--problems -n other", ""},
 		"machines": {GetMachinesCommand, "-l cluster.x-k8s.io/cluster-name=all-good", `
-CLUSTER   NAME             NODE                  VERSION  READY  UP TO DATE  STATUS   REASON  SINCE
-all-good  all-good-cp      all-good-cp-node      v1.36.0  True   True        Healthy  -       -
-all-good  all-good-md-a-1  all-good-md-a-1-node  v1.36.0  True   True        Healthy  -       -
+CLUSTER   NAME             NODE                  VERSION  READY  UP TO DATE  STATUS   SINCE  REASON
+all-good  all-good-cp      all-good-cp-node      v1.36.0  True   True        Healthy  -      -
+all-good  all-good-md-a-1  all-good-md-a-1-node  v1.36.0  True   True        Healthy  -      -
 `},
 		"nodes": {GetNodesCommand, "-n other -o wide", `
-CLUSTER  NAME              ROLE           VERSION  READY  STATUS   REASON  SINCE  MACHINE      ADDRESS     OS IMAGE   KERNEL  CONTAINER RUNTIME  AGE
-demo     demo-cp-node      control-plane  v1.36.0  Ready  Healthy  -       -      demo-cp      172.30.0.5  Debian 12  6.1     containerd://2.1   2d
-demo     demo-md-a-1-node  worker         v1.36.0  Ready  Healthy  -       -      demo-md-a-1  172.30.0.5  Debian 12  6.1     containerd://2.1   2d
+CLUSTER  NAME              ROLE           VERSION  READY  STATUS   SINCE  MACHINE      ADDRESS     OS IMAGE   KERNEL  CONTAINER RUNTIME  AGE  REASON
+demo     demo-cp-node      control-plane  v1.36.0  Ready  Healthy  -      demo-cp      172.30.0.5  Debian 12  6.1     containerd://2.1   2d   -
+demo     demo-md-a-1-node  worker         v1.36.0  Ready  Healthy  -      demo-md-a-1  172.30.0.5  Debian 12  6.1     containerd://2.1   2d   -
 `},
 	} {
 		out, stderr, err := u.run(tc.command, strings.Fields(tc.args)...)
@@ -93,6 +98,20 @@ demo     demo-md-a-1-node  worker         v1.36.0  Ready  Healthy  -       -    
 	}
 	if _, stderr, _ := u.run(GetClustersCommand, "--problems", "-n", "other"); stderr != "There are no clusters with a problem in namespace other; -A lists all namespaces.\n" {
 		t.Errorf("no problems: %q", stderr)
+	}
+}
+
+// The long texts are the last columns, so that they do not widen the others, and remedies have their command.
+func TestWideLists(t *testing.T) {
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "bad"))
+	api.Put(t, mirrortest.Broken("team", "bad", "it belongs to another object"))
+	for kind, command := range map[string]func(term.Env) *cobra.Command{"clusters": GetClustersCommand, "machines": GetMachinesCommand} {
+		out, _, err := newListUser(t, api).run(command, "--problems", "-o", "wide")
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		if err != nil || len(lines) != 2 || !strings.HasSuffix(strings.Join(strings.Fields(lines[0]), " "), " AGE REASON REMEDY") ||
+			!strings.Contains(lines[1], "it belongs to another object") || !strings.Contains(lines[1], " (docker ps --all") || !strings.HasSuffix(lines[1], ")") {
+			t.Errorf("%s: %v\n%s", kind, err, out)
+		}
 	}
 }
 
@@ -146,9 +165,124 @@ func TestListWithoutPermission(t *testing.T) {
 	if out, stderr, err := newListUser(t, api).run(GetClustersCommand); err != nil || !strings.Contains(out, "Healthy") && !strings.Contains(out, "Problem") || !strings.Contains(stderr, "LocalMachine.infrastructure.slipway.dev") {
 		t.Errorf("%v, %q, %q", err, out, stderr)
 	}
-	api.Forbid("clusters")
-	if _, _, err := newListUser(t, api).run(GetClustersCommand); fault.KindOf(err) != fault.Invalid {
-		t.Errorf("forbidden: %v", err)
+	for _, resource := range []string{"clusters", "machines", "machinepools"} {
+		api.Forbid(resource)
+	}
+	for kind, command := range map[string]func(term.Env) *cobra.Command{"clusters": GetClustersCommand, "machines": GetMachinesCommand, "nodes": GetNodesCommand} {
+		for args, where := range map[string]string{"": "in namespace team", "-A": "of all namespaces", "--watch": "in namespace team"} {
+			want := "the " + kind + " " + where + " cannot be listed: you may not list and watch this kind"
+			out, stderr, err := newListUser(t, api).run(command, strings.Fields(args)...)
+			if fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.UserMessage(err), want) || out != "" {
+				t.Errorf("get %s %s: %v, want %q (%q, %q)", kind, args, err, want, out, stderr)
+			}
+		}
+	}
+}
+
+// A kind of further rows that cannot be read is reported.
+func TestNodesWithoutMachinePools(t *testing.T) {
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "a"))
+	api.Forbid("machinepools")
+	out, stderr, err := newListUser(t, api).run(GetNodesCommand)
+	if err != nil || !strings.Contains(out, "a-cp-node") || stderr != "Nodes may be missing, because these kinds cannot be read: MachinePool.cluster.x-k8s.io.\n" {
+		t.Errorf("%v, %q, %q", err, out, stderr)
+	}
+}
+
+// Nodes are listed from Machines and MachinePools alone, and requests name the command.
+func TestListRequests(t *testing.T) {
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "a"))
+	var agents sync.Map
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.Path, "/machines") {
+			agents.Store(r.UserAgent(), true)
+		}
+		api.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	if _, _, err := newListUser(t, &mirrortest.API{URL: server.URL}).run(GetNodesCommand); err != nil {
+		t.Fatal(err)
+	}
+	var lists []string
+	for _, r := range api.Requests() {
+		if strings.HasPrefix(r, "GET /apis/cluster.x-k8s.io/v1beta2/") || strings.Contains(r, "slipway.dev/v1alpha1/") {
+			lists = append(lists, r)
+		}
+	}
+	slices.Sort(lists)
+	if diff := cmp.Diff([]string{"GET /apis/cluster.x-k8s.io/v1beta2/namespaces/team/machinepools", "GET /apis/cluster.x-k8s.io/v1beta2/namespaces/team/machines"}, lists); diff != "" {
+		t.Error(diff)
+	}
+	agents.Range(func(agent, _ any) bool {
+		if agent != "slipway-get" {
+			t.Errorf("the user agent is %q", agent)
+		}
+		return true
+	})
+}
+
+// A search that ends at a limit is reported.
+func TestListsReportLimits(t *testing.T) {
+	var names []string
+	for i := range 40 {
+		names = append(names, fmt.Sprintf("Secret s-%d", i))
+	}
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "bad"))
+	api.Put(t, mirrortest.Broken("team", "bad", strings.Join(names, " ")))
+	for name, tc := range map[string]struct {
+		command func(term.Env) *cobra.Command
+		args    []string
+		want    string
+	}{
+		"get":      {GetClustersCommand, nil, "Causes may be incomplete. Only 32 names in the messages of an object were looked up.\n"},
+		"describe": {DescribeClusterCommand, []string{"bad"}, "The root cause may be incomplete. Only 32 names in the messages of an object were looked up.\n"},
+	} {
+		if _, stderr, err := newListUser(t, api).run(tc.command, tc.args...); err != nil || !strings.Contains(stderr, tc.want) {
+			t.Errorf("%s: %v, %q, want %q", name, err, stderr, tc.want)
+		}
+	}
+}
+
+// After a change, only the rows of the changed clusters are computed.
+func TestRowsOfChangedClusters(t *testing.T) {
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "a")+"\n---\n"+mirrortest.Cluster("team", "b"))
+	var changes mirror.Changes
+	m, err := mirror.New(api.Config(), mirror.Options{OnChange: changes.Add})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	clusters, machines := clusterRows(m.Store), machineRows(m.Store)
+	healthOf := func(changed []fleet.Key) string {
+		out := map[string]fleet.Health{}
+		for _, row := range clusters(changed, mirrortest.Now()) {
+			out[row.Name] = row.Health
+		}
+		for _, row := range machines(changed, mirrortest.Now()) {
+			out[row.Name] = row.Health
+		}
+		return fmt.Sprintf("%s %s %s %s", out["a"], out["a-md-a-1"], out["b"], out["b-md-a-1"])
+	}
+	if got := healthOf(m.Store.ChangedClusters(changes.Take())); got != "Healthy Healthy Healthy Healthy" {
+		t.Errorf("at first: %s", got)
+	}
+	for _, name := range []string{"a", "b"} {
+		for i, u := range mirrortest.Objects(mirrortest.Broken("team", name, "it belongs to another object")) {
+			u.SetResourceVersion(fmt.Sprintf("changed-%d", i))
+			m.Store.Put(u)
+		}
+	}
+	if got := healthOf([]fleet.Key{{Namespace: "team", Name: "a"}}); got != "Problem Problem Healthy Healthy" {
+		t.Errorf("after a change of cluster a: %s", got)
+	}
+	if got := healthOf(m.Store.ChangedClusters(changes.Take())); got != "Problem Problem Problem Problem" {
+		t.Errorf("after a change of both: %s", got)
+	}
+	m.Store.Drop(rootcause.Ref{Group: machineKind().Group, Kind: machineKind().Kind, Namespace: "team", Name: "a-md-a-1"})
+	if got := machines(m.Store.ChangedClusters(changes.Take()), mirrortest.Now()); len(got) != 3 {
+		t.Errorf("%d Machines after a deletion", len(got))
 	}
 }
 
@@ -189,36 +323,83 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestListWatch(t *testing.T) {
-	api := mirrortest.Start(t, mirrortest.Cluster("team", "a"))
-	u := newListUser(t, api)
-	w := &lineWriter{out: make(chan string, 100)}
-	cmd := GetClustersCommand(term.Env{In: strings.NewReader(""), Out: w, Err: &bytes.Buffer{}, Getenv: os.Getenv, Now: mirrortest.Now})
-	cmd.SetArgs([]string{"--watch", "--kubeconfig", u.kubeconfig})
+// runningWatch is a command with --watch.
+type runningWatch struct {
+	t     *testing.T
+	out   chan string
+	ended chan error
+	// stop interrupts the command.
+	stop func()
+}
+
+// watch runs a command with --watch. Both outputs are collected.
+func (u listUser) watch(t *testing.T, command func(term.Env) *cobra.Command, args ...string) runningWatch {
+	t.Helper()
+	w := &lineWriter{out: make(chan string, 1000)}
+	cmd := command(term.Env{In: strings.NewReader(""), Out: w, Err: w, Getenv: os.Getenv, Now: mirrortest.Now})
+	cmd.SetArgs(append(args, "--watch", "--kubeconfig", u.kubeconfig))
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.ExecuteContext(ctx) }()
-	wait := func(text string) {
-		t.Helper()
-		limit := time.After(30 * time.Second)
-		for seen := ""; !strings.Contains(seen, text); {
-			select {
-			case more := <-w.out:
-				seen += more
-			case err := <-ended:
-				t.Fatalf("the command ended: %v", err)
-			case <-limit:
-				t.Fatalf("%q is not printed, but %q", text, seen)
-			}
+	r := runningWatch{t, w.out, make(chan error, 1), cancel}
+	go func() { r.ended <- cmd.ExecuteContext(ctx) }()
+	return r
+}
+
+// await waits until a text is printed.
+func (r runningWatch) await(text string) {
+	r.t.Helper()
+	limit := time.After(time.Minute)
+	for seen := ""; !strings.Contains(seen, text); {
+		select {
+		case more := <-r.out:
+			seen += more
+		case err := <-r.ended:
+			r.t.Fatalf("the command ended: %v", err)
+		case <-limit:
+			r.t.Fatalf("%q is not printed, but %q", text, seen)
 		}
 	}
-	wait("Healthy")
+}
+
+// end interrupts the command.
+func (r runningWatch) end() {
+	r.t.Helper()
+	r.stop()
+	if err := <-r.ended; !errors.Is(err, context.Canceled) {
+		r.t.Errorf("the error is %v", err)
+	}
+}
+
+func TestListWatch(t *testing.T) {
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "a"))
+	w := newListUser(t, api).watch(t, GetClustersCommand)
+	w.await("Healthy")
 	api.Put(t, mirrortest.Broken("team", "a", "it belongs to another object"))
-	wait("it belongs to another object")
-	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("the error is %v", err)
+	w.await("it belongs to another object")
+	w.end()
+}
+
+// During an outage, the rows are not silently outdated.
+func TestListWatchOutage(t *testing.T) {
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "a"))
+	for kind, command := range map[string]func(term.Env) *cobra.Command{"clusters": GetClustersCommand, "nodes": GetNodesCommand} {
+		var down atomic.Bool
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if down.Load() {
+				panic(http.ErrAbortHandler)
+			}
+			api.ServeHTTP(w, r)
+		}))
+		w := newListUser(t, &mirrortest.API{URL: server.URL}).watch(t, command)
+		w.await("Healthy")
+		down.Store(true)
+		server.CloseClientConnections()
+		w.await("The " + kind + " are not updated: the API server does not respond.\n")
+		down.Store(false)
+		w.await("The " + kind + " are updated again.\n")
+		w.end()
+		server.CloseClientConnections()
+		server.Close()
 	}
 }
 
@@ -229,8 +410,8 @@ func TestWatchShowsRowsThatAreGone(t *testing.T) {
 		lists: lists[fleet.Cluster]{
 			kind: "clusters", header: []string{"NAME"},
 			attributes: func(c fleet.Cluster) attributes { return attributes{namespace: c.Namespace, name: c.Name} },
-			cells: func(c fleet.Cluster, _ cellTimes) (cells, wide []string) {
-				return []string{c.Name, string(c.Health)}, nil
+			cells: func(c fleet.Cluster, _ cellTimes) listCells {
+				return listCells{cells: []string{c.Name, string(c.Health)}}
 			},
 		},
 		listFlags: &listFlags{format: term.AddOutputFlag(pflag.NewFlagSet("x", pflag.ContinueOnError), "wide")},
@@ -246,7 +427,7 @@ func TestWatchShowsRowsThatAreGone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := "NAME\na     \nb     \nteam/b is not listed any more.\na  Problem\n"; strings.Join(strings.Fields(out.String()), " ") != strings.Join(strings.Fields(want), " ") {
+	if want := "NAME SINCE REASON\na - - -\nb - - -\nteam/b is not listed any more.\na Problem - -\n"; strings.Join(strings.Fields(out.String()), " ") != strings.Join(strings.Fields(want), " ") {
 		t.Errorf("got:\n%s", out.String())
 	}
 }

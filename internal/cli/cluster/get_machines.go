@@ -2,14 +2,17 @@ package cluster
 
 import (
 	"cmp"
+	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fleet"
 	"github.com/slipwayhq/slipway/internal/fleet/mirror"
+	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
 // GetMachinesCommand returns the get machines command.
@@ -24,40 +27,83 @@ the version of the kubelet and the desired version while they differ.`,
 		Args:    cobra.NoArgs,
 	}
 	v := lists[fleet.Machine]{
-		kind: "machines", read: readMachines, compare: fleet.CompareMachines, byTrouble: fleet.CompareMachinesByTrouble,
+		kind: "machines", of: machineKind(), rows: machineRows, compare: fleet.CompareMachines, byTrouble: fleet.CompareMachinesByTrouble,
 		attributes: func(m fleet.Machine) attributes { return attributes{m.Namespace, m.Name, m.Labels, m.Health} },
-		header:     []string{"CLUSTER", "NAME", "NODE", "VERSION", "READY", "UP TO DATE", "STATUS", "REASON", "SINCE"},
-		wide:       []string{"ROLE", "PHASE", "AVAILABLE", "AGE", "REMEDY"},
-		cells:      machineCells,
-		withFlags:  func(m *fleet.Machine, flags string) { m.WithFlags(flags) },
+		header:     []string{"CLUSTER", "NAME", "NODE", "VERSION", "READY", "UP TO DATE", "STATUS"},
+		wide:       []string{"ROLE", "PHASE", "AVAILABLE", "AGE"},
+		cells:      machineCells, hasRemedies: true,
+		withFlags: func(m *fleet.Machine, flags string) { m.WithFlags(flags) },
 	}
 	v.addTo(e, cmd)
 	return cmd
 }
 
-// machines returns the Machines of a mirror.
-func machines(m *mirror.Mirror) (out []*clusterv1.Machine) {
-	for _, u := range m.Store.Objects(schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "Machine"}, "") {
-		if decoded, ok := fleet.DecodeMachine(u); ok {
-			out = append(out, decoded)
+func machineKind() schema.GroupKind {
+	return schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "Machine"}
+}
+
+// machineRows computes the rows of the Machines whose clusters have changed, or whose health depends on the time.
+func machineRows(s *mirror.Store) func([]fleet.Key, time.Time) []fleet.Machine {
+	known := map[fleet.Key]map[string]fleet.Machine{}
+	var timed time.Time
+	return func(changed []fleet.Key, now time.Time) []fleet.Machine {
+		stale := map[fleet.Key]bool{}
+		for _, key := range changed {
+			stale[key] = true
+		}
+		if now.Sub(timed) >= fleet.TimeDependent {
+			timed = now
+			addTimed(stale, known)
+		}
+		rows := []fleet.Machine{}
+		current := map[fleet.Key]map[string]fleet.Machine{}
+		for _, u := range s.Objects(machineKind(), "") {
+			cluster := clusterOf(s, u)
+			row, isKnown := known[cluster][u.GetName()]
+			if !isKnown || stale[cluster] {
+				machine, ok := rootcause.Decode[clusterv1.Machine](u)
+				if !ok {
+					continue
+				}
+				row = fleet.NewMachine(s, machine, now)
+			}
+			if current[cluster] == nil {
+				current[cluster] = map[string]fleet.Machine{}
+			}
+			current[cluster][row.Name] = row
+			rows = append(rows, row)
+		}
+		known = current
+		return rows
+	}
+}
+
+// clusterOf returns the cluster of a Machine, or only its namespace if there is none.
+func clusterOf(s *mirror.Store, machine *unstructured.Unstructured) fleet.Key {
+	for _, key := range s.ClustersOf(machine) {
+		return key
+	}
+	return fleet.Key{Namespace: machine.GetNamespace()}
+}
+
+// addTimed adds the clusters with a Machine whose row may change without a change of an object.
+func addTimed(stale map[fleet.Key]bool, known map[fleet.Key]map[string]fleet.Machine) {
+	for cluster, machines := range known {
+		for _, row := range machines {
+			stale[cluster] = stale[cluster] || row.IsTimed()
 		}
 	}
-	return out
 }
 
-func readMachines(m *mirror.Mirror, e term.Env) []fleet.Machine {
-	rows := []fleet.Machine{}
-	for _, machine := range machines(m) {
-		rows = append(rows, fleet.NewMachine(m.Store, machine, e.Now()))
-	}
-	return rows
-}
-
-func machineCells(m fleet.Machine, t cellTimes) (cells, wide []string) {
-	version := cmp.Or(m.Running, m.Version, "-")
+func machineCells(m fleet.Machine, t cellTimes) listCells {
+	version := cmp.Or(m.Running, m.Version)
 	if m.Running != "" && m.Version != "" && m.Running != m.Version {
 		version = m.Running + " → " + m.Version
 	}
-	cells = []string{m.Cluster, m.Name, cmp.Or(m.Node, "-"), version, m.Ready, m.UpToDate, string(m.Health), cmp.Or(m.Reason, "-"), t.since(m.Since)}
-	return cells, []string{m.Role, cmp.Or(m.Phase, "-"), m.Available, t.age(m.Created), cmp.Or(m.Remedy, "-")}
+	return listCells{
+		cells:  []string{m.Cluster, m.Name, m.Node, version, m.Ready, m.UpToDate, string(m.Health)},
+		since:  t.since(m.Since),
+		wide:   []string{m.Role, m.Phase, m.Available, t.age(m.Created)},
+		reason: m.Reason, remedy: remedyText(m.Cause),
+	}
 }

@@ -1,7 +1,7 @@
 package cluster
 
 import (
-	"cmp"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -10,6 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fleet"
 	"github.com/slipwayhq/slipway/internal/fleet/mirror"
+	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
 // GetNodesCommand returns the get nodes command.
@@ -25,21 +26,35 @@ without Machines are not known there.`,
 		Args:    cobra.NoArgs,
 	}
 	v := lists[fleet.Node]{
-		kind: "nodes", read: readNodes, compare: fleet.CompareNodes, byTrouble: fleet.CompareNodesByTrouble,
+		kind: "nodes", of: machineKind(), reads: []schema.GroupKind{machineKind(), machinePoolKind()}, rows: nodeRows, compare: fleet.CompareNodes, byTrouble: fleet.CompareNodesByTrouble,
 		attributes: func(n fleet.Node) attributes { return attributes{n.Namespace, n.Name, n.Labels, n.Health} },
-		header:     []string{"CLUSTER", "NAME", "ROLE", "VERSION", "READY", "STATUS", "REASON", "SINCE"},
+		header:     []string{"CLUSTER", "NAME", "ROLE", "VERSION", "READY", "STATUS"},
 		wide:       []string{"MACHINE", "ADDRESS", "OS IMAGE", "KERNEL", "CONTAINER RUNTIME", "AGE"},
 		cells:      nodeCells,
 		labelled:   "Machines and MachinePools of the nodes",
+		unknown:    "Nodes",
 	}
 	v.addTo(e, cmd)
 	return cmd
 }
 
-func readNodes(m *mirror.Mirror, _ term.Env) []fleet.Node {
+func machinePoolKind() schema.GroupKind {
+	return schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "MachinePool"}
+}
+
+// nodeRows computes the rows of all Nodes, which takes little time.
+func nodeRows(s *mirror.Store) func([]fleet.Key, time.Time) []fleet.Node {
+	return func([]fleet.Key, time.Time) []fleet.Node { return readNodes(s) }
+}
+
+func readNodes(s *mirror.Store) []fleet.Node {
 	rows := []fleet.Node{}
 	ofMachines := map[fleet.Key]map[string]bool{}
-	for _, machine := range machines(m) {
+	for _, u := range s.Objects(machineKind(), "") {
+		machine, ok := rootcause.Decode[clusterv1.Machine](u)
+		if !ok {
+			continue
+		}
 		if row, ok := fleet.NewNode(machine); ok {
 			rows = append(rows, row)
 			cluster := fleet.Key{Namespace: row.Namespace, Name: row.Cluster}
@@ -49,15 +64,19 @@ func readNodes(m *mirror.Mirror, _ term.Env) []fleet.Node {
 			ofMachines[cluster][row.Name] = true
 		}
 	}
-	for _, u := range m.Store.Objects(schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "MachinePool"}, "") {
-		if pool, ok := fleet.DecodeMachinePool(u); ok {
+	for _, u := range s.Objects(machinePoolKind(), "") {
+		if pool, ok := rootcause.Decode[clusterv1.MachinePool](u); ok {
 			rows = append(rows, fleet.NewPoolNodes(pool, ofMachines[fleet.Key{Namespace: pool.Namespace, Name: pool.Spec.ClusterName}])...)
 		}
 	}
 	return rows
 }
 
-func nodeCells(n fleet.Node, t cellTimes) (cells, wide []string) {
-	cells = []string{n.Cluster, n.Name, n.Role, cmp.Or(n.Version, "-"), n.StatusText(), string(n.Health), cmp.Or(n.Reason, "-"), t.since(n.Since)}
-	return cells, []string{cmp.Or(n.Machine, "-"), cmp.Or(n.Address, "-"), cmp.Or(n.Image, "-"), cmp.Or(n.Kernel, "-"), cmp.Or(n.Runtime, "-"), t.age(n.Created)}
+func nodeCells(n fleet.Node, t cellTimes) listCells {
+	return listCells{
+		cells:  []string{n.Cluster, n.Name, n.Role, n.Version, n.StatusText(), string(n.Health)},
+		since:  t.since(n.Since),
+		wide:   []string{n.Machine, n.Address, n.Image, n.Kernel, n.Runtime, t.age(n.Created)},
+		reason: n.Reason,
+	}
 }

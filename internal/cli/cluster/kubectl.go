@@ -75,7 +75,7 @@ func kubectlKubeconfig(e term.Env, a kubectlArguments) (string, error) {
 	state, err := datadir.Inspect(datadir.Dir(found.DataDir))
 	if err == nil && !state.Held {
 		return "", fault.New(fault.Unreachable, management.ReasonNotRunning,
-			"the management cluster in %s is not running; \"%s\" starts it", found.DataDir, flags.UpCommand())
+			"the management cluster in %s is not running; \"%s\" starts it", found.DataDir, found.UpCommand)
 	}
 	return found.Path, nil // if the state cannot be read, requests to the cluster show the problem
 }

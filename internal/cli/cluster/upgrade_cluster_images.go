@@ -5,14 +5,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
-	dockerclient "github.com/moby/moby/client"
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/nodeimage"
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 	"github.com/slipwayhq/slipway/internal/operate/upgrade"
@@ -25,9 +24,13 @@ func missingImages(ctx context.Context, c *management.Connection, s describe.Sna
 	if c.DataDir == "" || len(imageBuildCommands(s, plan, nil)) == 0 {
 		return ""
 	}
+	state, err := datadir.Inspect(datadir.Dir(c.DataDir))
+	if err != nil || state.Run == nil || state.Run.Nodes == nil {
+		return ""
+	}
 	ctx, cancel := context.WithTimeout(ctx, dockerTimeout)
 	defer cancel()
-	docker, err := dockerclient.New(dockerclient.FromEnv)
+	docker, err := nodesDocker(*state.Run.Nodes)
 	if err != nil {
 		return ""
 	}
@@ -39,9 +42,6 @@ func missingImages(ctx context.Context, c *management.Connection, s describe.Sna
 	return strings.Join(imageBuildCommands(s, plan, have), "; ")
 }
 
-// dockerTimeout is the timeout for listing the images of Docker.
-const dockerTimeout = 10 * time.Second
-
 // imageBuildCommands returns the commands that build the missing images for the steps of a plan. Nodes with custom
 // images are skipped, because their users choose the images.
 func imageBuildCommands(s describe.Snapshot, plan upgrade.Plan, have []nodeimage.Image) []string {
@@ -49,16 +49,10 @@ func imageBuildCommands(s describe.Snapshot, plan upgrade.Plan, have []nodeimage
 	for _, step := range plan.Steps {
 		nodes := step.ControlPlane && step.Nodes > 0 ||
 			slices.ContainsFunc(step.Workers, func(g upgrade.Group) bool { return g.HeldReason == "" && g.Nodes > 0 })
-		exists := slices.ContainsFunc(have, func(i nodeimage.Image) bool {
-			return i.KubernetesVersion == step.Version && i.ControlPlane == step.ControlPlane
-		})
-		if !nodes || exists || !usesDefaultImage(s, step.ControlPlane) {
+		if !nodes || hasImage(have, step.Version, step.ControlPlane) || !usesDefaultImage(s, step.ControlPlane) {
 			continue
 		}
-		command := "slipway image build --kubernetes-version " + step.Version
-		if step.ControlPlane {
-			command += " --control-plane"
-		}
+		command := imageBuildCommand(step.Version, step.ControlPlane)
 		if !slices.Contains(out, command) {
 			out = append(out, command)
 		}

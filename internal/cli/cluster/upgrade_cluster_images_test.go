@@ -1,6 +1,10 @@
 package cluster
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -8,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 	"github.com/slipwayhq/slipway/internal/nodeimage"
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 	"github.com/slipwayhq/slipway/internal/operate/upgrade"
@@ -59,5 +65,33 @@ func TestMissing(t *testing.T) {
 		if diff := cmp.Diff(tc.want, imageBuildCommands(tc.s, tc.plan, tc.have)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// The images are those of the Docker Engine that the manager uses, not that of the environment.
+func TestImagesOfTheManagersDocker(t *testing.T) {
+	docker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Api-Version", "1.47")
+		w.Header().Set("Content-Type", "application/json")
+		if strings.HasSuffix(r.URL.Path, "/images/json") {
+			_, _ = w.Write([]byte("[]"))
+		}
+	}))
+	defer docker.Close()
+	t.Setenv("DOCKER_HOST", "tcp://127.0.0.1:1")
+	dir := datadir.Dir(t.TempDir())
+	h, err := datadir.Open(dir, datadir.Holder{PID: os.Getpid()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if err := h.WriteRun(datadir.Run{PID: os.Getpid(), Nodes: &datadir.NodeLimits{Docker: "tcp://" + docker.Listener.Addr().String()}}); err != nil {
+		t.Fatal(err)
+	}
+	plan := upgrade.Plan{Steps: []upgrade.Step{{ControlPlane: true, Version: "v1.37.2", Nodes: 3}}}
+	container := map[string]any{"container": map[string]any{}}
+	got := missingImages(t.Context(), &management.Connection{DataDir: string(dir)}, snapshot(container, container), plan)
+	if want := "slipway image build --kubernetes-version v1.37.2 --control-plane"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -47,9 +47,10 @@ type Connection struct {
 	DataDir string
 	// RepeatFlags contains the flags that select the management cluster, for printed commands.
 	RepeatFlags string
+	// UpCommand starts the management cluster, for printed commands; empty without a data directory.
+	UpCommand string
 
 	host string
-	up   string
 	// overlooked is true if the kubeconfig of the data directory is used although KUBECONFIG is set to another one.
 	overlooked bool
 }
@@ -81,7 +82,7 @@ func (f *Flags) Connect(e term.Env) (*Connection, error) {
 	if err != nil {
 		return nil, f.kubeconfigError(found, err)
 	}
-	return &Connection{Client: c, Config: cfg, Namespace: namespace, DataDir: found.DataDir, RepeatFlags: f.RepeatFlags(), host: cfg.Host, up: f.UpCommand(), overlooked: found.Overlooked}, nil
+	return &Connection{Client: c, Config: cfg, Namespace: namespace, DataDir: found.DataDir, RepeatFlags: f.RepeatFlags(), UpCommand: found.UpCommand, host: cfg.Host, overlooked: found.Overlooked}, nil
 }
 
 // RunE returns a function for the RunE field of a command that connects to the management cluster. It adds remedies to
@@ -209,7 +210,7 @@ func (c *Connection) Explain(err error) error {
 			"the management cluster in %s runs but did not respond at %s: this host is busy, or it hangs; try again, and see \"slipway status\" (%v)", c.DataDir, c.host, err).From(err)
 	case fault.KindOf(err) == fault.Unreachable && c.DataDir != "":
 		return fault.New(fault.Unreachable, ReasonNotRunning,
-			"the management cluster in %s does not respond at %s; if it is not running, \"%s\" starts it", c.DataDir, c.host, c.up).From(err)
+			"the management cluster in %s does not respond at %s; if it is not running, \"%s\" starts it", c.DataDir, c.host, c.UpCommand).From(err)
 	case fault.KindOf(err) == fault.Unreachable:
 		return fault.New(fault.Unreachable, ReasonNotRunning, "the management cluster at %s does not respond", c.host).From(err)
 	}

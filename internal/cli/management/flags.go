@@ -67,8 +67,10 @@ func AddClusterScopedFlags(flags *pflag.FlagSet) *Flags {
 type SelectedKubeconfig struct {
 	// Path is the path of the kubeconfig; empty: the loading rules of kubectl.
 	Path string
-	// DataDir is set if the kubeconfig belongs to a data directory.
+	// DataDir is set if the kubeconfig is that of a data directory.
 	DataDir string
+	// UpCommand starts the management cluster, for printed commands; empty without a data directory.
+	UpCommand string
 	// Context is the context to use unless the flags contain one; empty: the current one.
 	Context string
 	// Server is the required API server of the kubeconfig; empty: any.
@@ -80,7 +82,7 @@ type SelectedKubeconfig struct {
 // Find returns the kubeconfig that the flags select.
 func (f *Flags) Find(e term.Env) (SelectedKubeconfig, error) {
 	if f.Kubeconfig != "" {
-		return SelectedKubeconfig{Path: f.Kubeconfig}, nil
+		return ofDataDir(f.Kubeconfig, f.Kubeconfig), nil
 	}
 	dir, err := e.DataDir(f.DataDir)
 	if err != nil {
@@ -94,7 +96,7 @@ func (f *Flags) Find(e term.Env) (SelectedKubeconfig, error) {
 	}
 	_, err = os.Stat(dir.Kubeconfig())
 	if err == nil {
-		return SelectedKubeconfig{Path: dir.Kubeconfig(), DataDir: string(dir), Overlooked: kubeconfigVariable(e) != "" && kubeconfigVariable(e) != dir.Kubeconfig()}, nil
+		return SelectedKubeconfig{Path: dir.Kubeconfig(), DataDir: string(dir), UpCommand: upCommand(f.DataDir), Overlooked: kubeconfigVariable(e) != "" && kubeconfigVariable(e) != dir.Kubeconfig()}, nil
 	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return SelectedKubeconfig{}, fault.New(fault.Invalid, ReasonKubeconfig, "the kubeconfig of the management cluster cannot be read").From(err)
@@ -108,9 +110,24 @@ func (f *Flags) Find(e term.Env) (SelectedKubeconfig, error) {
 	}
 	if f.DataDir != "" || !hasDefaultKubeconfig(e) {
 		return SelectedKubeconfig{}, fault.New(fault.Unreachable, ReasonNotRunning,
-			"no management cluster has been started in %s; \"%s\" starts it", dir, f.UpCommand())
+			"no management cluster has been started in %s; \"%s\" starts it", dir, upCommand(f.DataDir))
 	}
-	return SelectedKubeconfig{}, nil
+	return ofDataDir("", kubeconfigVariable(e)), nil
+}
+
+// ofDataDir returns the selection of a path. It has the data directory if the kubeconfig is the one of a data directory, which
+// "slipway up" prints for KUBECONFIG.
+func ofDataDir(path, kubeconfig string) SelectedKubeconfig {
+	out := SelectedKubeconfig{Path: path}
+	absolute, err := filepath.Abs(kubeconfig)
+	if err != nil {
+		return out
+	}
+	dir := datadir.Dir(filepath.Dir(absolute))
+	if state, err := datadir.Inspect(dir); err == nil && state.Exists && absolute == dir.Kubeconfig() {
+		out.DataDir, out.UpCommand = string(dir), upCommand(string(dir))
+	}
+	return out
 }
 
 // managerOf returns the "slipway manager" that uses the directory, even if it is not running, because its management
@@ -169,10 +186,10 @@ func (f *Flags) RepeatFlags() string {
 	return out
 }
 
-// UpCommand returns the command that starts the management cluster that the flags select.
-func (f *Flags) UpCommand() string {
-	if f.DataDir != "" {
-		return "slipway up -d --data-dir " + f.DataDir
+// upCommand returns the command that starts the management cluster of a data directory; empty: the default one.
+func upCommand(dataDir string) string {
+	if dataDir != "" {
+		return "slipway up -d --data-dir " + dataDir
 	}
 	return "slipway up -d"
 }

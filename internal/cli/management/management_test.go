@@ -66,6 +66,12 @@ func TestFind(t *testing.T) {
 	running := filepath.Join(home, "running")
 	def := write(t, running, "slipway", "kubeconfig")
 	given := write(t, home, "given", "kubeconfig")
+	started := write(t, home, "started", "kubeconfig")
+	h, err := datadir.Open(datadir.Dir(filepath.Dir(started)), datadir.Holder{PID: os.Getpid()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
 	cases := map[string]struct {
 		reason  string
 		vars    map[string]string
@@ -83,6 +89,8 @@ func TestFind(t *testing.T) {
 		"data dir":         {"--data-dir names another", map[string]string{"XDG_DATA_HOME": running}, []string{"--data-dir", filepath.Dir(given)}, given, filepath.Dir(given), ""},
 		"not started":      {"a data directory that was named is not replaced by something else", map[string]string{"KUBECONFIG": given}, []string{"--data-dir", data}, "", "", "slipway up -d --data-dir " + data},
 		"usual":            {"without a data directory kubectl's rules hold", map[string]string{"XDG_DATA_HOME": data, "KUBECONFIG": given}, nil, "", "", ""},
+		"exported":         {"slipway up prints the kubeconfig of its data directory for KUBECONFIG", map[string]string{"XDG_DATA_HOME": data, "KUBECONFIG": started}, nil, "", filepath.Dir(started), ""},
+		"flag of data dir": {"the kubeconfig of a data directory may also be named", map[string]string{"XDG_DATA_HOME": running}, []string{"--kubeconfig", started}, started, filepath.Dir(started), ""},
 		"nothing":          {"a new user has to start one", map[string]string{"XDG_DATA_HOME": data, "HOME": data}, nil, "", "", "\"slipway up -d\" starts it"},
 	}
 	for name, tc := range cases {
@@ -103,7 +111,7 @@ func TestFind(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || got.Path != tc.path || got.DataDir != tc.dataDir {
+			if err != nil || got.Path != tc.path || got.DataDir != tc.dataDir || (got.UpCommand != "") != (tc.dataDir != "") {
 				t.Errorf("%s: got %+v, %v, want %s in %s", tc.reason, got, err, tc.path, tc.dataDir)
 			}
 		})

@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/manager"
-	"github.com/slipwayhq/slipway/internal/manager/migration"
+	"github.com/slipwayhq/slipway/internal/manager/crds"
 )
 
 // controllerFlags holds the flags that apply to all controllers. Apart from --tracing they are flags of Cluster API's
@@ -32,7 +32,7 @@ func (m *controllerFlags) bind(f *pflag.FlagSet) {
 // complete applies the flags to the manager's configuration.
 func (m *controllerFlags) complete(cfg *manager.Config) error {
 	var err error
-	cfg.SkipMigration, err = migration.ParsePhases(m.skipMigration)
+	cfg.SkipMigration, err = crds.ParsePhases(m.skipMigration)
 	cfg.Workload, cfg.Tracing = m.workload, m.tracing
 	return err
 }

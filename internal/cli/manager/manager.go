@@ -96,6 +96,7 @@ func (o *options) bind(f *pflag.FlagSet) {
 	f.StringVar(&o.config.Home, "manager-namespace", "", "existing namespace of the manager's own objects: the lease, and the certificate and Service of the webhooks (default: $POD_NAMESPACE, else slipway-system)")
 	f.StringVar(&o.config.WatchFilter, "watch-filter", "", "process only objects whose label cluster.x-k8s.io/watch-filter has this value")
 	f.StringVar(&o.dataDir, "data-dir", "", "directory for the data of hosted control planes (default: $XDG_DATA_HOME/slipway or ~/.local/share/slipway)")
+	f.StringVar(&o.config.Host.Bundles, "bundles", "", "folder with the bundles for hosts of the SSH provider (slipway bundle); default: the folder bundles of the data directory")
 	f.BoolVar(&o.config.Host.TemporaryData, "temporary-data", false, "the data directory is lost with this process, as in a Pod without a volume; hosted control planes are rejected unless they run as Pods")
 	f.DurationVar(&o.config.SyncPeriod, "sync-period", 10*time.Minute, "interval at which every object is reconciled without an event")
 	f.DurationVar(&o.config.BootstrapTokenTTL, "bootstrap-token-ttl", 15*time.Minute, "lifetime of a join token")

@@ -110,6 +110,7 @@ func TestArgumentsOfTheReference(t *testing.T) { // FL-02, FL-05, FL-06, FG-01
 		"cluster": 50, "clusterclass": 10, "clustertopology": 50, "machine": 7, "machineset": 50, "machinedeployment": 50, "machinepool": 50, "clusterresourceset": 10, "clustercredentials": 10,
 		"machinehealthcheck": 50, "extensionconfig": 10, "kubeadmconfig": 100, "kubeadmcontrolplane": 50,
 		"hostedcontrolplane": 10, "etcdsnapshotpolicy": 5, "kubelet-serving": 5, "local-cluster": 10, "local-machine": 20, "local-machinepool": 10, "local-machinetemplate": 10,
+		"ssh-cluster": 10, "ssh-host": 20, "ssh-machine": 20, "ssh-machinetemplate": 10,
 	}
 	if diff := cmp.Diff(want, cfg.Concurrency); diff != "" {
 		t.Errorf("concurrency (-want +got):\n%s", diff)

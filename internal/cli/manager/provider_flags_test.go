@@ -33,7 +33,7 @@ func TestProviders(t *testing.T) {
 		"file":          {"it disables", nil, file, []providerset.Name{providerset.InfrastructureLocal}, ""},
 		"both":          {"one mechanism", []string{"cluster-api", "simulated"}, file, providerset.Others(providerset.Core, providerset.Simulated), ""},
 		"contradiction": {"neither wins in silence", []string{"infrastructure-local"}, file, nil, "the configuration file disables infrastructure-local"},
-		"unknown":       {"the error lists those that are known", []string{"local"}, "", nil, "there is no provider local; there are bootstrap-kubeadm, cluster-api, control-plane-hosted, control-plane-kubeadm, infrastructure-local, simulated"},
+		"unknown":       {"the error lists those that are known", []string{"local"}, "", nil, "there is no provider local; there are bootstrap-kubeadm, cluster-api, control-plane-hosted, control-plane-kubeadm, infrastructure-local, infrastructure-ssh, simulated"},
 		"nothing":       {"a backend does not run by itself", []string{"simulated"}, "", nil, "runs nothing"},
 	}
 	for name, tc := range cases {

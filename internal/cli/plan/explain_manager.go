@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -57,7 +58,6 @@ func addFlags(set *pflag.FlagSet, connection *management.Flags) *managerFlags {
 type managerClient struct {
 	url    string
 	client *http.Client
-	up     string
 }
 
 // newClient returns a client of the manager that the flags select, with the credentials of the connection. It sends no
@@ -90,7 +90,7 @@ func (f *managerFlags) newClient(e term.Env, c *management.Connection) (*manager
 		return nil, fault.New(fault.Invalid, "Usage", "the manager's client cannot be made: %v", err).From(err)
 	}
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &managerClient{url: strings.TrimSuffix(address, "/"), client: client, up: f.connection.UpCommand()}, nil
+	return &managerClient{url: strings.TrimSuffix(address, "/"), client: client}, nil
 }
 
 func isLoopback(host string) bool {
@@ -101,7 +101,7 @@ func isLoopback(host string) bool {
 // ofDataDir returns the URL of the `slipway up` or `slipway manager` process that holds the data directory, if it
 // manages the connected cluster.
 func (f *managerFlags) ofDataDir(e term.Env, c *management.Connection) (string, error) {
-	dir, err := e.DataDir(f.connection.DataDir)
+	dir, err := e.DataDir(cmp.Or(f.connection.DataDir, c.DataDir))
 	if err != nil {
 		return "", err
 	}
@@ -117,10 +117,10 @@ func (f *managerFlags) ofDataDir(e term.Env, c *management.Connection) (string, 
 	case !state.Held && state.Holder.ManagerOf == c.Config.Host:
 		return "", fault.New(fault.Unreachable, "ManagerNotRunning", "the manager of %s does not run; it was started with: %s", dir, state.Holder.Command)
 	case state.Run == nil && c.DataDir != "":
-		return "", fault.New(fault.Unreachable, management.ReasonNotRunning, "nothing runs in %s; %q starts it", dir, f.connection.UpCommand())
+		return "", fault.New(fault.Unreachable, management.ReasonNotRunning, "nothing runs in %s; %q starts it", dir, c.UpCommand)
 	case state.Run == nil || state.Run.Server != c.Config.Host:
 		return "", fault.New(fault.Invalid, "ManagerUnknown",
-			"%s is not the management cluster of %s: set --manager to the URL at which its manager serves diagnostics: for a \"slipway manager\" of this machine, --data-dir with its directory, for one in a Pod through \"kubectl port-forward\"",
+			"%s is not the management cluster of %s: select its manager with --data-dir if it runs on this machine, otherwise with --manager, the URL of its diagnostics, for example through \"kubectl port-forward\"",
 			c.Config.Host, dir)
 	case state.Run.Manager == nil && state.Run.Ready:
 		return "", fault.New(fault.Unreachable, "ManagerNotRunning",

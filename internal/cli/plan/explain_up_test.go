@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // TestExplainOfUp: the manager of `slipway up` is found by the data directory, and knows its administrator by the certificate.

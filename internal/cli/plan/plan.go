@@ -23,6 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plan/memory"
 	"github.com/slipwayhq/slipway/internal/providerset"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/ssh"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
@@ -157,7 +158,7 @@ func simulationOptions(now time.Time) (plan.Options, error) {
 		return plan.Options{}, err
 	}
 	return plan.Options{
-		Scheme: scheme, Now: now,
+		Scheme: scheme, Now: now, Inventory: ssh.PlannedInventory,
 		Admission: func(live client.Reader) memory.Admission {
 			return webhook.NewInProcessAdmission(webhook.Options{Gates: gates, Policy: allowed, Live: live})
 		},

@@ -18,9 +18,9 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/manager"
 	"github.com/slipwayhq/slipway/internal/plan"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 	"github.com/slipwayhq/slipway/test/hooktest"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // patchesOf answers a GeneratePatches request: machines get the variable startup as their delay.

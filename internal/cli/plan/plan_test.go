@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/plan"
-	"github.com/slipwayhq/slipway/internal/testkit"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 var at = time.Date(2026, 5, 6, 7, 8, 9, 0, time.UTC)

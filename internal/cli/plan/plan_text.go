@@ -18,6 +18,7 @@ const (
 	maxFields = 20
 	maxValue  = 80
 	maxWaits  = 5 // of objects, and of extensions
+	maxHosts  = 20
 )
 
 // page collects the lines of the text that "slipway plan" prints.
@@ -38,6 +39,7 @@ func render(w io.Writer, result *plan.Plan, all bool) error {
 	for _, b := range mergeEqualBlocks(blocks(result, all), all) {
 		p.WriteString(b.title() + "\n" + b.text + "\n")
 	}
+	writeHosts(p, result)
 	writeRefusals(p, result)
 	writeWaits(p, result)
 	writeUnanswered(p, result)
@@ -257,6 +259,47 @@ func dependentKinds(objects []plan.ObjectChange) string {
 		return ""
 	}
 	return ", each with its " + strings.Join(kinds, " and ")
+}
+
+// writeHosts writes which hosts other Machines use in the end, and which are missing.
+func writeHosts(p *page, result *plan.Plan) {
+	if len(result.Hosts)+len(result.MissingHosts) > 0 {
+		p.line(0, "Hosts")
+	}
+	for n, h := range result.Hosts {
+		if n == maxHosts && !p.all {
+			p.line(1, "… and %d more hosts", len(result.Hosts)-n)
+			break
+		}
+		text := "taken by " + hostUser(h.After)
+		switch {
+		case h.After == nil:
+			text = "released by " + hostUser(h.Before)
+		case h.Before != nil:
+			text = fmt.Sprintf("released by %s, then %s", hostUser(h.Before), text)
+		}
+		p.line(1, "%s %s/%s: %s", h.Kind, h.Namespace, h.Name, text)
+	}
+	for _, m := range result.MissingHosts {
+		p.line(1, "! %s of Cluster %s get%s no host. %s", plural(m.Count, "Machine", "Machines"), m.Cluster, map[bool]string{true: "s"}[m.Count == 1], m.Message)
+	}
+	if result.HostsUnknown {
+		p.line(0, "The SSHHosts cannot be read with this account: the plan assumes that there are enough.")
+	}
+	if len(result.Hosts)+len(result.MissingHosts) > 0 || result.HostsUnknown {
+		p.line(0, "")
+	}
+}
+
+func hostUser(u *plan.HostUser) string {
+	switch {
+	case u == nil:
+		return ""
+	case u.Generated:
+		kind, name, _ := strings.Cut(u.Owner, "/")
+		return fmt.Sprintf("a new Machine of %s %s/%s", kind, u.Namespace, name)
+	}
+	return fmt.Sprintf("Machine %s/%s", u.Namespace, u.Machine)
 }
 
 func writeRefusals(p *page, result *plan.Plan) {

@@ -14,7 +14,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/manager"
-	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/rootcause"
 	"github.com/slipwayhq/slipway/internal/ui"
 )
@@ -162,27 +161,9 @@ func uiPlans(access *managerAccess) ui.PlanReader {
 func pagePlan(r manager.PlanRecord, cause rootcause.Plan) ui.Plan {
 	p := ui.Plan{Controller: r.Controller, Time: r.Time, Actions: r.Actions, Errors: r.Errors, ErrorsSince: cause.ErrorsSince, Recheck: r.Recheck}
 	for i, w := range cause.Waits {
-		p.Waits = append(p.Waits, ui.PlanWait{Wait: w, Until: untilText(r.Waits[i])})
+		p.Waits = append(p.Waits, ui.PlanWait{Wait: w, Until: waitEnd(r.Waits[i]) + "."})
 	}
 	return p
-}
-
-// untilText describes what ends a wait.
-func untilText(w reconciler.Wait) string {
-	switch w.Until {
-	case reconciler.UntilTime:
-		return "Ends with time."
-	case reconciler.UntilUser:
-		return "Ends when a user acts."
-	}
-	if len(w.On) == 0 {
-		return ""
-	}
-	text := "Ends when " + w.On[0].Kind + " " + w.On[0].Name + " changes"
-	if w.Field != "" {
-		text += " (" + w.Field + ")"
-	}
-	return text + "."
 }
 
 // sourceTitle returns the name of a management cluster for its tab: the context, the name of the kubeconfig, or the host of the

@@ -20,6 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/manager"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/test/mirrortest"
 )
@@ -61,16 +62,15 @@ func TestSelections(t *testing.T) {
 	}
 }
 
-func TestUntil(t *testing.T) {
-	for want, w := range map[string]reconciler.Wait{
-		"Ends with time.":        {Until: reconciler.UntilTime},
-		"Ends when a user acts.": {Until: reconciler.UntilUser},
-		"":                       {Until: "change"},
-		"Ends when Machine m changes (spec.providerID).": {Until: "change", Field: "spec.providerID", On: []reconciler.Subject{{Kind: "Machine", Name: "m"}}},
-	} {
-		if got := untilText(w); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+// The page describes the end of a wait as "slipway explain" does.
+func TestPagePlan(t *testing.T) {
+	r := manager.PlanRecord{Waits: []reconciler.Wait{{Reason: "A", Until: "change"}, {Reason: "B", Until: "change", On: []reconciler.Subject{{Kind: "Machine", Namespace: "ns", Name: "m"}}, Field: "spec.providerID"}}}
+	var got []string
+	for _, w := range pagePlan(r, causePlans(manager.ObjectPlans{Plans: []manager.PlanRecord{r}})[0]).Waits {
+		got = append(got, w.Until)
+	}
+	if diff := cmp.Diff([]string{"Ends with the next event of the object.", "Ends when spec.providerID changes: Machine ns/m."}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 

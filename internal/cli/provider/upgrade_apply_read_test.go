@@ -8,7 +8,6 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/providerupgrade"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -36,7 +35,7 @@ func TestExtensionsHoldBackTheCore(t *testing.T) {
 		"other, unknown hook": {provider.Infrastructure, "BeforeLunch", false},
 	} {
 		w := &upgradeRun{client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(extension(tc.hook)).Build()}
-		w.changes = []providerupgrade.Change{{From: inventory.Provider{Type: tc.of}}}
+		w.changes = []providerupgrade.Change{{From: provider.Installed{Type: tc.of}}}
 		err := w.checkExtensions(t.Context())
 		if (err != nil) != tc.refused || tc.refused && (fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "before you upgrade")) {
 			t.Errorf("%s: %v", name, err)

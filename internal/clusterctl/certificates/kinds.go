@@ -23,7 +23,7 @@ const (
 	certificateName = "cert-manager.io/certificate-name"
 	// requestHash is the annotation of a Secret with the hash of the request it was issued for.
 	requestHash = "clusterctl.slipway.dev/request-hash"
-	// coreCertManager is the value of [inventory.CoreLabel] on the objects of cert-manager.
+	// coreCertManager is the value of [provider.CoreLabel] on the objects of cert-manager.
 	coreCertManager = "cert-manager"
 	// clusterNamespace is the namespace of the Secrets of ClusterIssuers.
 	clusterNamespace = "cert-manager"
@@ -135,7 +135,7 @@ func crd(kind, plural, scope string) *unstructured.Unstructured {
 	o.SetAPIVersion("apiextensions.k8s.io/v1")
 	o.SetKind("CustomResourceDefinition")
 	o.SetName(plural + "." + group)
-	// Not [inventory.CoreLabel]: clusterctl would treat the CRD as part of its own cert-manager, and upgrade it.
+	// Not [provider.CoreLabel]: clusterctl would treat the CRD as part of its own cert-manager, and upgrade it.
 	o.SetLabels(map[string]string{ownLabel: ownValue})
 	return o
 }

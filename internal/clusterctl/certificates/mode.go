@@ -14,7 +14,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -73,7 +72,7 @@ func getProvisioner(ctx context.Context, c client.Reader) (Provisioner, error) {
 		return unsatisfied, fmt.Errorf("reading the CRD of Certificates: %w", err)
 	case crd.GetLabels()[ownLabel] == ownValue && hasOwnSchema(crd):
 		return Slipway, nil
-	case crd.GetLabels()[inventory.CoreLabel] == coreCertManager:
+	case crd.GetLabels()[provider.CoreLabel] == coreCertManager:
 		return certManager, nil
 	}
 	return otherCertManager, nil
@@ -215,7 +214,7 @@ func Manifest(ctx context.Context, config *repository.ConfigFile) ([]*unstructur
 		if annotations == nil {
 			annotations = map[string]string{}
 		}
-		labels[provider.ComponentLabel], labels[inventory.CoreLabel] = "", coreCertManager
+		labels[provider.ComponentLabel], labels[provider.CoreLabel] = "", coreCertManager
 		annotations[versionAnnotation] = config.CertManager.Version
 		o.SetLabels(labels)
 		o.SetAnnotations(annotations)

@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
@@ -34,24 +33,24 @@ type RunningBuiltin struct {
 }
 
 // inventoryProviders returns the inventory objects for the running providers.
-func (r RunningBuiltin) inventoryProviders() []inventory.Provider {
-	var out []inventory.Provider
+func (r RunningBuiltin) inventoryProviders() []provider.Installed {
+	var out []provider.Installed
 	for _, set := range r.Sets {
 		if k, is := clusterctlNames()[set.Name]; is {
-			out = append(out, inventory.Provider{Namespace: r.Namespace, Name: k.Name, Type: k.Type, Version: r.Version, BuiltIn: true})
+			out = append(out, provider.Installed{Namespace: r.Namespace, Name: k.Name, Type: k.Type, Version: r.Version, BuiltIn: true})
 		}
 	}
 	return out
 }
 
-// builtinSteps returns the steps that update the inventory; recorded is its current content ([inventory.ReadAll]).
-func builtinSteps(running RunningBuiltin, recorded []inventory.Provider) []Step {
-	wanted := slices.DeleteFunc(running.inventoryProviders(), func(w inventory.Provider) bool {
-		return slices.ContainsFunc(recorded, func(p inventory.Provider) bool { return !p.BuiltIn && p.Label() == w.Label() })
+// builtinSteps returns the steps that update the inventory; recorded is its current content ([provider.ReadProviderObjects]).
+func builtinSteps(running RunningBuiltin, recorded []provider.Installed) []Step {
+	wanted := slices.DeleteFunc(running.inventoryProviders(), func(w provider.Installed) bool {
+		return slices.ContainsFunc(recorded, func(p provider.Installed) bool { return !p.BuiltIn && p.Label() == w.Label() })
 	})
 	var out []Step
 	for _, p := range recorded {
-		isWanted := slices.ContainsFunc(wanted, func(w inventory.Provider) bool { return w.Label() == p.Label() && w.Namespace == p.Namespace })
+		isWanted := slices.ContainsFunc(wanted, func(w provider.Installed) bool { return w.Label() == p.Label() && w.Namespace == p.Namespace })
 		if p.BuiltIn && !isWanted {
 			out = append(out, Step{Verb: Delete, Object: p.Object(), Why: "it is no longer built in"})
 		}
@@ -75,7 +74,7 @@ func RecordBuiltin(ctx context.Context, admin *rest.Config, running RunningBuilt
 	if err != nil {
 		return fmt.Errorf("connecting to record the built-in providers: %w", err)
 	}
-	recorded, err := inventory.ReadAll(ctx, c)
+	recorded, err := provider.ReadProviderObjects(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -83,7 +82,7 @@ func RecordBuiltin(ctx context.Context, admin *rest.Config, running RunningBuilt
 	if len(steps) == 0 {
 		return nil
 	}
-	crd := []Step{{Verb: Apply, Object: inventory.CRD()}, {Verb: Serve, Object: inventory.CRD()}}
+	crd := []Step{{Verb: Apply, Object: provider.InventoryCRD()}, {Verb: Serve, Object: provider.InventoryCRD()}}
 	if err := (Runner{Client: c}).Run(ctx, Plan{Steps: append(crd, steps...)}); err != nil {
 		return fmt.Errorf("recording the built-in providers: %w", err)
 	}

@@ -7,28 +7,27 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/providerset"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 func running(version string, without ...providerset.Name) install.RunningBuiltin {
 	return install.RunningBuiltin{Sets: providerset.Without(without...), Version: version, Namespace: "slipway-system"}
 }
 
-func record(t provider.Type, name, version string) inventory.Provider {
-	return inventory.Provider{Namespace: "slipway-system", Type: t, Name: name, Version: version, BuiltIn: true}
+func record(t provider.Type, name, version string) provider.Installed {
+	return provider.Installed{Namespace: "slipway-system", Type: t, Name: name, Version: version, BuiltIn: true}
 }
 
 func TestSteps(t *testing.T) {
-	all := []inventory.Provider{
+	all := []provider.Installed{
 		record(provider.Core, "cluster-api", "v1.14.2"), record(provider.Bootstrap, "kubeadm", "v1.14.2"), record(provider.ControlPlane, "kubeadm", "v1.14.2"),
 	}
-	installed := inventory.Provider{Namespace: "capi-system", Type: provider.Core, Name: "cluster-api", Version: "v1.14.1"}
+	installed := provider.Installed{Namespace: "capi-system", Type: provider.Core, Name: "cluster-api", Version: "v1.14.1"}
 	for name, tc := range map[string]struct {
 		running  install.RunningBuiltin
-		recorded []inventory.Provider
+		recorded []provider.Installed
 		want     []string
 		reason   string
 	}{
@@ -39,14 +38,14 @@ func TestSteps(t *testing.T) {
 		"new version": {running: running("v1.14.3", providerset.BootstrapKubeadm, providerset.ControlPlaneKubeadm), recorded: all[:1], want: []string{"apply slipway-system/cluster-api v1.14.3"}},
 		"without one": {running: running("v1.14.2", providerset.BootstrapKubeadm), recorded: all, want: []string{"delete slipway-system/bootstrap-kubeadm v1.14.2"}, reason: "another one may be installed"},
 		"another program's": {
-			running: running("v1.14.2", providerset.BootstrapKubeadm, providerset.ControlPlaneKubeadm), recorded: []inventory.Provider{installed},
+			running: running("v1.14.2", providerset.BootstrapKubeadm, providerset.ControlPlaneKubeadm), recorded: []provider.Installed{installed},
 			reason: "two cores in the inventory would stop every command of clusterctl",
 		},
 		"ours and another program's": {
-			running: running("v1.14.2", providerset.BootstrapKubeadm, providerset.ControlPlaneKubeadm), recorded: []inventory.Provider{installed, all[0]},
+			running: running("v1.14.2", providerset.BootstrapKubeadm, providerset.ControlPlaneKubeadm), recorded: []provider.Installed{installed, all[0]},
 			want: []string{"delete slipway-system/cluster-api v1.14.2"},
 		},
-		"nothing runs": {running: install.RunningBuiltin{Version: "v1.14.2", Namespace: "slipway-system"}, recorded: []inventory.Provider{installed}},
+		"nothing runs": {running: install.RunningBuiltin{Version: "v1.14.2", Namespace: "slipway-system"}, recorded: []provider.Installed{installed}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
@@ -71,14 +70,14 @@ func TestRecord(t *testing.T) {
 	}
 	read := func() (out []string) {
 		t.Helper()
-		all, err := inventory.ReadAll(t.Context(), c)
+		all, err := provider.ReadProviderObjects(t.Context(), c)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range all {
 			out = append(out, p.Label()+" "+p.Version)
 		}
-		own, err := inventory.Read(t.Context(), c)
+		own, err := provider.ReadInventory(t.Context(), c)
 		if err != nil || len(own) > 0 {
 			t.Errorf("the verbs read %v, %v", own, err)
 		}

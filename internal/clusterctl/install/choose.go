@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providerset"
@@ -44,9 +43,9 @@ func (c Choice) Label() string { return c.Type.Label(c.Reference.Name) }
 //	installation started earlier and not finished     installed, in the version that was started
 //	named, but already installed by that command      not installed again: a note
 //	nothing named and no core provider                cluster-api, and kubeadm for bootstrap and control plane
-func Choose(named map[provider.Type][]string, installed []inventory.Provider, builtin []providerset.Name) ([]Choice, []string, error) {
+func Choose(named map[provider.Type][]string, installed []provider.Installed, builtin []providerset.Name) ([]Choice, []string, error) {
 	first := !slices.Contains(builtin, providerset.Core) &&
-		!slices.ContainsFunc(installed, func(p inventory.Provider) bool { return p.Type == provider.Core && !p.Installing })
+		!slices.ContainsFunc(installed, func(p provider.Installed) bool { return p.Type == provider.Core && !p.Installing })
 	var out []Choice
 	var notes []string
 	for _, t := range provider.Types() {
@@ -83,9 +82,9 @@ func Choose(named map[provider.Type][]string, installed []inventory.Provider, bu
 
 // isCompletedRequest reports whether an interrupted command has already installed the requested provider: the
 // installation of another provider has started and not finished.
-func isCompletedRequest(c Choice, installed []inventory.Provider) bool {
-	begun := slices.ContainsFunc(installed, func(p inventory.Provider) bool { return p.Installing })
-	return begun && slices.ContainsFunc(inventory.Find(installed, c.Type, c.Reference.Name), func(p inventory.Provider) bool {
+func isCompletedRequest(c Choice, installed []provider.Installed) bool {
+	begun := slices.ContainsFunc(installed, func(p provider.Installed) bool { return p.Installing })
+	return begun && slices.ContainsFunc(provider.FindInstalled(installed, c.Type, c.Reference.Name), func(p provider.Installed) bool {
 		return !p.Installing && (c.Reference.Version == "" || c.Reference.Version == p.Version) &&
 			(c.Reference.Namespace == "" || c.Reference.Namespace == p.Namespace)
 	})
@@ -113,7 +112,7 @@ func defaults(t provider.Type) []string {
 }
 
 // pending adds the unfinished installations of an earlier command, with their version and namespace.
-func pending(out []Choice, installed []inventory.Provider) []Choice {
+func pending(out []Choice, installed []provider.Installed) []Choice {
 	for _, p := range installed {
 		if !p.Installing {
 			continue

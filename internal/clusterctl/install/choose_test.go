@@ -5,14 +5,13 @@ import (
 	"testing"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-func installed(t provider.Type, name string, installing bool) inventory.Provider {
-	return inventory.Provider{Namespace: name + "-system", Name: name, Type: t, Version: "v1.2.3", Installing: installing}
+func installed(t provider.Type, name string, installing bool) provider.Installed {
+	return provider.Installed{Namespace: name + "-system", Name: name, Type: t, Version: "v1.2.3", Installing: installing}
 }
 
 // CX-01: what is installed the first time and later, beside what is built in, and after an interruption.
@@ -20,7 +19,7 @@ func TestChoose(t *testing.T) {
 	core := installed(provider.Core, "cluster-api", false)
 	cases := map[string]struct {
 		named     map[provider.Type][]string
-		installed []inventory.Provider
+		installed []provider.Installed
 		builtin   []providerset.Name
 		want      string
 		note      string
@@ -28,16 +27,16 @@ func TestChoose(t *testing.T) {
 	}{
 		"the first time":       {want: "cluster-api, bootstrap-kubeadm, control-plane-kubeadm"},
 		"others are named":     {named: map[provider.Type][]string{provider.Bootstrap: {"rke2"}, provider.ControlPlane: {"-"}}, want: "cluster-api, bootstrap-rke2"},
-		"later":                {named: map[provider.Type][]string{provider.Infrastructure: {"b", "a"}}, installed: []inventory.Provider{core}, want: "infrastructure-b, infrastructure-a"},
-		"nothing":              {installed: []inventory.Provider{core}},
-		"no name":              {named: map[provider.Type][]string{provider.Infrastructure: {"a:"}}, installed: []inventory.Provider{core}, reason: "InvalidProvider"},
+		"later":                {named: map[provider.Type][]string{provider.Infrastructure: {"b", "a"}}, installed: []provider.Installed{core}, want: "infrastructure-b, infrastructure-a"},
+		"nothing":              {installed: []provider.Installed{core}},
+		"no name":              {named: map[provider.Type][]string{provider.Infrastructure: {"a:"}}, installed: []provider.Installed{core}, reason: "InvalidProvider"},
 		"built in":             {named: map[provider.Type][]string{provider.Bootstrap: {"kubeadm"}, "IPAMProvider": {"in-cluster"}}, builtin: []providerset.Name{providerset.Core, providerset.BootstrapKubeadm}, want: "ipam-in-cluster", note: "bootstrap-kubeadm is built into"},
 		"built in, a version":  {named: map[provider.Type][]string{provider.Bootstrap: {"kubeadm:v1.14.1"}}, builtin: []providerset.Name{providerset.Core, providerset.BootstrapKubeadm}, reason: install.ReasonBuiltIn},
-		"interrupted at first": {installed: []inventory.Provider{installed(provider.Core, "cluster-api", true)}, want: "cluster-api:v1.2.3, bootstrap-kubeadm, control-plane-kubeadm"},
-		"interrupted, others":  {named: map[provider.Type][]string{provider.Addon: {"helm"}}, installed: []inventory.Provider{core, installed(provider.Infrastructure, "a", true)}, want: "infrastructure-a:v1.2.3, addon-helm"},
+		"interrupted at first": {installed: []provider.Installed{installed(provider.Core, "cluster-api", true)}, want: "cluster-api:v1.2.3, bootstrap-kubeadm, control-plane-kubeadm"},
+		"interrupted, others":  {named: map[provider.Type][]string{provider.Addon: {"helm"}}, installed: []provider.Installed{core, installed(provider.Infrastructure, "a", true)}, want: "infrastructure-a:v1.2.3, addon-helm"},
 		"interrupted, the same": {
 			named:     map[provider.Type][]string{provider.Core: {"cluster-api"}, provider.Infrastructure: {"a"}},
-			installed: []inventory.Provider{core, installed(provider.Infrastructure, "a", true)},
+			installed: []provider.Installed{core, installed(provider.Infrastructure, "a", true)},
 			want:      "infrastructure-a:v1.2.3", note: "cluster-api is already installed",
 		},
 	}
@@ -65,7 +64,7 @@ func TestChoose(t *testing.T) {
 
 // CX-13: what is deleted is named, and is there.
 func TestNamed(t *testing.T) {
-	all := []inventory.Provider{installed(provider.Core, "cluster-api", false), installed(provider.Infrastructure, "a", true)}
+	all := []provider.Installed{installed(provider.Core, "cluster-api", false), installed(provider.Infrastructure, "a", true)}
 	cases := map[string]struct {
 		named   map[provider.Type][]string
 		all     bool

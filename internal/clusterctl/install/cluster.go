@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
@@ -38,7 +38,7 @@ type ManagementCluster struct {
 func ReadCluster(ctx context.Context, c client.Reader) (ManagementCluster, error) {
 	var out ManagementCluster
 	var err error
-	if out.Installed, err = inventory.Read(ctx, c); err != nil {
+	if out.Installed, err = provider.ReadInventory(ctx, c); err != nil {
 		return out, err
 	}
 	if out.Builtin, err = readBuiltinProviders(ctx, c, out.Installed); err != nil {
@@ -72,7 +72,7 @@ func ReadCluster(ctx context.Context, c client.Reader) (ManagementCluster, error
 }
 
 // readBuiltinProviders returns the built-in providers whose webhooks exist without an inventory object.
-func readBuiltinProviders(ctx context.Context, c client.Reader, installed []inventory.Provider) ([]providerset.Name, error) {
+func readBuiltinProviders(ctx context.Context, c client.Reader, installed []provider.Installed) ([]providerset.Name, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfigurationList"))
 	if err := c.List(ctx, list); err != nil {
@@ -81,7 +81,7 @@ func readBuiltinProviders(ctx context.Context, c client.Reader, installed []inve
 	var out []providerset.Name
 	for _, set := range providerset.All() {
 		there := slices.ContainsFunc(list.Items, func(o metav1.PartialObjectMetadata) bool { return o.Name == set.ValidatingWebhookName() })
-		recorded := slices.ContainsFunc(installed, func(p inventory.Provider) bool { return p.Label() == string(set.Name) })
+		recorded := slices.ContainsFunc(installed, func(p provider.Installed) bool { return p.Label() == string(set.Name) })
 		if there && !recorded {
 			out = append(out, set.Name)
 		}

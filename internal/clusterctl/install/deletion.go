@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -23,12 +22,12 @@ type DeletionOptions struct {
 
 // InstalledProvider is a provider with its installed objects.
 type InstalledProvider struct {
-	inventory.Provider
+	provider.Installed
 	Objects []*unstructured.Unstructured
 }
 
 // SelectForDeletion returns the installed providers that "slipway delete" deletes, from its flags.
-func SelectForDeletion(named map[provider.Type][]string, all bool, installed []inventory.Provider, builtin []providerset.Name) ([]inventory.Provider, error) {
+func SelectForDeletion(named map[provider.Type][]string, all bool, installed []provider.Installed, builtin []providerset.Name) ([]provider.Installed, error) {
 	if all {
 		if len(named) > 0 {
 			return nil, fault.New(fault.Invalid, ReasonRequest, "--all selects every provider; omit either --all or the provider flags")
@@ -38,7 +37,7 @@ func SelectForDeletion(named map[provider.Type][]string, all bool, installed []i
 	if len(named) == 0 {
 		return nil, fault.New(fault.Invalid, ReasonRequest, "no provider is specified; specify one, for example with --infrastructure NAME, or all with --all")
 	}
-	var out []inventory.Provider
+	var out []provider.Installed
 	for _, t := range provider.Types() {
 		for _, name := range named[t] {
 			ref, err := provider.ParseReference(name)
@@ -49,7 +48,7 @@ func SelectForDeletion(named map[provider.Type][]string, all bool, installed []i
 				return nil, fault.New(fault.Invalid, ReasonBuiltIn,
 					"provider %s is built into this management cluster; to remove it, start the management cluster with `slipway up --without %s`", t.Label(ref.Name), t.Label(ref.Name))
 			}
-			found := slices.DeleteFunc(inventory.Find(installed, t, ref.Name), func(p inventory.Provider) bool {
+			found := slices.DeleteFunc(provider.FindInstalled(installed, t, ref.Name), func(p provider.Installed) bool {
 				return ref.Namespace != "" && p.Namespace != ref.Namespace || ref.Version != "" && p.Current() != ref.Version
 			})
 			if len(found) == 0 {
@@ -62,7 +61,7 @@ func SelectForDeletion(named map[provider.Type][]string, all bool, installed []i
 	return out, nil
 }
 
-func listed(installed []inventory.Provider) string {
+func listed(installed []provider.Installed) string {
 	if len(installed) == 0 {
 		return "none"
 	}
@@ -87,7 +86,7 @@ func listed(installed []inventory.Provider) string {
 func Uninstall(providers []InstalledProvider, d DeletionOptions) Plan {
 	var p Plan
 	providers = slices.Clone(providers)
-	slices.SortStableFunc(providers, func(a, b InstalledProvider) int { return inventory.Compare(b.Provider, a.Provider) })
+	slices.SortStableFunc(providers, func(a, b InstalledProvider) int { return provider.CompareInstalled(b.Installed, a.Installed) })
 	for _, i := range providers {
 		objects := repository.InstallOrder(i.Objects)
 		slices.Reverse(objects)

@@ -16,7 +16,7 @@
 // other programs which read it, such as clusterctl, do not install a second core provider. Only the providers that
 // clusterctl knows by name are recorded (cluster-api, and kubeadm for bootstrap and control plane), because clusterctl
 // cannot plan upgrades of others without a default repository. Their version is the Cluster API version that they
-// implement, which exists in the repository that clusterctl uses. The records have the mark of [inventory.BuiltIn], and
+// implement, which exists in the repository that clusterctl uses. The records have the mark of [provider.IsBuiltIn], and
 // Slipway's own commands ignore them. They are updated as follows:
 //
 //	running, not recorded                  create the record

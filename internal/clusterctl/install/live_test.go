@@ -27,12 +27,11 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/certificates"
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/test/providerrelease"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 var server *apiserver.Server // set once, by TestMain
@@ -128,7 +127,7 @@ func uninstallation(t *testing.T, c client.Client, d install.DeletionOptions) in
 	if err != nil {
 		t.Fatal(err)
 	}
-	installed, err := inventory.Read(t.Context(), c)
+	installed, err := provider.ReadInventory(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +162,7 @@ func TestInitAndDelete(t *testing.T) {
 	if requests > 300 {
 		t.Errorf("init of four local repositories takes %d requests", requests)
 	}
-	installed, err := inventory.Read(ctx, c)
+	installed, err := provider.ReadInventory(ctx, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -316,7 +315,7 @@ func TestKilledAtEveryWrite(t *testing.T) {
 		}
 		return runner(through).Run(ctx, p)
 	})
-	if installed, err := inventory.Read(ctx, c); err != nil || len(installed) != 2 || installed[0].Installing || installed[1].Installing {
+	if installed, err := provider.ReadInventory(ctx, c); err != nil || len(installed) != 2 || installed[0].Installing || installed[1].Installing {
 		t.Fatalf("after %d writes: %v, %v", writes, installed, err)
 	}
 	deployment := &appsv1.Deployment{}
@@ -326,7 +325,7 @@ func TestKilledAtEveryWrite(t *testing.T) {
 	deletes := untilDone(t, func() error {
 		return runner(killedAfterOne(c)).Run(ctx, uninstallation(t, c, install.DeletionOptions{}))
 	})
-	if installed, err := inventory.Read(ctx, c); err != nil || len(installed) != 0 {
+	if installed, err := provider.ReadInventory(ctx, c); err != nil || len(installed) != 0 {
 		t.Fatalf("deleted with %d writes: %v, %v", deletes, installed, err)
 	}
 	t.Logf("killed after each of %d writes of init, %d of delete", writes, deletes)
@@ -427,7 +426,7 @@ func TestAdopted(t *testing.T) {
 		}
 	}
 	if err := runner(c).Run(ctx, install.Plan{Steps: []install.Step{
-		{Verb: install.Apply, Object: inventory.CRD()}, {Verb: install.Serve, Object: inventory.CRD()},
+		{Verb: install.Apply, Object: provider.InventoryCRD()}, {Verb: install.Serve, Object: provider.InventoryCRD()},
 	}}); err != nil {
 		t.Fatal(err)
 	}
@@ -435,7 +434,7 @@ func TestAdopted(t *testing.T) {
 	kubectl(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "adopted-system", Labels: labels}})
 	kubectl(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "of-it", Namespace: "adopted-system", Labels: labels}})
 	kubectl(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "of-others", Namespace: "adopted-system"}})
-	kubectl(inventory.Provider{Namespace: "adopted-system", Name: "adopted", Type: provider.Infrastructure, Version: "v1.0.0"}.Object())
+	kubectl(provider.Installed{Namespace: "adopted-system", Name: "adopted", Type: provider.Infrastructure, Version: "v1.0.0"}.Object())
 	p := uninstall(t, c, install.DeletionOptions{})
 	want := "infrastructure-adopted: delete ConfigMap of-it in namespace adopted-system\ninfrastructure-adopted: delete Provider infrastructure-adopted in namespace adopted-system: deleted last, so that the command can be repeated"
 	if got := strings.Join(p.Lines(), "\n"); got != want {

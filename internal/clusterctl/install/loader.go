@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -82,7 +81,7 @@ func (l ProviderLoader) LoadAll(ctx context.Context, choices []Choice, namespace
 
 // Latest returns the latest version of an installed provider that is compatible with the contract, or "" if there is
 // none. For the core provider, the contract must be equal.
-func (l ProviderLoader) Latest(ctx context.Context, p inventory.Provider, contract string) (string, error) {
+func (l ProviderLoader) Latest(ctx context.Context, p provider.Installed, contract string) (string, error) {
 	source, err := l.sourceOf(p)
 	if err != nil {
 		return "", err
@@ -102,7 +101,7 @@ func (l ProviderLoader) Latest(ctx context.Context, p inventory.Provider, contra
 }
 
 // sourceOf returns the repository of an installed provider.
-func (l ProviderLoader) sourceOf(p inventory.Provider) (*repository.Source, error) {
+func (l ProviderLoader) sourceOf(p provider.Installed) (*repository.Source, error) {
 	source, err := l.Source(p.Type, p.Name)
 	if known := fault.As(err); known != nil && known.Reason == repository.ReasonUnknownProvider {
 		return nil, fault.New(fault.Gone, repository.ReasonUnknownProvider,
@@ -112,7 +111,7 @@ func (l ProviderLoader) sourceOf(p inventory.Provider) (*repository.Source, erro
 }
 
 // InstalledContract returns the contract of the installed version of a provider.
-func (l ProviderLoader) InstalledContract(ctx context.Context, p inventory.Provider) (string, error) {
+func (l ProviderLoader) InstalledContract(ctx context.Context, p provider.Installed) (string, error) {
 	source, err := l.sourceOf(p)
 	if err != nil {
 		return "", err

@@ -15,17 +15,16 @@ import (
 	"k8s.io/client-go/discovery"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 )
 
 // Objects finds the installed objects of providers of any kind, by their labels, without the inventory objects, for
 // "slipway delete" and "upgrade apply". It returns an error if a kind cannot be listed, because its objects would
 // otherwise be left behind.
-func Objects(ctx context.Context, c client.Reader, kinds []schema.GroupVersionKind, providers []inventory.Provider) ([]InstalledProvider, error) {
+func Objects(ctx context.Context, c client.Reader, kinds []schema.GroupVersionKind, providers []provider.Installed) ([]InstalledProvider, error) {
 	var out []InstalledProvider
 	for _, p := range providers {
-		out = append(out, InstalledProvider{Provider: p})
+		out = append(out, InstalledProvider{Installed: p})
 	}
 	if len(out) == 0 {
 		return nil, nil
@@ -68,7 +67,7 @@ func Kinds(d discovery.DiscoveryInterface) ([]schema.GroupVersionKind, error) {
 	if err != nil && !errors.As(err, &partial) {
 		return nil, fmt.Errorf("listing the kinds of the management cluster: %w", err)
 	}
-	skip := []schema.GroupKind{{Kind: "Event"}, {Group: "events.k8s.io", Kind: "Event"}, {Kind: "Endpoints"}, {Group: "discovery.k8s.io", Kind: "EndpointSlice"}, inventory.Kind().GroupKind()}
+	skip := []schema.GroupKind{{Kind: "Event"}, {Group: "events.k8s.io", Kind: "Event"}, {Kind: "Endpoints"}, {Group: "discovery.k8s.io", Kind: "EndpointSlice"}, provider.InventoryKind().GroupKind()}
 	var out []schema.GroupVersionKind
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)

@@ -6,7 +6,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -23,13 +22,13 @@ type LoadedProvider struct {
 }
 
 // Record returns the inventory entry of the provider.
-func (i LoadedProvider) Record() inventory.Provider {
-	return inventory.Provider{Namespace: i.TargetNamespace, Name: i.Provider.Name, Type: i.Provider.Type, Version: i.Version}
+func (i LoadedProvider) Record() provider.Installed {
+	return provider.Installed{Namespace: i.TargetNamespace, Name: i.Provider.Name, Type: i.Provider.Type, Version: i.Version}
 }
 
 // ClusterState is the state of the management cluster.
 type ClusterState struct {
-	Installed []inventory.Provider
+	Installed []provider.Installed
 	// Contract is the contract of the installed or built-in core provider; empty if there is none.
 	Contract string
 }
@@ -70,7 +69,7 @@ func Install(items []LoadedProvider, state ClusterState, s InstallOptions) (Plan
 	if len(items) == 0 {
 		return p, nil
 	}
-	p.add(Step{Verb: Apply, Object: inventory.CRD()}, Step{Verb: Serve, Object: inventory.CRD()})
+	p.add(Step{Verb: Apply, Object: provider.InventoryCRD()}, Step{Verb: Serve, Object: provider.InventoryCRD()})
 	for _, i := range items {
 		for _, o := range i.Objects {
 			if o.GetKind() == "Namespace" {
@@ -158,7 +157,7 @@ func usesCertManager(o *unstructured.Unstructured) bool {
 }
 
 // checkInstalled returns an error if a provider is named twice, or is already installed.
-func checkInstalled(items []LoadedProvider, installed []inventory.Provider) error {
+func checkInstalled(items []LoadedProvider, installed []provider.Installed) error {
 	for n, i := range items {
 		if n > 0 && items[n-1].Provider.Label() == i.Provider.Label() {
 			return fault.New(fault.Invalid, ReasonRequest, "provider %s is specified twice; a management cluster can have only one instance of it", i.Provider.Label())
@@ -166,7 +165,7 @@ func checkInstalled(items []LoadedProvider, installed []inventory.Provider) erro
 		if n > 0 && i.Provider.Type == provider.Core && items[n-1].Provider.Type == provider.Core {
 			return fault.New(fault.Invalid, ReasonRequest, "two core providers are specified; a management cluster can have only one")
 		}
-		for _, p := range inventory.Find(installed, i.Provider.Type, i.Provider.Name) {
+		for _, p := range provider.FindInstalled(installed, i.Provider.Type, i.Provider.Name) {
 			switch {
 			case p.Installing && p.Version == i.Version && p.Namespace == i.TargetNamespace:
 			case p.Installing:

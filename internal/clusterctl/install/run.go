@@ -17,7 +17,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/manager/migration"
+	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 	"github.com/slipwayhq/slipway/internal/pause"
 )
@@ -301,6 +301,6 @@ func (r Runner) show(all []Step, done int) {
 
 // migrate rewrites every object of a CRD in the current storage version, so that a later CRD may omit earlier versions.
 func migrate(ctx context.Context, c client.Client, name string) error {
-	access := map[string]migration.Access{name: {Reader: c, Client: c}}
-	return migration.New(c, c, access, nil).Migrate(ctx, logr.Discard())
+	access := map[string]crds.Access{name: {Reader: c, Client: c}}
+	return crds.NewMigrator(c, c, access, nil).Migrate(ctx, logr.Discard())
 }

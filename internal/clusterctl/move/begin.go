@@ -30,7 +30,7 @@ func (m *Move) resumeFromJournal(ctx context.Context) (j *journal, done bool, er
 		if own.WithData != m.WithData {
 			return nil, false, fault.New(fault.Invalid, "OtherFlags", "the move was begun with --with-data=%t: run the command with it", own.WithData)
 		}
-		return own, false, m.validateJournal(own)
+		return own, false, m.validateJournal(ctx, own)
 	}
 	left, _, err := readJournal(ctx, m.target, namespace)
 	if err != nil || left == nil {
@@ -44,10 +44,17 @@ func (m *Move) resumeFromJournal(ctx context.Context) (j *journal, done bool, er
 }
 
 // validateJournal validates a journal that a tenant can modify: it returns an error if the journal refers to objects
-// outside of the namespace.
-func (m *Move) validateJournal(j *journal) error {
+// outside of the namespace, other than the SSHHosts of its machines.
+func (m *Move) validateJournal(ctx context.Context, j *journal) error {
 	for _, e := range j.Plan.Entries {
 		outside := m.Scope.Namespace != "" && !e.Copy && e.ID.Namespace != m.Scope.Namespace
+		if outside {
+			isOfHosts, err := m.isOfHosts(ctx, j, e)
+			if err != nil {
+				return err
+			}
+			outside = !isOfHosts
+		}
 		if outside || e.To != nil && len(m.Mutate) == 0 {
 			return fault.New(fault.Invalid, "UnreadableJournal", "the journal, ConfigMap %s/%s of the source, names %s, which this move has nothing to do with: it was changed by another client; see who may write ConfigMaps there, and delete it to begin the move again",
 				journalNamespace(m.Scope), journalName, e.At())

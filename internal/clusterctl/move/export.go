@@ -48,9 +48,9 @@ func PlanExport(ctx context.Context, c client.Client, o Options) (Plan, error) {
 }
 
 // Snapshot reads the objects of Cluster API without pausing them, for `slipway backup`. They are returned without
-// status, owners first.
+// status, owners first. Unlike a move, a backup of a whole namespace also has the SSHHosts in it that nothing uses.
 func Snapshot(ctx context.Context, c client.Client, what graph.Scope) ([]*unstructured.Unstructured, error) {
-	m := &Move{Options: Options{Scope: what}.withDefaults(), source: transfer.New("source", c)}
+	m := &Move{Options: Options{Scope: what}.withDefaults(), source: transfer.New("source", c), withFreeHosts: true}
 	f, err := m.selected(ctx)
 	if err != nil {
 		return nil, err

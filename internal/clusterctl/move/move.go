@@ -65,6 +65,8 @@ type Move struct {
 	source, target *transfer.Endpoint
 	// paused is the content of the source after everything was paused and released; nil if it is not known.
 	paused *sourceState
+	// withFreeHosts selects SSHHosts that nothing uses.
+	withFreeHosts bool
 }
 
 // New returns a move. It does not access the management clusters yet.

@@ -60,6 +60,9 @@ func (m *Move) readInput(ctx context.Context) (planInput, error) {
 	if err := m.readData(ctx, &f); err != nil {
 		return f, err
 	}
+	if err := m.readTargetHosts(ctx, &f); err != nil {
+		return f, err
+	}
 	if err := m.readLeft(ctx, &f); err != nil {
 		return f, err
 	}
@@ -122,6 +125,10 @@ func (m *Move) readObjects(ctx context.Context, s *sourceState) error {
 	objects, err := m.source.Read(ctx, s.kinds, m.Scope.Namespace, graph.InfrastructureNamespaces(s.sourceProviders))
 	if err != nil {
 		return err
+	}
+	for n := range objects {
+		isInScope := m.Scope.Namespace == "" || objects[n].GetNamespace() == m.Scope.Namespace
+		objects[n].Saved = m.withFreeHosts && len(m.Scope.Clusters) == 0 && isInScope && graph.IDOf(objects[n].Unstructured).IsSSH(graph.SSHHost)
 	}
 	if m.target == nil { // files have the ClusterClasses of other namespaces, too
 		classes, err := m.source.ReadClasses(ctx, s.kinds, objects)

@@ -104,17 +104,21 @@ func (p Plan) exportSteps() []string {
 	return out
 }
 
-// roots returns the ClusterClasses, followed by the Clusters, that are paused during the move.
+// roots returns the SSHHosts, followed by the ClusterClasses and the Clusters, that are paused during the move.
 func (p Plan) roots() []graph.ID {
 	var out []graph.ID
-	for _, kind := range []string{graph.ClusterClass, graph.Cluster} {
-		for _, e := range p.Entries {
-			if !e.Copy && e.ID.IsCore(kind) {
-				out = append(out, e.ID)
-			}
+	for _, group := range inPauseOrder(p.Entries) {
+		for _, e := range group {
+			out = append(out, e.ID)
 		}
 	}
 	return out
+}
+
+// inPauseOrder returns the entries that are paused during the move, in groups that are resumed one after the other.
+func inPauseOrder(entries []transfer.Entry) [][]transfer.Entry {
+	moved := slices.DeleteFunc(slices.Clone(entries), func(e transfer.Entry) bool { return e.Copy })
+	return graph.InPauseOrder(moved, func(e transfer.Entry) graph.ID { return e.ID })
 }
 
 func (p Plan) count() (moved, copied int) {
@@ -154,9 +158,13 @@ type planInput struct {
 	host        *HostResources
 	hostProblem string
 	// data is the state of both management clusters for a move with data; otherwise nil.
-	data      *dataInput
-	directory bool // objects are written to files, and remain at the source
-	resumed   bool // the move itself has paused the objects
+	data *dataInput
+	// targetHosts are the SSHHosts of the target, if SSHHosts are to be moved.
+	targetHosts []graph.Object
+	// targetLabels are the labels of the Namespaces of the target.
+	targetLabels map[string]map[string]string
+	directory    bool // objects are written to files, and remain at the source
+	resumed      bool // the move itself has paused the objects
 }
 
 // makePlan computes the plan: for --dry-run, at the start of a move or an export, and again after the source is paused.
@@ -179,6 +187,7 @@ func makePlan(f planInput) Plan {
 	}
 	if !f.directory {
 		p.survey(f)
+		p.checkHosts(f)
 		p.note(f)
 	}
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// restoringAnnotation marks Clusters and ClusterClasses that were created from files and are not resumed yet, so that a
+// restoringAnnotation marks Clusters, ClusterClasses and SSHHosts that were created from files and are not resumed yet, so that a
 // repeated command can identify the objects it has paused.
 const restoringAnnotation = "move.slipway.dev/restoring"
 
@@ -98,11 +98,8 @@ func Restore(ctx context.Context, c client.Client, objects []*unstructured.Unstr
 		return DirectoryResult{}, withRepeatHint(err)
 	}
 	report("Resuming what was created")
-	for _, kind := range []string{graph.ClusterClass, graph.Cluster} {
-		for _, e := range t.Entries {
-			if !e.ID.IsCore(kind) {
-				continue
-			}
+	for _, group := range graph.InPauseOrder(t.Entries, func(e transfer.Entry) graph.ID { return e.ID }) {
+		for _, e := range group {
 			stays := o.KeepPaused && isPaused(t.Source[e.ID].Unstructured)
 			if err := endRestoring(ctx, s, e, stays); err != nil {
 				return DirectoryResult{}, withRepeatHint(err)
@@ -145,7 +142,7 @@ func restoration(ctx context.Context, s *transfer.Endpoint, objects []*unstructu
 		if id.Namespace != "" && !slices.Contains(namespaces, id.Namespace) {
 			namespaces = append(namespaces, id.Namespace)
 		}
-		all = append(all, graph.Object{Unstructured: o, Marked: true}) // select all objects
+		all = append(all, graph.Object{Unstructured: o, Marked: true, Saved: id.IsSSH(graph.SSHHost)}) // select all objects
 	}
 	selection := graph.Build(all).Select(graph.Scope{})
 	if problems = append(problems, selection.Problems...); len(problems) > 0 {
@@ -169,7 +166,7 @@ func restoration(ctx context.Context, s *transfer.Endpoint, objects []*unstructu
 }
 
 func markRestoring(o *unstructured.Unstructured) error {
-	if id := graph.IDOf(o); id.IsCore(graph.Cluster) || id.IsCore(graph.ClusterClass) {
+	if graph.IDOf(o).IsPausable() {
 		graph.Pause(o, true)
 		graph.Annotate(o, restoringAnnotation, true)
 	}

@@ -102,7 +102,7 @@ func (m *Move) pause(ctx context.Context, j *journal) (phase, error) {
 	if err := m.saveJournal(ctx, j); err != nil {
 		return "", err
 	}
-	m.Report(fmt.Sprintf("Pausing %d Clusters and ClusterClasses at the source", len(j.Paused)))
+	m.Report(fmt.Sprintf("Pausing %d Clusters, ClusterClasses and SSHHosts at the source", len(j.Paused)))
 	roots := slices.DeleteFunc(slices.Clone(j.Plan.Entries), func(e transfer.Entry) bool { return !isRoot(e) })
 	err := transfer.Each(ctx, roots, func(ctx context.Context, e transfer.Entry) error {
 		return m.source.SetPaused(ctx, e.ID, e.Version, true)
@@ -294,8 +294,7 @@ func (m *Move) finish(ctx context.Context, j *journal, s *transfer.Endpoint, at 
 		return Result{}, withContinueHint(err)
 	}
 	m.Report(fmt.Sprintf("Resuming at the %s", s.Name))
-	for _, kind := range []string{graph.ClusterClass, graph.Cluster} {
-		paused := slices.DeleteFunc(slices.Clone(j.Plan.Entries), func(e transfer.Entry) bool { return !isRoot(e) || !e.ID.IsCore(kind) })
+	for _, paused := range inPauseOrder(j.Plan.Entries) {
 		err := transfer.Each(ctx, paused, func(ctx context.Context, e transfer.Entry) error { return s.SetPaused(ctx, at(e), e.Version, false) })
 		if err != nil {
 			return Result{}, withContinueHint(err)
@@ -318,6 +317,4 @@ func (m *Move) finish(ctx context.Context, j *journal, s *transfer.Endpoint, at 
 	return Result{Moved: moved, Copied: copied}, nil
 }
 
-func isRoot(e transfer.Entry) bool {
-	return !e.Copy && (e.ID.IsCore(graph.Cluster) || e.ID.IsCore(graph.ClusterClass))
-}
+func isRoot(e transfer.Entry) bool { return !e.Copy && e.ID.IsPausable() }

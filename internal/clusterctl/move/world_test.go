@@ -36,6 +36,7 @@ const (
 	core  = "cluster.x-k8s.io/v1beta2"
 	infra = "infrastructure.example.org/v1"
 	foo   = "foo.example.org/v1"
+	ssh   = "infrastructure.slipway.dev/v1alpha1"
 )
 
 // crds of the world, with the API version that is served, and whether objects are in namespaces.
@@ -51,6 +52,7 @@ var crds = []struct {
 	{"machinesets", core, "MachineSet", nil},
 	{"localclusters", "infrastructure.slipway.dev/v1alpha1", "LocalCluster", nil},
 	{"localmachines", "infrastructure.slipway.dev/v1alpha1", "LocalMachine", nil},
+	{"sshmachines", ssh, "SSHMachine", nil}, {"sshhosts", ssh, "SSHHost", nil},
 	{"providers", "clusterctl.cluster.x-k8s.io/v1alpha3", "Provider", nil},
 	{"fooclusters", foo, "FooCluster", map[string]string{foreign: "", "cluster.x-k8s.io/v1beta2": "v1"}},
 	{"foonetworks", foo, "FooNetwork", map[string]string{foreign: "", "cluster.x-k8s.io/provider": "infrastructure-foo"}},

@@ -5,7 +5,6 @@ import (
 
 	apiversion "k8s.io/apimachinery/pkg/version"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -24,7 +23,7 @@ type Upgrades struct {
 
 // Candidate is a provider with its available upgrade.
 type Candidate struct {
-	inventory.Provider
+	provider.Installed
 	// NextVersion is empty if no newer version has the contract.
 	NextVersion string `json:"nextVersion,omitempty"`
 	// Unknown is the reason why the releases of the provider cannot be read; empty if they were read.
@@ -33,12 +32,12 @@ type Candidate struct {
 
 // LatestVersionFunc returns the latest version of a provider that is compatible with a contract; empty if there is
 // none.
-type LatestVersionFunc func(ctx context.Context, p inventory.Provider, contract string) (string, error)
+type LatestVersionFunc func(ctx context.Context, p provider.Installed, contract string) (string, error)
 
 // AvailableUpgrades returns, for "slipway upgrade plan", the available upgrades for the current contract of the core
 // provider and for each later one that this build supports. If the releases of a provider cannot be read, the upgrades
 // of the others are still listed.
-func AvailableUpgrades(ctx context.Context, installed []inventory.Provider, contract string, latest LatestVersionFunc) ([]Upgrades, error) {
+func AvailableUpgrades(ctx context.Context, installed []provider.Installed, contract string, latest LatestVersionFunc) ([]Upgrades, error) {
 	var out []Upgrades
 	for _, c := range contractsFrom(contract) {
 		offer := Upgrades{Contract: c}
@@ -50,14 +49,14 @@ func AvailableUpgrades(ctx context.Context, installed []inventory.Provider, cont
 			}
 			if err != nil {
 				complete = complete && (p.Type != provider.Core || c == contract)
-				offer.Providers = append(offer.Providers, Candidate{Provider: p, Unknown: fault.UserMessage(err)})
+				offer.Providers = append(offer.Providers, Candidate{Installed: p, Unknown: fault.UserMessage(err)})
 				continue
 			}
 			complete = complete && (next != "" || p.Type != provider.Core || c == contract)
 			if next != "" && compareVersions(next, p.Version) <= 0 {
 				next = ""
 			}
-			offer.Providers = append(offer.Providers, Candidate{Provider: p, NextVersion: next})
+			offer.Providers = append(offer.Providers, Candidate{Installed: p, NextVersion: next})
 			offer.Upgrades = offer.Upgrades || next != ""
 		}
 		if complete {

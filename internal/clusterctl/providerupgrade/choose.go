@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -31,7 +30,7 @@ const maxMinorSkew = 3
 
 // Target is an installed provider with its target version.
 type Target struct {
-	From inventory.Provider
+	From provider.Installed
 	To   string
 }
 
@@ -79,13 +78,13 @@ func ChooseUpgrades(ctx context.Context, r UpgradeRequest, cluster install.Manag
 			return nil, nil, err
 		}
 	}
-	slices.SortStableFunc(out, func(a, b Target) int { return inventory.Compare(a.From, b.From) })
+	slices.SortStableFunc(out, func(a, b Target) int { return provider.CompareInstalled(a.From, b.From) })
 	return out, notes, nil
 }
 
 // targetsForContract selects the newest versions of all providers. A provider whose releases cannot be read is not
 // upgraded; a note explains why.
-func targetsForContract(ctx context.Context, contract string, installed []inventory.Provider, latest LatestVersionFunc) (out []Target, notes []string, err error) {
+func targetsForContract(ctx context.Context, contract string, installed []provider.Installed, latest LatestVersionFunc) (out []Target, notes []string, err error) {
 	if contract != repository.Contract {
 		return nil, nil, fault.New(fault.Invalid, install.ReasonContract, "this version of slipway upgrades only to contract %s; --contract %s requires an older version of slipway", repository.Contract, contract)
 	}
@@ -141,7 +140,7 @@ func targetForName(ctx context.Context, t provider.Type, ref provider.Reference,
 		return Target{}, fault.New(fault.Invalid, install.ReasonBuiltIn,
 			"provider %s is built into this management cluster; upgrade it with the slipway binary: run `slipway down`, then `slipway up` of the new version", label)
 	}
-	found := slices.DeleteFunc(inventory.Find(cluster.Installed, t, ref.Name), func(p inventory.Provider) bool {
+	found := slices.DeleteFunc(provider.FindInstalled(cluster.Installed, t, ref.Name), func(p provider.Installed) bool {
 		return ref.Namespace != "" && p.Namespace != ref.Namespace
 	})
 	if len(found) == 0 {
@@ -158,7 +157,7 @@ func targetForName(ctx context.Context, t provider.Type, ref provider.Reference,
 }
 
 // pending adds the unfinished upgrades of an earlier command.
-func pending(out []Target, installed []inventory.Provider) []Target {
+func pending(out []Target, installed []provider.Installed) []Target {
 	for _, p := range installed {
 		if p.TargetVersion != "" && !slices.ContainsFunc(out, func(t Target) bool { return t.From.Label() == p.Label() }) {
 			out = append(out, Target{p, p.TargetVersion})
@@ -189,6 +188,6 @@ func checkVersions(t Target) error {
 }
 
 // isOfCore reports whether a provider is released together with the core provider.
-func isOfCore(p inventory.Provider) bool {
+func isOfCore(p provider.Installed) bool {
 	return slices.Contains([]string{"cluster-api", "bootstrap-kubeadm", "control-plane-kubeadm", "infrastructure-docker"}, p.Label())
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -17,7 +17,7 @@ import (
 // Change is the upgrade of a provider.
 type Change struct {
 	// From is the inventory entry of the installed provider.
-	From inventory.Provider
+	From provider.Installed
 	// To are the components of the target version.
 	To install.LoadedProvider
 	// Former are the components of the installed version; nil if they can no longer be read.
@@ -39,8 +39,8 @@ type StorageVersions struct {
 type OtherContracts map[string]string
 
 // Records returns the inventory entries of the changes.
-func Records(changes []Change) []inventory.Provider {
-	var out []inventory.Provider
+func Records(changes []Change) []provider.Installed {
+	var out []provider.Installed
 	for _, c := range changes {
 		out = append(out, c.From)
 	}

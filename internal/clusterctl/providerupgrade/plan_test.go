@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/clusterctl/providerupgrade"
 	"github.com/slipwayhq/slipway/internal/clusterctl/repository"
@@ -18,20 +17,20 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-func record(t provider.Type, name, version string) inventory.Provider {
-	return inventory.Provider{Namespace: name + "-system", Name: name, Type: t, Version: version}
+func record(t provider.Type, name, version string) provider.Installed {
+	return provider.Installed{Namespace: name + "-system", Name: name, Type: t, Version: version}
 }
 
 // releases answers with the latest version by label and contract.
 func releases(latest map[string]string) providerupgrade.LatestVersionFunc {
-	return func(_ context.Context, p inventory.Provider, contract string) (string, error) {
+	return func(_ context.Context, p provider.Installed, contract string) (string, error) {
 		return latest[p.Label()+" "+contract], nil
 	}
 }
 
 // CX-11: for the contract of the core, and for each later one, the newest versions.
 func TestOffers(t *testing.T) {
-	installed := []inventory.Provider{record(provider.Core, "cluster-api", "v1.10.4"), record(provider.Infrastructure, "acme", "v2.0.0")}
+	installed := []provider.Installed{record(provider.Core, "cluster-api", "v1.10.4"), record(provider.Infrastructure, "acme", "v2.0.0")}
 	latest := releases(map[string]string{
 		"cluster-api v1beta1": "v1.10.9", "infrastructure-acme v1beta1": "v2.0.0",
 		"cluster-api v1beta2": "v1.14.1", "infrastructure-acme v1beta2": "v2.1.0",
@@ -41,8 +40,8 @@ func TestOffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []providerupgrade.Upgrades{
-		{Contract: "v1beta1", Upgrades: true, Providers: []providerupgrade.Candidate{{Provider: installed[0], NextVersion: "v1.10.9"}, {Provider: installed[1], NextVersion: ""}}},
-		{Contract: "v1beta2", Upgrades: true, Providers: []providerupgrade.Candidate{{Provider: installed[0], NextVersion: "v1.14.1"}, {Provider: installed[1], NextVersion: "v2.1.0"}}},
+		{Contract: "v1beta1", Upgrades: true, Providers: []providerupgrade.Candidate{{Installed: installed[0], NextVersion: "v1.10.9"}, {Installed: installed[1], NextVersion: ""}}},
+		{Contract: "v1beta2", Upgrades: true, Providers: []providerupgrade.Candidate{{Installed: installed[0], NextVersion: "v1.14.1"}, {Installed: installed[1], NextVersion: "v2.1.0"}}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -54,7 +53,7 @@ func TestOffers(t *testing.T) {
 
 // unreadable is like releases, but for one provider whose releases cannot be read.
 func unreadable(label string, others providerupgrade.LatestVersionFunc) providerupgrade.LatestVersionFunc {
-	return func(ctx context.Context, p inventory.Provider, contract string) (string, error) {
+	return func(ctx context.Context, p provider.Installed, contract string) (string, error) {
 		if p.Label() == label {
 			return "", fault.New(fault.Gone, "UnknownProvider", "add it to providers")
 		}
@@ -65,14 +64,14 @@ func unreadable(label string, others providerupgrade.LatestVersionFunc) provider
 // CX-11, CX-12: a provider whose releases cannot be read, for example because it is not in the configuration, keeps none of the others from their
 // upgrade, and is not passed over in silence.
 func TestOneProviderIsUnreadable(t *testing.T) {
-	installed := []inventory.Provider{record(provider.Core, "cluster-api", "v1.14.0"), record(provider.Infrastructure, "acme", "v2.0.0"), record(provider.Infrastructure, "broken", "v1.0.0")}
+	installed := []provider.Installed{record(provider.Core, "cluster-api", "v1.14.0"), record(provider.Infrastructure, "acme", "v2.0.0"), record(provider.Infrastructure, "broken", "v1.0.0")}
 	latest := unreadable("infrastructure-broken", releases(map[string]string{"cluster-api v1beta2": "v1.14.1", "infrastructure-acme v1beta2": "v2.1.0"}))
 	offers, err := providerupgrade.AvailableUpgrades(t.Context(), installed, "v1beta2", latest)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []providerupgrade.Upgrades{{Contract: "v1beta2", Upgrades: true, Providers: []providerupgrade.Candidate{
-		{Provider: installed[0], NextVersion: "v1.14.1"}, {Provider: installed[1], NextVersion: "v2.1.0"}, {Provider: installed[2], Unknown: "add it to providers"},
+		{Installed: installed[0], NextVersion: "v1.14.1"}, {Installed: installed[1], NextVersion: "v2.1.0"}, {Installed: installed[2], Unknown: "add it to providers"},
 	}}}
 	if diff := cmp.Diff(want, offers); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -103,33 +102,33 @@ func TestChoose(t *testing.T) {
 	cases := map[string]struct {
 		contract  string
 		named     map[provider.Type][]string
-		installed []inventory.Provider
+		installed []provider.Installed
 		builtin   []providerset.Name
 		want      string
 		reason    string
 	}{
-		"neither":                {installed: []inventory.Provider{core}, reason: install.ReasonRequest},
+		"neither":                {installed: []provider.Installed{core}, reason: install.ReasonRequest},
 		"both":                   {contract: "v1beta2", named: map[provider.Type][]string{provider.Infrastructure: {"acme"}}, reason: install.ReasonRequest},
-		"contract":               {contract: "v1beta2", installed: []inventory.Provider{core, acme}, want: "cluster-api v1.14.1, infrastructure-acme v2.1.0"},
-		"another contract":       {contract: "v1beta1", installed: []inventory.Provider{core}, reason: install.ReasonContract},
-		"without a release":      {contract: "v1beta2", installed: []inventory.Provider{record(provider.Addon, "helm", "v0.1.0")}, reason: install.ReasonContract},
-		"up to date":             {contract: "v1beta2", installed: []inventory.Provider{record(provider.Infrastructure, "acme", "v2.1.0")}, want: ""},
-		"a newer one is there":   {contract: "v1beta2", installed: []inventory.Provider{record(provider.Infrastructure, "acme", "v2.2.0-rc.1")}, want: ""},
-		"named":                  {named: map[provider.Type][]string{provider.Infrastructure: {"acme:v2.0.5"}}, installed: []inventory.Provider{core, acme}, want: "infrastructure-acme v2.0.5"},
-		"named, without version": {named: map[provider.Type][]string{provider.Infrastructure: {"acme"}}, installed: []inventory.Provider{core, acme}, want: "infrastructure-acme v2.1.0"},
-		"not installed":          {named: map[provider.Type][]string{"IPAMProvider": {"in-cluster"}}, installed: []inventory.Provider{core}, reason: providerupgrade.ReasonNotInstalled},
-		"another namespace":      {named: map[provider.Type][]string{provider.Infrastructure: {"other/acme:v2.1.0"}}, installed: []inventory.Provider{acme}, reason: providerupgrade.ReasonNotInstalled},
-		"twice":                  {named: map[provider.Type][]string{provider.Infrastructure: {"acme:v2.0.5", "acme:v2.1.0"}}, installed: []inventory.Provider{acme}, reason: install.ReasonRequest},
+		"contract":               {contract: "v1beta2", installed: []provider.Installed{core, acme}, want: "cluster-api v1.14.1, infrastructure-acme v2.1.0"},
+		"another contract":       {contract: "v1beta1", installed: []provider.Installed{core}, reason: install.ReasonContract},
+		"without a release":      {contract: "v1beta2", installed: []provider.Installed{record(provider.Addon, "helm", "v0.1.0")}, reason: install.ReasonContract},
+		"up to date":             {contract: "v1beta2", installed: []provider.Installed{record(provider.Infrastructure, "acme", "v2.1.0")}, want: ""},
+		"a newer one is there":   {contract: "v1beta2", installed: []provider.Installed{record(provider.Infrastructure, "acme", "v2.2.0-rc.1")}, want: ""},
+		"named":                  {named: map[provider.Type][]string{provider.Infrastructure: {"acme:v2.0.5"}}, installed: []provider.Installed{core, acme}, want: "infrastructure-acme v2.0.5"},
+		"named, without version": {named: map[provider.Type][]string{provider.Infrastructure: {"acme"}}, installed: []provider.Installed{core, acme}, want: "infrastructure-acme v2.1.0"},
+		"not installed":          {named: map[provider.Type][]string{"IPAMProvider": {"in-cluster"}}, installed: []provider.Installed{core}, reason: providerupgrade.ReasonNotInstalled},
+		"another namespace":      {named: map[provider.Type][]string{provider.Infrastructure: {"other/acme:v2.1.0"}}, installed: []provider.Installed{acme}, reason: providerupgrade.ReasonNotInstalled},
+		"twice":                  {named: map[provider.Type][]string{provider.Infrastructure: {"acme:v2.0.5", "acme:v2.1.0"}}, installed: []provider.Installed{acme}, reason: install.ReasonRequest},
 		"built in":               {named: map[provider.Type][]string{provider.Core: {"cluster-api:v1.14.1"}}, builtin: []providerset.Name{providerset.Core}, reason: install.ReasonBuiltIn},
-		"begun":                  {named: map[provider.Type][]string{provider.Core: {"cluster-api:v1.13.0"}}, installed: []inventory.Provider{core, begun}, want: "cluster-api v1.13.0, infrastructure-acme v2.1.0"},
+		"begun":                  {named: map[provider.Type][]string{provider.Core: {"cluster-api:v1.13.0"}}, installed: []provider.Installed{core, begun}, want: "cluster-api v1.13.0, infrastructure-acme v2.1.0"},
 		"not installed to its end": {
-			contract: "v1beta2", installed: []inventory.Provider{unfinished}, reason: install.ReasonInstalled,
+			contract: "v1beta2", installed: []provider.Installed{unfinished}, reason: install.ReasonInstalled,
 		},
-		"back, of the core":   {named: map[provider.Type][]string{provider.Core: {"cluster-api:v1.11.0"}}, installed: []inventory.Provider{core}, reason: providerupgrade.ReasonVersion},
-		"back, of others":     {named: map[provider.Type][]string{provider.Infrastructure: {"acme:v1.9.0"}}, installed: []inventory.Provider{acme}, want: "infrastructure-acme v1.9.0"},
-		"over three minors":   {named: map[provider.Type][]string{provider.Core: {"cluster-api:v1.15.0"}}, installed: []inventory.Provider{core}, want: "cluster-api v1.15.0"},
-		"over four minors":    {named: map[provider.Type][]string{provider.Core: {"cluster-api:v1.16.0"}}, installed: []inventory.Provider{core}, reason: providerupgrade.ReasonVersion},
-		"no semantic version": {named: map[provider.Type][]string{provider.Core: {"cluster-api:new"}}, installed: []inventory.Provider{core}, reason: providerupgrade.ReasonVersion},
+		"back, of the core":   {named: map[provider.Type][]string{provider.Core: {"cluster-api:v1.11.0"}}, installed: []provider.Installed{core}, reason: providerupgrade.ReasonVersion},
+		"back, of others":     {named: map[provider.Type][]string{provider.Infrastructure: {"acme:v1.9.0"}}, installed: []provider.Installed{acme}, want: "infrastructure-acme v1.9.0"},
+		"over three minors":   {named: map[provider.Type][]string{provider.Core: {"cluster-api:v1.15.0"}}, installed: []provider.Installed{core}, want: "cluster-api v1.15.0"},
+		"over four minors":    {named: map[provider.Type][]string{provider.Core: {"cluster-api:v1.16.0"}}, installed: []provider.Installed{core}, reason: providerupgrade.ReasonVersion},
+		"no semantic version": {named: map[provider.Type][]string{provider.Core: {"cluster-api:new"}}, installed: []provider.Installed{core}, reason: providerupgrade.ReasonVersion},
 	}
 	for name, tc := range cases {
 		cluster := install.ManagementCluster{ClusterState: install.ClusterState{Installed: tc.installed, Contract: "v1beta2"}, Builtin: tc.builtin}

@@ -108,6 +108,11 @@ func (c Class) UsesContainers() bool {
 	return c.Spec.Infrastructure.TemplateRef.Kind == "LocalClusterTemplate" && c.variable(SubnetVariable) != nil
 }
 
+// UsesHosts reports whether the nodes of the class are machines that are reached over SSH.
+func (c Class) UsesHosts() bool {
+	return c.Spec.Infrastructure.TemplateRef.Kind == "SSHClusterTemplate"
+}
+
 // RunsOnHost reports whether control planes of the class run on the host of the management cluster, which limits them
 // to the Kubernetes versions available there.
 func (c Class) RunsOnHost() bool {

@@ -41,7 +41,7 @@ func TestFind(t *testing.T) {
 		"ships":           {"a class that ships need not be there", "other", clusterv1.ClusterClassRef{Name: "local"}, false, true, ""},
 		"named, too":      {"the namespace of the cluster may be named", "other", clusterv1.ClusterClassRef{Name: "simulated", Namespace: "other"}, false, true, ""},
 		"elsewhere":       {"a class of another namespace", "team", clusterv1.ClusterClassRef{Name: "small", Namespace: "shared"}, false, false, ""},
-		"not there":       {"what there is is listed", "team", clusterv1.ClusterClassRef{Name: "nope"}, false, false, `ClusterClass "nope" does not exist in namespace "team"; built-in ClusterClasses: kubeadm, local, simulated; other ClusterClasses: big, shared/small`},
+		"not there":       {"what there is is listed", "team", clusterv1.ClusterClassRef{Name: "nope"}, false, false, `ClusterClass "nope" does not exist in namespace "team"; built-in ClusterClasses: kubeadm, local, simulated, ssh, ssh-kubeadm; other ClusterClasses: big, shared/small`},
 		"not elsewhere":   {"nothing is made in other namespaces", "team", clusterv1.ClusterClassRef{Name: "local", Namespace: "shared"}, false, false, `ClusterClass "local" does not exist in namespace "shared"`},
 		"offline":         {"the ones that ship are known without a management cluster", "team", clusterv1.ClusterClassRef{Name: "local"}, true, true, ""},
 		"offline, others": {"others are not", "team", clusterv1.ClusterClassRef{Name: "big"}, true, false, "no management cluster responds"},
@@ -183,7 +183,7 @@ func TestList(t *testing.T) {
 	for _, r := range rows {
 		got[r.Namespace+"/"+r.Name] = strings.Join(r.Clusters, " ") + "|" + r.Problem
 	}
-	want := map[string]string{"team/broken": "|Extension x does not answer", "team/local": "other/c team/a team/b|", "/kubeadm": "|", "/simulated": "|"}
+	want := map[string]string{"team/broken": "|Extension x does not answer", "team/local": "other/c team/a team/b|", "/kubeadm": "|", "/simulated": "|", "/ssh": "|", "/ssh-kubeadm": "|"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the classes of the namespace, who uses them, and those that ship (-want +got):\n%s", diff)
 	}

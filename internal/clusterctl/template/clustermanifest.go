@@ -20,6 +20,10 @@ import (
 // SubnetVariable is the ClusterClass variable for the subnet of a container cluster.
 const SubnetVariable = "subnet"
 
+// hostPods and hostServices are the ranges of clusters on machines that are reached over SSH. Every cluster may use them,
+// because packets between nodes are encapsulated.
+const hostPods, hostServices = "10.244.0.0/16", "10.96.0.0/16"
+
 // workers is the name of the worker topology.
 const workers = "workers"
 
@@ -41,6 +45,8 @@ type ClusterManifest struct {
 	// Subnet is the IPv4 network, between /8 and /20, for the nodes, Pods and Services of a container cluster. It is
 	// zero if the class is for another infrastructure, which provides its own network.
 	Subnet netip.Prefix
+	// Hosts is set if the nodes are machines that are reached over SSH, which may be in different subnets.
+	Hosts bool
 	// Variables are the values of the class's variables, without Subnet.
 	Variables []clusterv1.ClusterVariable
 }
@@ -62,7 +68,7 @@ func (c ClusterManifest) Objects() ([]*unstructured.Unstructured, error) {
 		return nil, err
 	}
 	parts := []client.Object{cluster}
-	if c.Subnet.IsValid() {
+	if c.podNetwork() != "" {
 		parts = append(parts, c.network(), c.networkSource())
 	}
 	var objects []*unstructured.Unstructured
@@ -92,6 +98,14 @@ func (c ClusterManifest) cluster() (*clusterv1.Cluster, error) {
 	if c.ControlPlanes > 0 {
 		cluster.Spec.Topology.ControlPlane.Replicas = &c.ControlPlanes
 	}
+	if c.podNetwork() != "" {
+		cluster.Labels = map[string]string{networkLabel: c.podNetwork()}
+	}
+	if c.Hosts {
+		cluster.Spec.ClusterNetwork = clusterv1.ClusterNetwork{
+			Pods: clusterv1.NetworkRanges{CIDRBlocks: []string{hostPods}}, Services: clusterv1.NetworkRanges{CIDRBlocks: []string{hostServices}},
+		}
+	}
 	if !c.Subnet.IsValid() {
 		return cluster, nil
 	}
@@ -99,7 +113,6 @@ func (c ClusterManifest) cluster() (*clusterv1.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	cluster.Labels = map[string]string{networkLabel: flannelNetwork}
 	cluster.Spec.ClusterNetwork = clusterv1.ClusterNetwork{
 		Pods:     clusterv1.NetworkRanges{CIDRBlocks: []string{layout.Ranges().Pods.String()}},
 		Services: clusterv1.NetworkRanges{CIDRBlocks: []string{layout.Ranges().Services.String()}},

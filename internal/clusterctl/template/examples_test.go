@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -19,18 +20,36 @@ import (
 
 // The quickstart is what `create cluster` would apply, the class first, with comments.
 func TestQuickstartIsWhatTheCommandWrites(t *testing.T) {
-	data, err := os.ReadFile("../../../examples/quickstart.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
 	want, _, err := classes.Objects(classes.Local, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := template.ClusterManifest{
+	checkExample(t, "quickstart.yaml", want, template.ClusterManifest{
 		Name: "quickstart", Version: "v1.36.3", Class: clusterv1.ClusterClassRef{Name: classes.Local}, Subnet: netip.MustParsePrefix("172.30.0.0/16"),
 		Workers: template.WorkerGroup{Kind: "MachineDeployment", Class: "default-worker", Replicas: 2},
-	}.Objects()
+	})
+}
+
+// A cluster on hosts needs a class that is applied before, and brings a Pod network that encapsulates packets.
+func TestHostsAreWhatTheCommandWrites(t *testing.T) {
+	checkExample(t, "ssh.yaml", nil, template.ClusterManifest{
+		Name: "hosts", Version: "v1.36.3", Class: clusterv1.ClusterClassRef{Name: classes.SSH}, Hosts: true,
+		Workers: template.WorkerGroup{Kind: "MachineDeployment", Class: "default-worker", Replicas: 2},
+	})
+	checkExample(t, "ssh-kubeadm.yaml", nil, template.ClusterManifest{
+		Name: "hosts", Version: "v1.36.3", Class: clusterv1.ClusterClassRef{Name: classes.SSHKubeadm}, Hosts: true, ControlPlanes: 3,
+		Variables: []clusterv1.ClusterVariable{{Name: "virtualIP", Value: apiextensionsv1.JSON{Raw: []byte(`"192.0.2.10"`)}}},
+		Workers:   template.WorkerGroup{Kind: "MachineDeployment", Class: "default-worker", Replicas: 2},
+	})
+}
+
+func checkExample(t *testing.T, name string, want []*unstructured.Unstructured, m template.ClusterManifest) {
+	t.Helper()
+	data, err := os.ReadFile("../../../examples/" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cluster, err := m.Objects()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +64,7 @@ func TestQuickstartIsWhatTheCommandWrites(t *testing.T) {
 		got = append(got, u)
 	}
 	if d := cmp.Diff(append(want, cluster...), got); d != "" {
-		t.Errorf("examples/quickstart.yaml differs from the manifest of the command (-command +example):\n%s", d)
+		t.Errorf("examples/%s differs from the manifest of the command (-command +example):\n%s", name, d)
 	}
 }
 

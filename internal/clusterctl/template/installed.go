@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
@@ -21,7 +20,7 @@ const reasonProvider = "NoInfrastructureProvider"
 // uses: the named one, or the only one. If none is recorded and the management cluster has the CRDs of the built-in
 // provider, it returns the built-in one.
 func Installed(ctx context.Context, c client.Client, name string) (provider.Reference, error) {
-	installed, err := inventory.Read(ctx, c)
+	installed, err := provider.ReadInventory(ctx, c)
 	if err != nil {
 		return provider.Reference{}, err
 	}
@@ -33,7 +32,7 @@ func Installed(ctx context.Context, c client.Client, name string) (provider.Refe
 }
 
 // infrastructure returns the infrastructure providers in an inventory, without duplicates.
-func infrastructure(installed []inventory.Provider, name string) []provider.Reference {
+func infrastructure(installed []provider.Installed, name string) []provider.Reference {
 	var out []provider.Reference
 	for _, p := range installed {
 		r := provider.Reference{Name: p.Name, Version: p.Version}

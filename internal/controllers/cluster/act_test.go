@@ -32,8 +32,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
-	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/workload"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 // fakeConnections answers for every cluster.

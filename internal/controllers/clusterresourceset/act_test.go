@@ -26,8 +26,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
-	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/internal/workload"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 // fakeWorkloads are workload clusters behind fake clients, by their names; those that are not there are not connected.

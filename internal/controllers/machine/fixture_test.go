@@ -28,9 +28,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
-	"github.com/slipwayhq/slipway/internal/testkit"
 	slipwayworkload "github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -73,6 +73,9 @@ func (d Dir) TransferRecords() string { return d.Path("custody") }
 // cluster.
 func (d Dir) Images() string { return d.Path("images") }
 
+// Bundles returns the directory with the bundles for hosts of the SSH provider.
+func (d Dir) Bundles() string { return d.Path("bundles") }
+
 // Snapshots contains etcd snapshots of workload clusters, in one directory for each namespace.
 func (d Dir) Snapshots() string { return d.Path("snapshots") }
 

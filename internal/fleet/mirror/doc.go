@@ -7,5 +7,6 @@
 //	kinds.go      which kinds are copied
 //	trim.go       what is removed from an object, and strings that are stored once
 //	store.go      the objects; reader.go: the Store as a client.Reader
+//	changes.go    changes of objects, and the clusters that they belong to
 //	mirror.go     lists and watches
 package mirror

@@ -37,12 +37,32 @@ func (k Kind) resource() schema.GroupVersionResource {
 
 // discovered are the kinds of a management cluster.
 type discovered struct {
-	kinds  []Kind
+	kinds []Kind
+	// left are the kinds beyond the limit.
+	left   []schema.GroupKind
 	mapper meta.RESTMapper
 	// failed are the groups with a version that could not be read.
 	failed map[string]bool
 	// withoutLabels is true if the labels of CRDs could not be read, so that kinds are selected by their group alone.
 	withoutLabels bool
+}
+
+// keep removes all kinds but the selected ones; none selects all.
+func (d *discovered) keep(selected []schema.GroupKind) {
+	if len(selected) == 0 {
+		return
+	}
+	d.kinds = slices.DeleteFunc(d.kinds, func(k Kind) bool { return !slices.Contains(selected, k.GroupKind()) })
+	d.left = slices.DeleteFunc(d.left, func(k schema.GroupKind) bool { return !slices.Contains(selected, k) })
+}
+
+// limit moves the kinds beyond the limit from kinds to left.
+func (d *discovered) limit() {
+	most := min(len(d.kinds), maxKinds)
+	for _, k := range d.kinds[most:] {
+		d.left = append(d.left, k.GroupKind())
+	}
+	d.kinds = d.kinds[:most]
 }
 
 // isIncomplete reports whether kinds of a group may be missing or in another version than usual.
@@ -83,12 +103,12 @@ func planWatches(current map[schema.GroupKind]Kind, found discovered) watchPlan 
 
 // discover reads the kinds of the API server and selects those of Cluster API.
 func discover(ctx context.Context, api discovery.DiscoveryInterface, crds metadata.Interface) (discovered, error) {
-	_, lists, err := discovery.ServerGroupsAndResources(api)
+	served, lists, err := api.ServerGroupsAndResources()
 	var partial *discovery.ErrGroupDiscoveryFailed
 	if err != nil && !errors.As(err, &partial) {
 		return discovered{}, fmt.Errorf("reading the kinds of the API server: %w", err)
 	}
-	groups, err := restmapper.GetAPIGroupResources(api)
+	groups, err := restmapper.GetAPIGroupResources(servedKinds{groups: served, lists: lists})
 	if err != nil {
 		return discovered{}, fmt.Errorf("reading the kinds of the API server: %w", err)
 	}
@@ -106,11 +126,25 @@ func discover(ctx context.Context, api discovery.DiscoveryInterface, crds metada
 	if out.withoutLabels = apierrors.IsForbidden(err); err != nil && !out.withoutLabels {
 		return discovered{}, err
 	}
-	out.kinds, out.mapper = selectKinds(lists, preferred, labelled), restmapper.NewDiscoveryRESTMapper(groups)
+	out.mapper = restmapper.NewDiscoveryRESTMapper(groups)
+	out.kinds = selectKinds(lists, preferred, labelled)
+	out.limit()
 	if !slices.ContainsFunc(out.kinds, func(k Kind) bool { return k.GroupKind() == clusterKind() }) {
 		return discovered{}, fmt.Errorf("the cluster is not a management cluster of Cluster API: %w", &meta.NoKindMatchError{GroupKind: clusterKind()})
 	}
 	return out, nil
+}
+
+// servedKinds are the kinds that an API server has returned, so that they are read once for several purposes.
+type servedKinds struct {
+	discovery.DiscoveryInterface
+	groups []*metav1.APIGroup
+	lists  []*metav1.APIResourceList
+}
+
+// ServerGroupsAndResources implements discovery.ServerResourcesInterface.
+func (k servedKinds) ServerGroupsAndResources() ([]*metav1.APIGroup, []*metav1.APIResourceList, error) {
+	return k.groups, k.lists, nil
 }
 
 func clusterKind() schema.GroupKind {
@@ -181,7 +215,7 @@ func selectKinds(lists []*metav1.APIResourceList, preferred map[string]string, l
 	slices.SortFunc(kinds, func(a, b Kind) int {
 		return cmp.Or(compareCore(a, b), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Kind, b.Kind))
 	})
-	return kinds[:min(len(kinds), maxKinds)]
+	return kinds
 }
 
 func versionRank(k Kind, preferred map[string]string) int {

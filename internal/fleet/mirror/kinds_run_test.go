@@ -91,7 +91,7 @@ func startChanging(t *testing.T) (*changingAPI, *httptest.Server, *mirror.Mirror
 func TestKindsChange(t *testing.T) {
 	localMachine := schema.GroupKind{Group: "infrastructure.slipway.dev", Kind: "LocalMachine"}
 	api, server, m, wait := startChanging(t)
-	wait("the first list", func() bool { return m.Status().Synced && m.Store.Count(localMachine) == 2 })
+	wait("the first list", func() bool { return m.Status().Synced && len(m.Store.Objects(localMachine, "")) == 2 })
 	api.renamed.Store(true)
 	server.CloseClientConnections()
 	version := func() string {
@@ -99,17 +99,17 @@ func TestKindsChange(t *testing.T) {
 		return u.GetAPIVersion()
 	}
 	wait("another version", func() bool { return strings.HasSuffix(version(), "/v2") })
-	if n := m.Store.Count(localMachine); n != 2 {
+	if n := len(m.Store.Objects(localMachine, "")); n != 2 {
 		t.Errorf("%d objects in the new version", n)
 	}
 	api.renamed.Store(false)
 	api.empty.Store(true)
-	wait("a kind that is not served", func() bool { return m.Store.Count(localMachine) == 0 })
+	wait("a kind that is not served", func() bool { return len(m.Store.Objects(localMachine, "")) == 0 })
 	if got := m.CopyOf(localMachine); got.IsComplete() || got.Reason == "" {
 		t.Errorf("the copy is %+v", got)
 	}
 	api.empty.Store(false)
-	wait("the kind again", func() bool { return m.CopyOf(localMachine).IsComplete() && m.Store.Count(localMachine) == 2 })
+	wait("the kind again", func() bool { return m.CopyOf(localMachine).IsComplete() && len(m.Store.Objects(localMachine, "")) == 2 })
 }
 
 func TestOutage(t *testing.T) {

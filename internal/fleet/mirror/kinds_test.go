@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,5 +37,25 @@ func TestPlanWatches(t *testing.T) {
 		if diff := cmp.Diff(tc.want, planWatches(current, tc.found), cmp.AllowUnexported(watchPlan{})); diff != "" {
 			t.Errorf("%s: %s:\n%s", name, tc.reason, diff)
 		}
+	}
+}
+
+// Kinds beyond the limit are not copied, and reported as unreadable.
+func TestTooManyKinds(t *testing.T) {
+	var found discovered
+	for i := range maxKinds + 1 {
+		found.kinds = append(found.kinds, Kind{Group: "infra.example.com", Kind: fmt.Sprintf("K%d", i)})
+	}
+	found.limit()
+	if len(found.kinds) != maxKinds {
+		t.Errorf("%d kinds are copied", len(found.kinds))
+	}
+	last := schema.GroupKind{Group: "infra.example.com", Kind: "K256"}
+	m := &Mirror{left: found.left}
+	if diff := cmp.Diff([]Unreadable{{Kind: last, Reason: "only 256 kinds are read"}}, m.Status().Unreadable); diff != "" {
+		t.Error(diff)
+	}
+	if got := m.CopyOf(last).Reason; got != "only 256 kinds are read" {
+		t.Errorf("the reason is %q", got)
 	}
 }

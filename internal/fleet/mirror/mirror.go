@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,23 +16,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
 const (
@@ -56,13 +52,21 @@ type Mirror struct {
 	live      client.Client
 	scheme    *runtime.Scheme
 	onStatus  func()
+	now       func() time.Time
+	// userAgent is also the name of the watches in logs.
+	userAgent string
+	// selected are the kinds that are copied; empty: all. required is the kind without which the copy is useless.
+	selected []schema.GroupKind
+	required schema.GroupKind
 	// rediscover is the interval in which kinds are read again.
 	rediscover time.Duration
 
 	mu     sync.Mutex
 	mapper meta.RESTMapper
 	states map[schema.GroupKind]*kindState
-	err    error
+	// left are kinds that are not copied, because there are too many.
+	left []schema.GroupKind
+	err  error
 }
 
 // kindState is the state of the copy of one kind.
@@ -70,38 +74,59 @@ type kindState struct {
 	kind   Kind
 	synced bool
 	err    error
+	// failedAt is the time since which the reads have failed; zero without an error.
+	failedAt time.Time
 }
 
 // Unreadable is a kind that cannot be read, with the reason.
 type Unreadable struct {
 	Kind   schema.GroupKind
 	Reason string
+	// Outage is true if the API server does not respond.
+	Outage bool
+}
+
+func newUnreadable(kind schema.GroupKind, err error) Unreadable {
+	reason := readErrorText(err)
+	return Unreadable{Kind: kind, Reason: reason, Outage: reason == noResponse}
 }
 
 // Options select what is copied.
 type Options struct {
+	// UserAgent names the command in requests.
+	UserAgent string
+	// Kinds limits the copy to some kinds; empty: all kinds of Cluster API and its providers.
+	Kinds []schema.GroupKind
+	// Required is the kind whose objects must be readable; empty: Cluster.
+	Required schema.GroupKind
 	// Namespace limits the copy to one namespace; empty: all.
 	Namespace string
 	// OnChange is called after each change of an object.
 	OnChange func(Change)
 	// OnStatus is called after a kind has been read, has become unreadable or is readable again.
 	OnStatus func()
+	// Now returns the time; nil: the time of the host.
+	Now func() time.Time
 }
 
 // New returns the mirror of the management cluster of the configuration. It sends no request.
 func New(cfg *rest.Config, o Options) (*Mirror, error) {
-	cfg = readOnly(cfg)
+	cfg = readOnly(cfg, o.UserAgent)
 	m := &Mirror{
 		Store: newStore(o.OnChange), namespace: o.Namespace, scheme: runtime.NewScheme(), states: map[schema.GroupKind]*kindState{},
-		onStatus: o.OnStatus, rediscover: rediscover,
+		onStatus: o.OnStatus, now: o.Now, userAgent: o.UserAgent, selected: o.Kinds, required: o.Required, rediscover: rediscover,
+	}
+	if m.required.Empty() {
+		m.required = clusterKind()
 	}
 	if m.onStatus == nil {
 		m.onStatus = func() {}
 	}
+	if m.now == nil {
+		m.now = time.Now
+	}
 	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return &observedTransport{next: next, report: func(err error) {
-			m.update(clusterKind(), func(s *kindState) { s.err = err })
-		}}
+		return &observedTransport{next: next, report: m.connectionFailed}
 	})
 	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, addonsv1.AddToScheme, runtimev1.AddToScheme, eventsv1.AddToScheme} {
 		if err := add(m.scheme); err != nil {
@@ -181,6 +206,8 @@ type Copy struct {
 	// Reason describes why the objects cannot be read now. It is empty if changes are received, and before the first list
 	// has ended.
 	Reason string
+	// Since is the time since which the objects cannot be read; zero without a reason. The copy is not older.
+	Since time.Time
 }
 
 // IsComplete reports whether the copy has all objects and receives changes.
@@ -193,10 +220,13 @@ func (m *Mirror) Status() Status {
 	out := Status{Synced: len(m.states) > 0, Err: m.err, Clusters: m.copyOf(clusterKind())}
 	for _, s := range m.states {
 		if s.err != nil {
-			out.Unreadable = append(out.Unreadable, Unreadable{Kind: s.kind.GroupKind(), Reason: readErrorText(s.err)})
+			out.Unreadable = append(out.Unreadable, newUnreadable(s.kind.GroupKind(), s.err))
 		} else if !s.synced {
 			out.Synced = false
 		}
+	}
+	for _, kind := range m.left {
+		out.Unreadable = append(out.Unreadable, Unreadable{Kind: kind, Reason: tooManyKinds()})
 	}
 	slices.SortFunc(out.Unreadable, func(a, b Unreadable) int {
 		return cmp.Or(cmp.Compare(a.Kind.Group, b.Kind.Group), cmp.Compare(a.Kind.Kind, b.Kind.Kind))
@@ -211,20 +241,38 @@ func (m *Mirror) CopyOf(kind schema.GroupKind) Copy {
 	return m.copyOf(kind)
 }
 
+// ErrorOf returns the error of the last read of a kind, or nil.
+func (m *Mirror) ErrorOf(kind schema.GroupKind) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s := m.states[kind]; s != nil {
+		return s.err
+	}
+	return nil
+}
+
 func (m *Mirror) copyOf(kind schema.GroupKind) Copy {
 	s := m.states[kind]
 	switch {
 	case s != nil && s.err != nil:
-		return Copy{Listed: s.synced, Reason: readErrorText(s.err)}
+		return Copy{Listed: s.synced, Reason: readErrorText(s.err), Since: s.failedAt}
 	case s != nil:
 		return Copy{Listed: s.synced}
 	case m.err != nil:
 		return Copy{Reason: readErrorText(m.err)}
+	case slices.Contains(m.left, kind):
+		return Copy{Reason: tooManyKinds()}
 	case len(m.states) > 0:
 		return Copy{Reason: "the API server does not serve this kind"}
 	}
 	return Copy{}
 }
+
+// noResponse is the reason of an outage.
+const noResponse = "the API server does not respond"
+
+// tooManyKinds is the reason of kinds beyond the limit.
+func tooManyKinds() string { return fmt.Sprintf("only %d kinds are read", maxKinds) }
 
 // readErrorText returns the reason of a failed read. It is the same for all attempts during an outage.
 func readErrorText(err error) string {
@@ -234,9 +282,21 @@ func readErrorText(err error) string {
 	case apierrors.IsNotFound(err):
 		return "the API server does not serve this kind any more"
 	case fault.KindOf(err) == fault.Unreachable, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return "the API server does not respond"
+		return noResponse
 	}
 	return err.Error()
+}
+
+// connectionFailed records a failed connection for a list or watch of the required kind. The client repeats such requests for a
+// while before it returns the error.
+func (m *Mirror) connectionFailed(path string, err error) {
+	m.mu.Lock()
+	s := m.states[m.required]
+	isRequired := s != nil && strings.Contains(path, "/apis/"+s.kind.Group+"/") && strings.HasSuffix(path, "/"+s.kind.Resource)
+	m.mu.Unlock()
+	if isRequired {
+		m.update(m.required, func(s *kindState) { s.err = err })
+	}
 }
 
 // update changes the state of a kind.
@@ -249,6 +309,12 @@ func (m *Mirror) update(kind schema.GroupKind, change func(*kindState)) {
 	}
 	before := *s
 	change(s)
+	switch {
+	case s.err == nil:
+		s.failedAt = time.Time{}
+	case before.err == nil:
+		s.failedAt = m.now()
+	}
 	differs := before.synced != s.synced || (before.err == nil) != (s.err == nil)
 	m.mu.Unlock()
 	if differs {
@@ -264,7 +330,8 @@ func (m *Mirror) discover(ctx context.Context) (watchPlan, error) {
 	m.err = err
 	var plan watchPlan
 	if err == nil {
-		m.mapper = found.mapper
+		found.keep(m.selected)
+		m.mapper, m.left = found.mapper, found.left
 		plan = m.applyKinds(found)
 	}
 	m.mu.Unlock()
@@ -283,7 +350,7 @@ func (m *Mirror) applyKinds(found discovered) watchPlan {
 	plan := planWatches(current, found)
 	for _, k := range plan.start {
 		if s := m.states[k.GroupKind()]; s != nil {
-			s.kind, s.err = k, nil // the objects of the previous version remain until the kind has been listed
+			s.kind, s.err, s.failedAt = k, nil, time.Time{} // the objects of the previous version remain until the kind has been listed
 		} else {
 			m.states[k.GroupKind()] = &kindState{kind: k}
 		}
@@ -294,7 +361,7 @@ func (m *Mirror) applyKinds(found discovered) watchPlan {
 	return plan
 }
 
-// Load copies all objects once. An error of the kind Cluster is returned; other kinds may be unreadable.
+// Load copies all objects once. An error of the required kind is returned; other kinds may be unreadable.
 func (m *Mirror) Load(ctx context.Context) error {
 	plan, err := m.discover(ctx)
 	if err != nil {
@@ -311,8 +378,12 @@ func (m *Mirror) Load(ctx context.Context) error {
 		})
 	}
 	all.Wait()
-	if s := m.states[clusterKind()]; s.err != nil {
-		return fmt.Errorf("listing Clusters: %w", s.err)
+	s := m.states[m.required]
+	switch {
+	case s == nil:
+		return &meta.NoKindMatchError{GroupKind: m.required}
+	case s.err != nil:
+		return fmt.Errorf("listing %s: %w", s.kind.Resource, s.err)
 	}
 	return ctx.Err()
 }
@@ -366,119 +437,3 @@ func (m *Mirror) Run(ctx context.Context) {
 		}
 	}
 }
-
-// runningWatch is the watch of one kind.
-type runningWatch struct {
-	cancel context.CancelFunc
-	ended  chan struct{}
-}
-
-// stop ends the watch and waits until it does not change the Store any more.
-func (w *runningWatch) stop() {
-	w.cancel()
-	<-w.ended
-}
-
-// applyPlan stops and starts watches, and removes the objects of kinds that are not served any more.
-func (m *Mirror) applyPlan(ctx context.Context, plan watchPlan, running map[schema.GroupKind]*runningWatch) {
-	for _, of := range plan.stop {
-		if w := running[of]; w != nil {
-			w.stop()
-			delete(running, of)
-		}
-		for _, u := range m.Store.Objects(of, "") {
-			m.Store.Drop(rootcause.RefOf(u))
-		}
-	}
-	for _, k := range plan.start {
-		if w := running[k.GroupKind()]; w != nil {
-			w.stop()
-		}
-		watching, cancel := context.WithCancel(ctx)
-		w := &runningWatch{cancel: cancel, ended: make(chan struct{})}
-		running[k.GroupKind()] = w
-		go func() {
-			defer close(w.ended)
-			m.watch(watching, k)
-		}()
-	}
-}
-
-// watch lists and watches one kind until the context ends.
-func (m *Mirror) watch(ctx context.Context, k Kind) {
-	resource := m.resource(k)
-	note := func(err error) {
-		if ctx.Err() == nil && !isRepeated(err) {
-			m.update(k.GroupKind(), func(s *kindState) { s.err = err })
-		}
-	}
-	source := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list, err := resource.List(ctx, o)
-			note(err)
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			w, err := resource.Watch(ctx, o)
-			note(err)
-			return w, err
-		},
-	}
-	objects := &kindStore{mirror: m, kind: k}
-	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(source, m.objects), &unstructured.Unstructured{}, objects, cache.ReflectorOptions{
-		Name: "slipway-ui", TypeDescription: k.Resource + "." + k.Group,
-	}).RunWithContext(ctx)
-}
-
-// isRepeated reports whether the reflector repeats a request at once in another form: from the latest version, or as a list.
-func isRepeated(err error) bool {
-	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || apierrors.IsInvalid(err)
-}
-
-// kindStore passes the objects of one kind to the Store.
-type kindStore struct {
-	mirror *Mirror
-	kind   Kind
-}
-
-var _ cache.ReflectorStore = &kindStore{}
-
-// Add implements cache.ReflectorStore.
-func (k *kindStore) Add(o any) error {
-	if u, ok := o.(*unstructured.Unstructured); ok {
-		k.mirror.Store.Put(u)
-	}
-	return nil
-}
-
-// Update implements cache.ReflectorStore.
-func (k *kindStore) Update(o any) error { return k.Add(o) }
-
-// Delete implements cache.ReflectorStore.
-func (k *kindStore) Delete(o any) error {
-	if u, ok := o.(*unstructured.Unstructured); ok {
-		k.mirror.Store.Drop(rootcause.RefOf(u))
-	}
-	return nil
-}
-
-// Replace implements cache.ReflectorStore.
-func (k *kindStore) Replace(objects []any, _ string) error {
-	present := map[types.UID]bool{}
-	for _, o := range objects {
-		if u, ok := o.(*unstructured.Unstructured); ok {
-			present[u.GetUID()] = true
-			k.mirror.Store.Put(u)
-		}
-	}
-	for _, u := range k.mirror.Store.Objects(k.kind.GroupKind(), "") {
-		if !present[u.GetUID()] {
-			k.mirror.Store.Drop(rootcause.RefOf(u))
-		}
-	}
-	k.mirror.update(k.kind.GroupKind(), func(s *kindState) { s.synced, s.err = true, nil })
-	return nil
-}
-
-// Resync implements cache.ReflectorStore.
-func (k *kindStore) Resync() error { return nil }

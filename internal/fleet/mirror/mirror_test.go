@@ -46,14 +46,18 @@ func TestLoad(t *testing.T) {
 		{Group: "infra.example.com", Kind: "FooMachine"}: 1, // by the label of its CRD
 		{Group: "infra.example.com", Kind: "Other"}:      0,
 	} {
-		if got := m.Store.Count(kind); got != want {
+		if got := len(m.Store.Objects(kind, "")); got != want {
 			t.Errorf("%s: %d objects, want %d", kind, got, want)
 		}
 	}
 	if s := m.Status(); !s.Synced || len(s.Unreadable) > 0 || s.Err != nil {
 		t.Errorf("the status is %+v", s)
 	}
+	requests := map[string]int{}
 	for _, r := range api.Requests() {
+		if requests[r]++; requests[r] > 1 {
+			t.Errorf("request %s is sent again", r)
+		}
 		if strings.Contains(r, "secrets") || strings.Contains(r, "configmaps") || !strings.HasPrefix(r, "GET ") {
 			t.Errorf("request %s", r)
 		}
@@ -66,7 +70,7 @@ func TestLoadNamespace(t *testing.T) {
 	if err := m.Load(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := m.Store.Count(clusterKind()); got != 1 {
+	if got := len(m.Store.Objects(clusterKind(), "")); got != 1 {
 		t.Errorf("%d clusters", got)
 	}
 }
@@ -121,6 +125,41 @@ status: {conditions: [{type: Ready, status: "True"}], deprecated: {v1beta1: {con
 	}
 	if _, found, _ := unstructured.NestedMap(u.Object, "status", "deprecated"); found {
 		t.Error("deprecated conditions remain")
+	}
+}
+
+// A change is reported if the stored content differs, in whatever order the conditions are written.
+func TestPut(t *testing.T) {
+	object := func(version, label, conditions string) *unstructured.Unstructured {
+		return mirrortest.Objects(`{apiVersion: infrastructure.slipway.dev/v1alpha1, kind: LocalMachine, metadata: {namespace: team, name: m, uid: u, resourceVersion: "` + version + `", labels: {team: ` + label + `},
+  managedFields: [{manager: m, operation: Update, subresource: status, time: "2026-05-04T11:00:0` + version + `Z"}]}, status: {conditions: [` + conditions + `]}}`)[0]
+	}
+	const ready, paused = `{type: Ready, status: "True"}`, `{type: Paused, status: "False"}`
+	reported := 0
+	s := mirror.NewStore(func(mirror.Change) { reported++ })
+	for _, c := range []struct {
+		what    string
+		object  *unstructured.Unstructured
+		changes int
+	}{
+		{"a new object", object("1", "a", ready+","+paused), 1},
+		{"the same version", object("1", "b", paused), 0},
+		{"another version with the same content", object("2", "a", ready+","+paused), 0},
+		{"another order of the conditions", object("3", "a", paused+","+ready), 0},
+		{"a condition less", object("4", "a", ready), 1},
+		{"another status", object("5", "a", `{type: Ready, status: "False"}`), 1},
+		{"another label", object("6", "b", `{type: Ready, status: "False"}`), 1},
+	} {
+		reported = 0
+		s.Put(c.object)
+		if reported != c.changes {
+			t.Errorf("%s: %d changes are reported, want %d", c.what, reported, c.changes)
+		}
+	}
+	u, _ := s.Get(rootcause.Ref{Group: "infrastructure.slipway.dev", Kind: "LocalMachine", Namespace: "team", Name: "m"})
+	s.Put(object("7", "b", `{type: Ready, status: "False"}`))
+	if now, _ := s.Get(rootcause.RefOf(u)); now.GetResourceVersion() != "7" {
+		t.Errorf("the resource version is %s", now.GetResourceVersion())
 	}
 }
 
@@ -189,7 +228,7 @@ func TestRun(t *testing.T) {
 	t.Cleanup(func() { cancel(); <-ended })
 	wait := func(what string, matches func(mirror.Change) bool) {
 		t.Helper()
-		limit := time.After(20 * time.Second)
+		limit := time.After(time.Minute)
 		for {
 			select {
 			case c := <-changes:
@@ -203,12 +242,50 @@ func TestRun(t *testing.T) {
 	}
 	wait("the first list", func(c mirror.Change) bool { return c.Of.Kind == "Cluster" })
 	api.Put(t, mirrortest.Cluster("team", "b"))
-	wait("an added object", func(c mirror.Change) bool { return c.Of.Kind == "Cluster" && c.Of.Name == "b" })
+	wait("an added object", func(c mirror.Change) bool { return c.Of.Kind == "Machine" && c.Of.Name == "b-cp" })
 	api.Delete("machines", "team", "b-cp")
 	wait("a deleted object", func(c mirror.Change) bool {
 		return c.Deleted && c.Of.Name == "b-cp" && c.Object.GetKind() == "Machine"
 	})
 	if _, ok := m.Store.Get(rootcause.Ref{Group: clusterv1.GroupVersion.Group, Kind: "Machine", Namespace: "team", Name: "b-cp"}); ok {
 		t.Error("the deleted object is still in the Store")
+	}
+}
+
+// Selected kinds are read alone, also if the Clusters cannot be read.
+func TestLoadSomeKinds(t *testing.T) {
+	machine := schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "Machine"}
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "a"))
+	api.Forbid("clusters")
+	m := newMirror(t, api, mirror.Options{Kinds: []schema.GroupKind{machine}, Required: machine})
+	if err := m.Load(t.Context()); err != nil || len(m.Store.Objects(machine, "")) != 2 {
+		t.Errorf("%d Machines, %v", len(m.Store.Objects(machine, "")), err)
+	}
+	if kinds := m.Kinds(); len(kinds) != 1 || len(m.Status().Unreadable) > 0 {
+		t.Errorf("the kinds are %v, the status is %+v", kinds, m.Status())
+	}
+	api.Forbid("machines")
+	m = newMirror(t, api, mirror.Options{Kinds: []schema.GroupKind{machine}, Required: machine})
+	if err := m.Load(t.Context()); !apierrors.IsForbidden(err) || !apierrors.IsForbidden(m.ErrorOf(machine)) {
+		t.Errorf("forbidden Machines: %v, %v", err, m.ErrorOf(machine))
+	}
+}
+
+func TestChangedClusters(t *testing.T) {
+	var changes mirror.Changes
+	s := mirror.NewStore(changes.Add)
+	for _, u := range mirrortest.Objects(mirrortest.Cluster("team", "b") + "\n---\n" + mirrortest.Cluster("team", "a")) {
+		s.Put(u)
+	}
+	want := []fleet.Key{{Namespace: "team", Name: "a"}, {Namespace: "team", Name: "b"}}
+	if diff := cmp.Diff(want, s.ChangedClusters(changes.Take())); diff != "" {
+		t.Error(diff)
+	}
+	s.Drop(rootcause.Ref{Group: clusterv1.GroupVersion.Group, Kind: "Machine", Namespace: "team", Name: "b-cp"})
+	if diff := cmp.Diff(want[1:], s.ChangedClusters(changes.Take())); diff != "" {
+		t.Errorf("after a deletion:\n%s", diff)
+	}
+	if left := changes.Take(); len(left) > 0 {
+		t.Errorf("%d changes are taken twice", len(left))
 	}
 }

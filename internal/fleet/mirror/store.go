@@ -2,6 +2,8 @@ package mirror
 
 import (
 	"cmp"
+	"maps"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -29,7 +31,7 @@ type Store struct {
 	*rootcause.Memory
 
 	trimmer *trimmer
-	// OnChange is called after each change, without a lock. It is set before the first change.
+	// onChange is called after each change, without a lock.
 	onChange func(Change)
 
 	mu      sync.RWMutex
@@ -44,29 +46,59 @@ func newStore(onChange func(Change)) *Store {
 	return &Store{Memory: &rootcause.Memory{}, trimmer: newTrimmer(), onChange: onChange, objects: map[schema.GroupKind]map[fleet.Key]*unstructured.Unstructured{}}
 }
 
-// Put stores an object, which it may change. It replaces an object of the same name.
+// Put stores an object, which it may change. It replaces an object of the same name. A write that changes nothing of what is
+// stored is not reported as a change. The objects of one kind are put one after the other.
 func (s *Store) Put(u *unstructured.Unstructured) {
 	of := rootcause.RefOf(u)
-	u = s.trimmer.trim(u)
 	key := fleet.Key{Namespace: of.Namespace, Name: of.Name}
+	s.mu.RLock()
+	known := s.objects[of.GroupKind()][key]
+	s.mu.RUnlock()
+	if known != nil && isSameVersion(known, u) {
+		return
+	}
+	u = s.trimmer.trim(u)
 	s.mu.Lock()
 	if s.objects[of.GroupKind()] == nil {
 		s.objects[of.GroupKind()] = map[fleet.Key]*unstructured.Unstructured{}
 	}
-	known := s.objects[of.GroupKind()][key]
-	if known != nil && isSameVersion(known, u) {
-		s.mu.Unlock()
-		return
-	}
 	s.objects[of.GroupKind()][key] = u
 	s.mu.Unlock()
 	s.Add(u)
-	s.onChange(Change{Of: of, Object: u})
+	if known == nil || !reflect.DeepEqual(contentOf(known), contentOf(u)) {
+		s.onChange(Change{Of: of, Object: u})
+	}
 }
 
-// isSameVersion reports whether two objects of the same name have the same content.
+// isSameVersion reports whether two objects of the same name are the same state of one object.
 func isSameVersion(a, b *unstructured.Unstructured) bool {
 	return a.GetUID() == b.GetUID() && a.GetResourceVersion() != "" && a.GetResourceVersion() == b.GetResourceVersion() && a.GetAPIVersion() == b.GetAPIVersion()
+}
+
+// contentOf returns what is compared of a stored object: everything but its resource version, with the conditions in the
+// order of their types, because controllers that do not share one order write them again and again.
+func contentOf(u *unstructured.Unstructured) map[string]any {
+	out := maps.Clone(u.Object)
+	if metadata, ok := out["metadata"].(map[string]any); ok {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "resourceVersion")
+		out["metadata"] = metadata
+	}
+	if status, ok := out["status"].(map[string]any); ok {
+		if conditions, ok := status["conditions"].([]any); ok {
+			status, conditions = maps.Clone(status), slices.Clone(conditions)
+			slices.SortStableFunc(conditions, func(a, b any) int { return cmp.Compare(conditionType(a), conditionType(b)) })
+			status["conditions"] = conditions
+			out["status"] = status
+		}
+	}
+	return out
+}
+
+func conditionType(condition any) string {
+	fields, _ := condition.(map[string]any)
+	name, _ := fields["type"].(string)
+	return name
 }
 
 // Drop removes an object.
@@ -97,13 +129,6 @@ func (s *Store) Objects(kind schema.GroupKind, namespace string) []*unstructured
 		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
 	})
 	return out
-}
-
-// Count returns the number of objects of a kind.
-func (s *Store) Count(kind schema.GroupKind) int {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return len(s.objects[kind])
 }
 
 // ClustersOf returns the clusters that an object belongs to: by its own name, its label, its spec, its owners, or, for a

@@ -14,14 +14,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ReasonRefused is the reason of the fault for a request that is not allowed; Invalid.
+// reasonRefused is the reason of the fault for a request that is not allowed; Invalid.
 const reasonRefused = "RequestRefused"
 
 // readOnly returns a copy of the configuration whose requests can only read, and never Secrets or ConfigMaps. The rule is
 // in the transport, so that no code above it can violate it.
-func readOnly(cfg *rest.Config) *rest.Config {
+func readOnly(cfg *rest.Config, userAgent string) *rest.Config {
 	out := rest.CopyConfig(cfg)
-	out.UserAgent = "slipway-ui"
+	out.UserAgent = userAgent
 	out.QPS = -1
 	out.WarningHandlerWithContext = rest.NoWarnings{}
 	prefix := ""
@@ -32,19 +32,18 @@ func readOnly(cfg *rest.Config) *rest.Config {
 	return out
 }
 
-// observedTransport reports failed connections of requests for all Clusters. The client repeats such requests for a while
-// before it returns the error.
+// observedTransport reports failed connections.
 type observedTransport struct {
 	next http.RoundTripper
-	// report is called with the error of the connection.
-	report func(error)
+	// report is called with the path of the request and the error of the connection.
+	report func(path string, err error)
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *observedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	response, err := t.next.RoundTrip(r)
-	if err != nil && r.Context().Err() == nil && strings.Contains(r.URL.Path, "/apis/"+clusterKind().Group+"/") && strings.HasSuffix(r.URL.Path, "/clusters") {
-		t.report(err)
+	if err != nil && r.Context().Err() == nil {
+		t.report(r.URL.Path, err)
 	}
 	return response, err
 }

@@ -45,7 +45,7 @@ func TestReadOnlyConfig(t *testing.T) {
 	served := 0
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { served++ }))
 	defer server.Close()
-	client, err := rest.HTTPClientFor(readOnly(&rest.Config{Host: server.URL}))
+	client, err := rest.HTTPClientFor(readOnly(&rest.Config{Host: server.URL}, "slipway-test"))
 	if err != nil {
 		t.Fatal(err)
 	}

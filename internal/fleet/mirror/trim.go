@@ -75,7 +75,7 @@ func (t *trimmer) internMap(m map[string]any, most int) map[string]any {
 func (t *trimmer) internValue(v any, most int) any {
 	switch v := v.(type) {
 	case string:
-		return t.intern(redact.Clip(v, most))
+		return t.intern(redact.ClipWords(v, most))
 	case map[string]any:
 		return t.internMap(v, most)
 	case []any:

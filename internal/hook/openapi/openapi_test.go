@@ -11,9 +11,9 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 	"github.com/slipwayhq/slipway/sdk/hooks/openapi"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 // RT-22: a validator that another client wrote finds nothing wrong with the document, in either form.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/slipwayhq/slipway/internal/testkit"
 	"github.com/slipwayhq/slipway/sdk/hooks"
 	"github.com/slipwayhq/slipway/sdk/hooks/openapi"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 // published is the document of the hooks as extensions may have been made for it, without words. What is added to hooks is written with

@@ -24,7 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/hosted/backend"
 	"github.com/slipwayhq/slipway/internal/hosted/process"
 	kubeadmetcd "github.com/slipwayhq/slipway/internal/kubeadm/etcd"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // version is that of the build under test.

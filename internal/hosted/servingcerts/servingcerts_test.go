@@ -30,8 +30,8 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/internal/workload"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // pemRequest is a request for a certificate as a kubelet makes it, signed with a key of its own.

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/jobs"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
@@ -40,7 +41,7 @@ type Config struct {
 	// Stores opens the stores of snapshots.
 	Stores snapshots.StoreSettings
 	// Jobs runs operations that take minutes. It is shared with restores.
-	Jobs *snapshots.Jobs
+	Jobs *jobs.Runner
 }
 
 // Sources connects to the etcd of workload clusters. [EtcdConnector] implements it; tests have their own.
@@ -64,7 +65,7 @@ type controller struct {
 	writer  *kube.Writer
 	sources Sources
 	stores  snapshots.StoreSettings
-	jobs    *snapshots.Jobs
+	jobs    *jobs.Runner
 	now     func() time.Time
 }
 
@@ -125,7 +126,7 @@ func (c *controller) take(ctx context.Context, policy *hostedv1.EtcdSnapshotPoli
 
 // jobKey returns the key of the snapshot job for a policy and a Cluster.
 func jobKey(policy *hostedv1.EtcdSnapshotPolicy, cluster string) string {
-	return snapshots.JobKey(kind, client.ObjectKeyFromObject(policy), cluster)
+	return jobs.Key(kind, client.ObjectKeyFromObject(policy), cluster)
 }
 
 // changesMembership passes Cluster events that may add the Cluster to a policy or remove it.

@@ -24,8 +24,8 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/reconciler"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
 	"github.com/slipwayhq/slipway/internal/workload"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // serverTTL of tokens: short enough to see a rotation, long enough for a busy machine.

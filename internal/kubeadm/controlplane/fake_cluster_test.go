@@ -34,8 +34,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/etcd"
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/reconciler"
-	"github.com/slipwayhq/slipway/internal/testkit"
 	slipwayworkload "github.com/slipwayhq/slipway/internal/workload"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 func newScheme() *runtime.Scheme {

@@ -26,9 +26,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/machines/inplace"
-	"github.com/slipwayhq/slipway/internal/testkit"
 	sdkinplace "github.com/slipwayhq/slipway/sdk/extension/inplace"
 	"github.com/slipwayhq/slipway/test/hooktest"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 // canUpdate serves CanUpdateMachine as an extension does that was written with the SDK.

@@ -14,19 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/policy"
 )
-
-// The kubelet reserves these amounts by default: it evicts Pods if less memory, or less of the disk, is free. The
-// capacity that the autoscaler reads for a node that does not exist yet must equal the allocatable resources of the
-// later Node.
-const (
-	evictionMemory     = 100 << 20
-	evictionDiskTenths = 1
-)
-
-// podsPerNode is the kubelet's default limit.
-const podsPerNode = 110
 
 // NodeCapacity is the capacity of a node that does not exist yet.
 type NodeCapacity struct {
@@ -94,32 +84,14 @@ func (n CapacityCalculator) CapacityOf(spec infrav1.LocalMachineSpec) (NodeCapac
 		out.Capacity = n.Host.capacity()
 		limitResource(out.Capacity, corev1.ResourceCPU, int64(terms.Resources.CPUs))
 		limitResource(out.Capacity, corev1.ResourceMemory, terms.Resources.MemoryMiB<<20)
-		subtractReserved(out.Capacity)
+		infrastructure.SubtractReserved(out.Capacity)
 	}
 	return out, nil
 }
 
 // capacity returns the capacity of a node that may use all of the host.
 func (h HostResources) capacity() corev1.ResourceList {
-	list := corev1.ResourceList{
-		corev1.ResourceCPU:    *resource.NewQuantity(int64(h.Processors), resource.DecimalSI),
-		corev1.ResourceMemory: *resource.NewQuantity(h.Memory, resource.BinarySI),
-		corev1.ResourcePods:   *resource.NewQuantity(podsPerNode, resource.DecimalSI),
-	}
-	if h.Disk > 0 {
-		list[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(h.Disk, resource.BinarySI)
-	}
-	return list
-}
-
-// subtractReserved subtracts the reserved amounts, which leaves the allocatable resources.
-func subtractReserved(list corev1.ResourceList) {
-	if memory := list[corev1.ResourceMemory]; memory.Value() > evictionMemory {
-		list[corev1.ResourceMemory] = *resource.NewQuantity(memory.Value()-evictionMemory, memory.Format)
-	}
-	if disk, known := list[corev1.ResourceEphemeralStorage]; known {
-		list[corev1.ResourceEphemeralStorage] = *resource.NewQuantity(disk.Value()-disk.Value()/10*evictionDiskTenths, disk.Format)
-	}
+	return infrastructure.NodeCapacity(int64(h.Processors), h.Memory, h.Disk)
 }
 
 // limitResource lowers a resource to a node's maximum. 0: no limit.

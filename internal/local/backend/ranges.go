@@ -3,6 +3,9 @@ package backend
 import (
 	"fmt"
 	"net/netip"
+	"slices"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/local/subnet"
 	"github.com/slipwayhq/slipway/internal/policy"
@@ -72,4 +75,19 @@ func sumNetworks(taken []UsedRange, namespace string, size func(netip.Prefix) in
 		}
 	}
 	return own, all
+}
+
+// ClusterRanges returns the Pod and Service ranges of a Cluster, which may be nil. It omits invalid ranges, because the
+// Cluster webhook rejects them.
+func ClusterRanges(c *clusterv1.Cluster) []netip.Prefix {
+	if c == nil {
+		return nil
+	}
+	var out []netip.Prefix
+	for _, text := range slices.Concat(c.Spec.ClusterNetwork.Pods.CIDRBlocks, c.Spec.ClusterNetwork.Services.CIDRBlocks) {
+		if p, err := netip.ParsePrefix(text); err == nil {
+			out = append(out, p.Masked())
+		}
+	}
+	return out
 }

@@ -54,19 +54,23 @@ type Script struct {
 // Parse parses the document, which is the user data of a Machine's bootstrap Secret. The placeholders of a jinja
 // document are replaced with values from meta. All errors are Invalid faults with reason [reasonInvalid].
 func Parse(data []byte, meta Metadata) (Document, error) {
-	text, err := plainText(data)
-	if err != nil {
-		return Document{}, err
-	}
-	rendered, err := renderTemplate(text, meta)
-	if err != nil {
-		return Document{}, err
-	}
-	sections, err := readSections(rendered, isTemplate(text))
+	sections, err := parseSections(data, meta)
 	if err != nil {
 		return Document{}, err
 	}
 	return assemble(sections, meta)
+}
+
+func parseSections(data []byte, meta Metadata) ([]section, error) {
+	text, err := plainText(data)
+	if err != nil {
+		return nil, err
+	}
+	rendered, err := renderTemplate(text, meta)
+	if err != nil {
+		return nil, err
+	}
+	return readSections(rendered, isTemplate(text))
 }
 
 func invalidFault(message string, args ...any) *fault.Fault {

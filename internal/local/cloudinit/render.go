@@ -77,10 +77,15 @@ func parseBootstrapData(data BootstrapData, node NodeSettings) (Document, error)
 		return Document{}, fault.New(fault.Invalid, reasonFormat,
 			"the bootstrap data has the format %q, but the Local provider supports only %q", data.Format, formatCloudConfig)
 	}
-	return Parse(data.Value, Metadata{
-		InstanceID: node.Name, LocalHostname: node.Hostname,
-		Values: map[string]string{"provider_id": node.ProviderID, "local_ipv4": node.Address.String()},
-	})
+	return Parse(data.Value, node.metadata())
+}
+
+// metadata returns the values for templates.
+func (n NodeSettings) metadata() Metadata {
+	return Metadata{
+		InstanceID: n.Name, LocalHostname: n.Hostname,
+		Values: map[string]string{"provider_id": n.ProviderID, "local_ipv4": n.Address.String()},
+	}
 }
 
 // SkippedParts returns the parts of the bootstrap data that this provider does not apply.
@@ -106,13 +111,14 @@ func WrittenFiles(data BootstrapData, node NodeSettings) (map[string][]byte, err
 }
 
 // prologue waits until the services of the node image respond. Images without /sbin/init have no services to wait for.
-// The wait is limited only by the timeout of the script, because a busy host needs minutes for the boot. The stage file
+// The wait has a long limit, because a busy host needs minutes for the boot. The stage file
 // contains the current stage. The wait for systemd is limited to half of the timeout, because a single unit that never
 // starts need not prevent the machine from becoming a node.
 //
 // The commands run at the end of the boot, as with cloud-init. The containerd socket accepts connections before the CRI
-// plugin, which the kubelet uses, has loaded its state. The function serving therefore checks containerd's journal, if
-// there is one, for the last message before the plugin responds.
+// plugin, which the kubelet uses, has loaded its state. The function serving therefore requests the status with crictl,
+// or checks containerd's journal, if there is one, for the last message before the plugin responds. This wait ends five
+// minutes after containerd has started, because a host that runs for long may have lost the message.
 const prologue = `#!/bin/sh
 cd /
 say() { echo "slipway: $*"; }
@@ -120,7 +126,12 @@ stage() { { echo "$*" >%[2]s; } 2>/dev/null; }
 failed() { { echo "$*" >>%[3]s; } 2>/dev/null; }
 booted() { case "$(systemctl is-system-running 2>/dev/null)" in running|degraded) true;; *) false;; esac; }
 logged() { [ -n "$(journalctl -q -u containerd -o cat -n 1 2>/dev/null)" ]; }
-serving() { ! logged || journalctl -q -u containerd -o cat 2>/dev/null | grep -q 'Start streaming server'; }
+settled() { at=$(systemctl show -p ActiveEnterTimestampMonotonic --value containerd 2>/dev/null); [ "${at:-0}" -gt 0 ] 2>/dev/null && [ $(($(cut -d . -f 1 /proc/uptime) - at / 1000000)) -ge 300 ]; }
+serving() {
+if settled; then return 0; fi
+if command -v crictl >/dev/null 2>&1; then timeout 5 crictl --runtime-endpoint unix:///run/containerd/containerd.sock info >/dev/null 2>&1; return; fi
+! logged || journalctl -q -u containerd -o cat 2>/dev/null | grep -q 'Start streaming server'
+}
 mkdir -p %[4]s
 if [ -x /sbin/init ]; then
 stage %[5]s

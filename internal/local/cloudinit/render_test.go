@@ -120,7 +120,7 @@ func TestScriptWaitsForContainerd(t *testing.T) {
 	root := t.TempDir()
 	bin := filepath.Join(root, "bin")
 	for name, text := range map[string]string{
-		"bin/systemctl":  "case $1 in is-system-running) echo starting; exit 1;; *) exit 0;; esac\n",
+		"bin/systemctl":  "case $1 in is-system-running) echo starting; exit 1;; show) cat " + root + "/started;; *) exit 0;; esac\n",
 		"bin/journalctl": "cat " + root + "/journal 2>/dev/null\n",
 		"sbin/init":      "exit 0\n",
 	} {
@@ -133,14 +133,21 @@ func TestScriptWaitsForContainerd(t *testing.T) {
 		t.Fatal(err)
 	}
 	script := decodeSteps(t, s.Body)
-	for _, at := range []string{"/etc", "/run", "/sbin"} {
+	for _, at := range []string{"/etc", "/run", "/sbin", "/proc"} {
 		script = bytes.ReplaceAll(script, []byte(at+"/"), []byte(root+at+"/"))
 	}
-	for _, step := range []struct{ journal, stage, log string }{
-		{"starting", "containerd\n", "slipway: systemd did not finish booting within 0 seconds; the bootstrap data runs without it\n"},
-		{"Start streaming server", "step runcmd - end\n", "slipway: systemd did not finish booting within 0 seconds; the bootstrap data runs without it\nslipway: running runcmd\nran\n"},
+	for name, text := range map[string]string{"started": "", "proc/uptime": "400.12 3.4\n"} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o755), os.WriteFile(filepath.Join(root, name), []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const ran = "slipway: systemd did not finish booting within 0 seconds; the bootstrap data runs without it\nslipway: running runcmd\nran\n"
+	for _, step := range []struct{ journal, started, stage, log string }{
+		{"of a host that runs for long", "1000000", "step runcmd - end\n", ran},
+		{"starting", "390000000", "containerd\n", "slipway: systemd did not finish booting within 0 seconds; the bootstrap data runs without it\n"},
+		{"Start streaming server", "390000000", "step runcmd - end\n", ran},
 	} {
-		if err := os.WriteFile(filepath.Join(root, "journal"), []byte(step.journal+"\n"), 0o600); err != nil {
+		if err := errors.Join(os.WriteFile(filepath.Join(root, "journal"), []byte(step.journal+"\n"), 0o600), os.WriteFile(filepath.Join(root, "started"), []byte(step.started+"\n"), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		socket, err := net.Listen("unix", socketIn(t, root))

@@ -55,12 +55,29 @@ func (w *stringList) UnmarshalYAML(n *yaml.Node) error {
 
 // readUsers returns the steps of the section users and the names of its unsupported items.
 func readUsers(s section) ([]Step, []string, error) {
-	items, err := listOf(s.name, s.value)
+	users, skipped, err := parseUsers(s)
 	if err != nil {
 		return nil, nil, err
 	}
 	var steps []Step
-	var skipped []string
+	for _, user := range users {
+		rules, err := user.sudoRules()
+		if err != nil {
+			return nil, nil, invalidFault("user %s in users cannot be used", user.Name).From(err)
+		}
+		steps = append(steps, Step{Section: s.name, Script: &Script{Text: user.script()}})
+		if len(rules) > 0 {
+			steps = append(steps, Step{Section: s.name, File: sudoers(rules)})
+		}
+	}
+	return steps, skipped, nil
+}
+
+func parseUsers(s section) (users []userItem, skipped []string, err error) {
+	items, err := listOf(s.name, s.value)
+	if err != nil {
+		return nil, nil, err
+	}
 	for i, node := range items {
 		if node.Kind == yaml.ScalarNode && node.Value == "default" {
 			skipped = append(skipped, "users.default")
@@ -75,16 +92,9 @@ func readUsers(s section) ([]Step, []string, error) {
 		if user.Name == "" {
 			return nil, nil, invalidFault("users[%d] has no name", i)
 		}
-		rules, err := user.sudoRules()
-		if err != nil {
-			return nil, nil, invalidFault("users[%d] (%s) cannot be used", i, user.Name).From(err)
-		}
-		steps = append(steps, Step{Section: s.name, Script: &Script{Text: user.script()}})
-		if len(rules) > 0 {
-			steps = append(steps, Step{Section: s.name, File: sudoers(rules)})
-		}
+		users = append(users, user)
 	}
-	return steps, skipped, nil
+	return users, skipped, nil
 }
 
 // script creates the user if it does not exist, and then sets the password, expiry and SSH keys.

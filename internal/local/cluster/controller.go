@@ -17,6 +17,7 @@ import (
 
 	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/policy"
@@ -65,7 +66,7 @@ func Add(s reconciler.Setup, cfg Config) error {
 		Watches(&infrav1.LocalMachine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(predicate.Or(onlyDeletions(), controlPlaneChanged()))).
 		Watches(&clusterv1.Machine{}, handler.EnqueueRequestsFromMapFunc(c.ofMember), builder.WithPredicates(controlPlaneChanged())).
 		WatchesRawSource(cfg.Hub.Source(c.ofEvent))
-	hosted, err := backend.HasHostedControlPlanes(s.Manager.GetRESTMapper())
+	hosted, err := infrastructure.HasHostedControlPlanes(s.Manager.GetRESTMapper())
 	if err != nil {
 		return err
 	}
@@ -205,8 +206,8 @@ func (c *controller) ofEvent(ctx context.Context, e backend.Event) []reconcile.R
 }
 
 // gated skips objects that are managed externally or have no owner.
-func (c *controller) gated(inner reconcile.Reconciler) backend.ManagedReconciler {
-	return backend.ManagedReconciler{
+func (c *controller) gated(inner reconcile.Reconciler) infrastructure.ManagedReconciler {
+	return infrastructure.ManagedReconciler{
 		Inner: inner, Client: c.client, Finalizer: infrav1.LocalClusterFinalizer,
 		New:      func() client.Object { return &infrav1.LocalCluster{} },
 		HasOwner: func(o client.Object) bool { return ownerName(o) != "" },

@@ -21,6 +21,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/policy"
@@ -33,7 +34,7 @@ import (
 type world struct {
 	*controller
 	host *testhost.Host
-	gate backend.ManagedReconciler
+	gate infrastructure.ManagedReconciler
 	fail error
 }
 

@@ -11,6 +11,7 @@ import (
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 )
 
@@ -42,7 +43,7 @@ func (c *controller) readBalancer(ctx context.Context, b backend.Backend, s *Sna
 
 // readMember adds the machine of a LocalMachine to the members if it runs the control plane.
 func (c *controller) readMember(ctx context.Context, b backend.Backend, s *Snapshot, local *infrav1.LocalMachine) error {
-	owner, err := backend.ReadObject(ctx, c.client, local.Namespace, backend.OwnerName(local, "Machine"), &clusterv1.Machine{})
+	owner, err := infrastructure.ReadObject(ctx, c.client, local.Namespace, infrastructure.OwnerName(local, "Machine"), &clusterv1.Machine{})
 	if err != nil || owner == nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -120,11 +121,11 @@ func (c *controller) readRequested(ctx context.Context, s Snapshot, q reconciler
 }
 
 func (c *controller) readCluster(ctx context.Context, s *Snapshot, key client.ObjectKey) (err error) {
-	if s.Cluster, err = backend.ReadObject(ctx, c.client, key.Namespace, key.Name, &clusterv1.Cluster{}); err != nil || s.Cluster == nil {
+	if s.Cluster, err = infrastructure.ReadObject(ctx, c.client, key.Namespace, key.Name, &clusterv1.Cluster{}); err != nil || s.Cluster == nil {
 		return err
 	}
 	if ref := s.Cluster.Spec.ControlPlaneRef; isHosted(ref) && !c.noHosted {
-		s.HostedControlPlane, err = backend.ReadObject(ctx, c.client, key.Namespace, ref.Name, &controlplanev1.HostedControlPlane{})
+		s.HostedControlPlane, err = infrastructure.ReadObject(ctx, c.client, key.Namespace, ref.Name, &controlplanev1.HostedControlPlane{})
 	}
 	return err
 }
@@ -145,4 +146,4 @@ func needsAddress(p *controlplanev1.HostedControlPlane) bool {
 }
 
 // ownerName returns the name of the Cluster that owns the object, empty if none does.
-func ownerName(o metav1.Object) string { return backend.OwnerName(o, "Cluster") }
+func ownerName(o metav1.Object) string { return infrastructure.OwnerName(o, "Cluster") }

@@ -11,7 +11,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
@@ -58,7 +58,7 @@ func (j conditionInput) deleting() condition.Result {
 	if j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotDeletingReason, "")
 	}
-	text := backend.WaitMessages(j.plan)
+	text := infrastructure.WaitMessages(j.plan)
 	if c := j.Cluster; c != nil && c.DeletionTimestamp.IsZero() {
 		text = strings.TrimPrefix(text+"\nCluster "+c.Name+" still exists: delete it as well; its Machines are deleted first", "\n")
 	}

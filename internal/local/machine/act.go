@@ -11,12 +11,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/local/cloudinit"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -193,17 +193,6 @@ func inSecret(name string, err error) error {
 
 // bootstrapData reads the Secret with the bootstrap data.
 func (c *controller) bootstrapData(ctx context.Context, key client.ObjectKey) (cloudinit.BootstrapData, error) {
-	secret := &corev1.Secret{}
-	err := c.secrets.Get(ctx, key, secret)
-	if apierrors.IsNotFound(err) {
-		return cloudinit.BootstrapData{}, fault.New(fault.Transient, "BootstrapSecretAbsent", "Secret %s with the bootstrap data does not exist", key.Name)
-	}
-	if err != nil {
-		return cloudinit.BootstrapData{}, fmt.Errorf("reading Secret %s: %w", key, err)
-	}
-	value, ok := secret.Data["value"]
-	if !ok {
-		return cloudinit.BootstrapData{}, fault.New(fault.Invalid, "BootstrapSecretInvalid", "Secret %s with the bootstrap data has no key \"value\"", key.Name)
-	}
-	return cloudinit.BootstrapData{Value: value, Format: string(secret.Data["format"])}, nil
+	value, format, err := infrastructure.ReadBootstrapData(ctx, c.secrets, key)
+	return cloudinit.BootstrapData{Value: value, Format: format}, err
 }

@@ -15,6 +15,8 @@ import (
 
 	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
+	"github.com/slipwayhq/slipway/internal/jobs"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/local/cloudinit"
@@ -43,7 +45,7 @@ type Config struct {
 	// Stores are the locations of etcd snapshots, Jobs copies snapshots onto machines in the background. Nil: not
 	// available.
 	Stores snapshots.StoreSettings
-	Jobs   *snapshots.Jobs
+	Jobs   *jobs.Runner
 }
 
 // controller reconciles LocalMachines.
@@ -75,7 +77,7 @@ func Add(s reconciler.Setup, cfg Config) error {
 		Watches(&clusterv1.MachinePool{}, handler.EnqueueRequestsFromMapFunc(c.ofPool), spec).
 		Watches(&clusterv1.Cluster{}, watches.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(watches.ClusterChanged())).
 		WatchesRawSource(cfg.Hub.Source(c.ofEvent))
-	hosted, err := backend.HasHostedControlPlanes(s.Manager.GetRESTMapper())
+	hosted, err := infrastructure.HasHostedControlPlanes(s.Manager.GetRESTMapper())
 	if err != nil {
 		return err
 	}

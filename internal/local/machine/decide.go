@@ -10,6 +10,7 @@ import (
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -22,7 +23,7 @@ const kind = "LocalMachine"
 const (
 	reasonOwner          = "WaitingForOwner"
 	reasonInfrastructure = "WaitingForClusterInfrastructureReady"
-	reasonBootstrapData  = backend.ReasonBootstrapData
+	reasonBootstrapData  = infrastructure.ReasonBootstrapData
 	reasonNoImage        = "NodeImageUnknown"
 	reasonCreating       = "CreatingMachine"
 	reasonRestarting     = "WaitingForMachine"
@@ -342,7 +343,7 @@ func waitForData(s Snapshot, p *reconciler.Plan) {
 	if s.Cluster == nil {
 		on = reconciler.Subject{Kind: "Cluster", Name: s.clusterName()}
 	}
-	backend.WaitForBootstrapData(p, on, s.Cluster, bootstrap)
+	infrastructure.WaitForBootstrapData(p, on, s.Cluster, bootstrap)
 }
 
 // waitForStart waits for a machine whose startup duration is known.

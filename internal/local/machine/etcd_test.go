@@ -13,9 +13,9 @@ import (
 	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/jobs"
 	"github.com/slipwayhq/slipway/internal/kubeadm/recovery"
 	"github.com/slipwayhq/slipway/internal/local/backend"
-	"github.com/slipwayhq/slipway/internal/snapshots"
 )
 
 const recoveryID = "20261125T131500Z"
@@ -118,7 +118,7 @@ func (m members) RebuildProgress(context.Context, backend.Ref, recovery.EtcdOrde
 
 func TestAnswerEtcd(t *testing.T) {
 	survey, rebuild, stage := orderOf(recovery.Survey), orderOf(recovery.Rebuild), orderOf(recovery.Stage)
-	c := &controller{stager: &stager{Jobs: snapshots.NewJobs(t.Context(), time.Now)}}
+	c := &controller{stager: &stager{Jobs: jobs.NewRunner(t.Context(), time.Now, jobs.SnapshotLimits())}}
 	tests := map[string]struct {
 		members members
 		order   recovery.EtcdOrder

@@ -12,6 +12,7 @@ import (
 	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -99,25 +100,25 @@ func (s Snapshot) clusterName() string { return s.Object.Labels[clusterv1.Cluste
 func (c *controller) readOwners(ctx context.Context, s *Snapshot) error {
 	o := s.Object
 	var err error
-	if s.Machine, err = backend.ReadObject(ctx, c.client, o.Namespace, backend.OwnerName(o, "Machine"), &clusterv1.Machine{}); err != nil {
+	if s.Machine, err = infrastructure.ReadObject(ctx, c.client, o.Namespace, infrastructure.OwnerName(o, "Machine"), &clusterv1.Machine{}); err != nil {
 		return err
 	}
-	if s.Cluster, err = backend.ReadObject(ctx, c.client, o.Namespace, s.clusterName(), &clusterv1.Cluster{}); err != nil {
+	if s.Cluster, err = infrastructure.ReadObject(ctx, c.client, o.Namespace, s.clusterName(), &clusterv1.Cluster{}); err != nil {
 		return err
 	}
 	if s.Cluster != nil {
 		ref := s.Cluster.Spec.InfrastructureRef
 		if ref.Kind == "LocalCluster" && ref.APIGroup == infrav1.GroupVersion.Group {
-			if s.Network, err = backend.ReadObject(ctx, c.client, o.Namespace, ref.Name, &infrav1.LocalCluster{}); err != nil {
+			if s.Network, err = infrastructure.ReadObject(ctx, c.client, o.Namespace, ref.Name, &infrav1.LocalCluster{}); err != nil {
 				return err
 			}
 		}
 	}
-	local, err := backend.ReadObject(ctx, c.client, o.Namespace, o.Annotations[poolAnnotation], &infrav1.LocalMachinePool{})
+	local, err := infrastructure.ReadObject(ctx, c.client, o.Namespace, o.Annotations[poolAnnotation], &infrav1.LocalMachinePool{})
 	if err != nil || local == nil {
 		return err
 	}
-	s.Pool, err = backend.ReadObject(ctx, c.client, o.Namespace, backend.OwnerName(local, "MachinePool"), &clusterv1.MachinePool{})
+	s.Pool, err = infrastructure.ReadObject(ctx, c.client, o.Namespace, infrastructure.OwnerName(local, "MachinePool"), &clusterv1.MachinePool{})
 	return err
 }
 
@@ -128,7 +129,7 @@ func (c *controller) readPlane(ctx context.Context, s *Snapshot) (err error) {
 	}
 	ref := s.Cluster.Spec.ControlPlaneRef
 	if ref.Kind == "HostedControlPlane" && ref.APIGroup == controlplanev1.GroupVersion.Group {
-		s.HostedControlPlane, err = backend.ReadObject(ctx, c.client, s.Object.Namespace, ref.Name, &controlplanev1.HostedControlPlane{})
+		s.HostedControlPlane, err = infrastructure.ReadObject(ctx, c.client, s.Object.Namespace, ref.Name, &controlplanev1.HostedControlPlane{})
 	}
 	return err
 }

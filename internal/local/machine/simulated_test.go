@@ -28,7 +28,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/simulated"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
-	"github.com/slipwayhq/slipway/internal/testkit"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 func simulatedMachine(change func(*infrav1.LocalMachine)) *infrav1.LocalMachine {

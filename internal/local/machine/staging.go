@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/jobs"
 	"github.com/slipwayhq/slipway/internal/kubeadm/recovery"
 	"github.com/slipwayhq/slipway/internal/snapshots"
 	"github.com/slipwayhq/slipway/internal/version"
@@ -18,7 +19,7 @@ import (
 // changed.
 type stager struct {
 	snapshots.Retriever
-	Jobs *snapshots.Jobs
+	Jobs *jobs.Runner
 }
 
 // stagingTarget is the machine that receives a snapshot.
@@ -34,7 +35,7 @@ type stagingTarget struct {
 }
 
 func jobKey(machine client.ObjectKey) string {
-	return snapshots.JobKey("LocalMachine", machine, "etcd")
+	return jobs.Key("LocalMachine", machine, "etcd")
 }
 
 // stagingState is the progress of an order. The zero value means that it has not started.

@@ -17,6 +17,7 @@ import (
 
 	controlplanev1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/jobs"
 	"github.com/slipwayhq/slipway/internal/kubeadm/recovery"
 	localmachine "github.com/slipwayhq/slipway/internal/local/machine"
 	"github.com/slipwayhq/slipway/internal/policy"
@@ -49,7 +50,7 @@ func newWorld(t *testing.T) world {
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(policyIn("team-a"), policyIn("team-b")).Build()
 	w := world{t, &localmachine.Stager{
-		Retriever: snapshots.Retriever{Client: c, Stores: snapshots.StoreSettings{Root: t.TempDir(), Policy: policy.Default(), Secrets: c}}, Jobs: snapshots.NewJobs(t.Context(), time.Now),
+		Retriever: snapshots.Retriever{Client: c, Stores: snapshots.StoreSettings{Root: t.TempDir(), Policy: policy.Default(), Secrets: c}}, Jobs: jobs.NewRunner(t.Context(), time.Now, jobs.SnapshotLimits()),
 	}, make(chan struct{}, 8)}
 	t.Cleanup(w.stager.Jobs.Subscribe(func(string) { w.ended <- struct{}{} }))
 	return w

@@ -13,6 +13,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
@@ -260,7 +261,7 @@ func (j conditionInput) deleting() condition.Result {
 	if j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotDeletingReason, "")
 	}
-	text := backend.WaitMessages(j.plan)
+	text := infrastructure.WaitMessages(j.plan)
 	if why := fault.As(j.outcome.Err); why != nil {
 		text = strings.TrimPrefix(text+"\n"+why.Message, "\n")
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/reconciler"
@@ -65,8 +66,8 @@ func (c *controller) definition() reconciler.Controller[*infrav1.LocalMachinePoo
 }
 
 // gated skips objects that are managed externally or have no owner.
-func (c *controller) gated(inner reconcile.Reconciler) backend.ManagedReconciler {
-	return backend.ManagedReconciler{
+func (c *controller) gated(inner reconcile.Reconciler) infrastructure.ManagedReconciler {
+	return infrastructure.ManagedReconciler{
 		Inner: inner, Client: c.client, Finalizer: infrav1.LocalMachinePoolFinalizer,
 		New:      func() client.Object { return &infrav1.LocalMachinePool{} },
 		HasOwner: func(o client.Object) bool { return ownerName(o) != "" },

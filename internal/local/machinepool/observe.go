@@ -16,6 +16,7 @@ import (
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/local/backend"
 	"github.com/slipwayhq/slipway/internal/policy"
 )
@@ -56,10 +57,10 @@ func (c *controller) observe(ctx context.Context, o *infrav1.LocalMachinePool) (
 	// The LocalMachines report a backend that is not available; without LocalMachines there is nothing to report.
 	s.NodeCapacity, _ = c.nodes.CapacityOf(infrav1.LocalMachineSpec{Backend: o.Spec.Template.Backend})
 	var err error
-	if s.Pool, err = backend.ReadObject(ctx, c.client, o.Namespace, ownerName(o), &clusterv1.MachinePool{}); err != nil {
+	if s.Pool, err = infrastructure.ReadObject(ctx, c.client, o.Namespace, ownerName(o), &clusterv1.MachinePool{}); err != nil {
 		return s, err
 	}
-	if s.Cluster, err = backend.ReadObject(ctx, c.client, o.Namespace, s.clusterName(), &clusterv1.Cluster{}); err != nil {
+	if s.Cluster, err = infrastructure.ReadObject(ctx, c.client, o.Namespace, s.clusterName(), &clusterv1.Cluster{}); err != nil {
 		return s, err
 	}
 	s.Members, err = members(ctx, c.client, s)
@@ -107,7 +108,7 @@ const localMachineKind = "LocalMachine"
 const kind = "LocalMachinePool"
 
 // ownerName returns the name of the MachinePool that owns the object, empty if none does.
-func ownerName(o client.Object) string { return backend.OwnerName(o, "MachinePool") }
+func ownerName(o client.Object) string { return infrastructure.OwnerName(o, "MachinePool") }
 
 func (s Snapshot) clusterName() string {
 	if s.Pool != nil {

@@ -10,7 +10,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/local/backend"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
@@ -32,20 +32,20 @@ func (j conditionInput) deleting() condition.Result {
 	if j.Object.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.NotDeletingReason, "")
 	}
-	return condition.TrueBecause(clusterv1.DeletingReason, backend.WaitMessages(j.plan))
+	return condition.TrueBecause(clusterv1.DeletingReason, infrastructure.WaitMessages(j.plan))
 }
 
 // ready evaluates the condition Ready, which is true if the desired number of machines is ready. The message aggregates
 // the conditions of the other machines.
 func (j conditionInput) ready() condition.Result {
 	if !j.Object.DeletionTimestamp.IsZero() {
-		return condition.False(clusterv1.DeletingReason, backend.WaitMessages(j.plan))
+		return condition.False(clusterv1.DeletingReason, infrastructure.WaitMessages(j.plan))
 	}
 	if why := fault.As(j.outcome.Err); why != nil {
 		return condition.False(why.Reason, why.Message)
 	}
 	if j.Pool == nil {
-		return condition.False(reasonOwner, backend.WaitMessages(j.plan))
+		return condition.False(reasonOwner, infrastructure.WaitMessages(j.plan))
 	}
 	n, unknown := 0, false
 	var others []condition.AggregateMember
@@ -62,7 +62,7 @@ func (j conditionInput) ready() condition.Result {
 		return condition.True(clusterv1.ReadyReason)
 	}
 	message := fmt.Sprintf("%d of %d machines are ready", n, j.desired())
-	if text := backend.WaitMessages(j.plan); text != "" {
+	if text := infrastructure.WaitMessages(j.plan); text != "" {
 		message += "\n" + text
 	}
 	if len(others) > 0 {

@@ -10,7 +10,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	hooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
-	"github.com/slipwayhq/slipway/internal/jsonpatch"
+	"github.com/slipwayhq/slipway/internal/topology/patch"
 )
 
 // This file decides from the patches in the response to a CanUpdate hook whether the extension makes all changes.
@@ -58,7 +58,7 @@ func (p part) uncovered(root []string) ([][]string, error) {
 	after := p.current
 	if p.patch.IsDefined() && len(p.current) > 0 {
 		var err error
-		if after, err = jsonpatch.Apply(p.patch.PatchType, p.current, p.patch.Patch); err != nil {
+		if after, err = patch.ApplyPatch(p.patch.PatchType, p.current, p.patch.Patch); err != nil {
 			return nil, err
 		}
 		if p.normal != nil {

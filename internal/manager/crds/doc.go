@@ -4,6 +4,10 @@
 // [Install] writes changed CRDs to a cluster with server-side apply and waits until they are established. The
 // annotation slipway.dev/content-hash records the applied content.
 //
+// After a change of a CRD, a [Migrator] rewrites objects that may be stored in an older version, sets
+// status.storedVersions to the storage version, and removes managed fields entries in versions that are no longer
+// served, once for each generation of the CRD. The content of the objects does not change.
+//
 // The schemas come from the Go types: `go run ./hack/crds` (make generate) writes
 // generated/crds.json.gz, which git ignores. Without this file the package compiles, and All returns an error
 // that names the command. Start at labels.go and install.go.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/providerset"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // A manager that starts while its CRDs are being deleted installs them again once they are gone, and does not wait for those that objects

@@ -54,8 +54,8 @@ func testInstallation(t *testing.T, w *world) {
 			changed++
 		}
 	}
-	if want := 17 + 8; changed != want {
-		t.Errorf("a new address changed %d objects, want %d: the CRDs of several versions, the validation of five providers and the defaulting of three", changed, want)
+	if want := 17 + 9; changed != want {
+		t.Errorf("a new address changed %d objects, want %d: the CRDs of several versions, the validation of six providers and the defaulting of three", changed, want)
 	}
 	if err := webhook.Install(t.Context(), w.client, w.address, w.certificates.CA()); err != nil {
 		t.Fatal(err)

@@ -257,6 +257,21 @@ func ownKinds() []kind {
 		specRules(localv1.GroupVersion.WithResource("localclustertemplates"), &localv1.LocalClusterTemplate{}),
 		specRules(localv1.GroupVersion.WithResource("localmachinetemplates"), &localv1.LocalMachineTemplate{}),
 		specRules(localv1.GroupVersion.WithResource("localmachinepooltemplates"), &localv1.LocalMachinePoolTemplate{}),
+		specRules(localv1.GroupVersion.WithResource("sshhosts"), &localv1.SSHHost{}),
+		{
+			resource: localv1.GroupVersion.WithResource("sshclusters"),
+			object:   &localv1.SSHCluster{},
+			wrong:    unmanaged,
+			touched:  []string{wholeSpec},
+		},
+		{
+			resource: localv1.GroupVersion.WithResource("sshmachines"),
+			object:   &localv1.SSHMachine{},
+			wrong:    unmanaged,
+			touched:  []string{`.?spec.?hostSelector`},
+		},
+		specRules(localv1.GroupVersion.WithResource("sshclustertemplates"), &localv1.SSHClusterTemplate{}),
+		specRules(localv1.GroupVersion.WithResource("sshmachinetemplates"), &localv1.SSHMachineTemplate{}),
 		{
 			resource: hostedv1.GroupVersion.WithResource("hostedcontrolplanes"),
 			object:   &hostedv1.HostedControlPlane{},

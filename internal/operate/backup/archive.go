@@ -16,8 +16,8 @@ import (
 	"filippo.io/age"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move"
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -67,7 +67,7 @@ type Info struct {
 	// Encrypted reports whether the Secrets are encrypted.
 	Encrypted bool `json:"encrypted"`
 	// Providers are the installed providers, without built-in ones.
-	Providers []inventory.Provider `json:"providers,omitempty"`
+	Providers []provider.Installed `json:"providers,omitempty"`
 }
 
 // Archive is a backup.

@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/buildinfo"
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -29,7 +29,7 @@ func Take(ctx context.Context, c client.Client, what graph.Scope, now time.Time)
 	if err := c.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &system); err != nil {
 		return Archive{}, fmt.Errorf("reading Namespace %s: %w", metav1.NamespaceSystem, err)
 	}
-	providers, err := inventory.Read(ctx, c)
+	providers, err := provider.ReadInventory(ctx, c)
 	if err != nil {
 		return Archive{}, err
 	}
@@ -147,7 +147,7 @@ func Open(path string, identities []age.Identity) (a Archive, err error) {
 // all exist; objects that were paused at the time of the backup remain paused. Existing objects are left unchanged.
 // After an interruption, the same call completes the restore.
 func (a Archive) Restore(ctx context.Context, c client.Client, o move.RestoreOptions) (move.DirectoryResult, error) {
-	installed, err := inventory.Read(ctx, c)
+	installed, err := provider.ReadInventory(ctx, c)
 	if err != nil {
 		return move.DirectoryResult{}, err
 	}
@@ -158,7 +158,7 @@ func (a Archive) Restore(ctx context.Context, c client.Client, o move.RestoreOpt
 	return move.Restore(ctx, c, a.Objects, o)
 }
 
-func providers(records []inventory.Provider) []graph.Provider {
+func providers(records []provider.Installed) []graph.Provider {
 	var out []graph.Provider
 	for _, r := range records {
 		out = append(out, graph.Provider{Name: r.Name, Type: string(r.Type), Version: r.Version, Namespace: r.Namespace})

@@ -25,12 +25,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/operate/backup"
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 var server *apiserver.Server // set once, by TestMain
@@ -42,7 +41,7 @@ func TestMain(m *testing.M) {
 func connect(t *testing.T) client.WithWatch {
 	t.Helper()
 	kinds := []string{"Cluster", "ClusterClass", "Machine", "LocalCluster"}
-	if err := server.Install(t.Context(), apiserver.Options{Objects: append(apiserver.CRDs(t, kinds...), inventory.CRD())}); err != nil {
+	if err := server.Install(t.Context(), apiserver.Options{Objects: append(apiserver.CRDs(t, kinds...), provider.InventoryCRD())}); err != nil {
 		t.Fatal(err)
 	}
 	scheme := runtime.NewScheme()
@@ -229,7 +228,7 @@ func TestPartsAndRefusals(t *testing.T) {
 	if _, err := backup.Take(t.Context(), c, graph.Scope{Namespace: "of-a", Clusters: []string{"none"}}, time.Now()); reasonOf(err) != "CannotSave" {
 		t.Errorf("a Cluster that does not exist: %v", err)
 	}
-	there := inventory.Provider{Namespace: "of-a", Name: "acme", Type: provider.Infrastructure, Version: "v1.0.0"}
+	there := provider.Installed{Namespace: "of-a", Name: "acme", Type: provider.Infrastructure, Version: "v1.0.0"}
 	if err := c.Create(t.Context(), there.Object()); err != nil {
 		t.Fatal(err)
 	}

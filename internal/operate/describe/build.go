@@ -207,11 +207,10 @@ func (b builder) machine(m *clusterv1.Machine) *Object {
 
 // details adds the infrastructure and bootstrap objects of a row, unless they only repeat its state.
 func (b builder) details(row *Object, spec clusterv1.MachineSpec, infrastructure string) {
-	for _, child := range []*Object{
-		b.referenced(infrastructure, spec.InfrastructureRef),
-		b.referenced("BootstrapConfig", spec.Bootstrap.ConfigRef),
-	} {
-		if child != nil && (b.Echo || child.ShowConditions || !repeatsParent(child, row)) {
+	machine := b.referenced(infrastructure, spec.InfrastructureRef)
+	b.addHost(machine, row, refOf(spec.InfrastructureRef))
+	for _, child := range []*Object{machine, b.referenced("BootstrapConfig", spec.Bootstrap.ConfigRef)} {
+		if child != nil && (b.Echo || child.ShowConditions || len(child.Children) > 0 || !repeatsParent(child, row)) {
 			row.add(child)
 		}
 	}

@@ -9,7 +9,7 @@
 //	Cluster
 //	├─ClusterInfrastructure
 //	├─ControlPlane ── Machines
-//	├─Workers ── MachineDeployments, MachinePools, MachineSets ── Machines ── MachineInfrastructure, BootstrapConfig
+//	├─Workers ── MachineDeployments, MachinePools, MachineSets ── Machines ── MachineInfrastructure ── Host, BootstrapConfig
 //	├─Addons ── ClusterResourceSets
 //	└─Hooks ── handlers of Runtime Extensions that block the topology
 package describe

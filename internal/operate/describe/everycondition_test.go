@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipwayhq/slipway/internal/operate/describe"
-	"github.com/slipwayhq/slipway/internal/testkit"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 // set writes a condition into an object of one kind of the world.

@@ -27,6 +27,9 @@ type Object struct {
 	// Missing is the reason why a referenced object could not be read; empty if it was read.
 	Missing string `json:"missing,omitempty"`
 
+	// Unread is true if the read of a referenced object failed ([ReadAvailable]).
+	Unread bool `json:"-"`
+
 	// Remediation is the upcoming remediation of a Machine by a MachineHealthCheck; nil if there is none.
 	Remediation *Remediation `json:"remediation,omitempty"`
 

@@ -3,7 +3,9 @@ package describe
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -33,32 +35,56 @@ type Reader interface {
 // Cluster does not exist. A provider object that does not exist, or whose kind is not installed, is recorded in Missing
 // instead.
 func Read(ctx context.Context, r Reader, key client.ObjectKey, o Options) (Snapshot, error) {
-	s := Snapshot{Now: time.Now(), Cluster: &clusterv1.Cluster{}}
-	if err := r.Get(ctx, key, s.Cluster); err != nil {
+	s, err := read(ctx, r, key, o, func(err error) error { return err })
+	if err != nil {
 		return Snapshot{}, err
-	}
-	if err := s.readCore(ctx, r); err != nil {
-		return Snapshot{}, err
-	}
-	if err := s.readChecks(ctx, r); err != nil {
-		return Snapshot{}, err
-	}
-	if err := s.readResourceSets(ctx, r); err != nil {
-		return Snapshot{}, err
-	}
-	if err := s.readHooks(ctx, r); err != nil {
-		return Snapshot{}, err
-	}
-	if err := s.readObjects(ctx, r, s.refs(o.ShowTemplates)); err != nil {
-		return Snapshot{}, err
-	}
-	if ref, ok := s.controlPlaneTemplate(); ok && o.ShowTemplates {
-		return s, s.readObject(ctx, r, ref)
 	}
 	return s, nil
 }
 
-func (s *Snapshot) readCore(ctx context.Context, r client.Reader) error {
+// ReadAvailable reads like [Read], but continues after a failed read. It returns the objects that can be read, with the
+// others in Unread, and the errors of all failed reads, without which the Snapshot is complete. If the Cluster itself
+// cannot be read, the Cluster of the Snapshot is nil.
+func ReadAvailable(ctx context.Context, r Reader, key client.ObjectKey, o Options) (Snapshot, error) {
+	var failed []error
+	s, err := read(ctx, r, key, o, func(err error) error {
+		if err != nil {
+			failed = append(failed, err)
+		}
+		return nil
+	})
+	return s, errors.Join(append(failed, err)...)
+}
+
+// onResult receives the error of each read, or nil. The reads end with the error that it returns.
+type onResult func(error) error
+
+func read(ctx context.Context, r Reader, key client.ObjectKey, o Options, result onResult) (Snapshot, error) {
+	s := Snapshot{Now: time.Now(), Cluster: &clusterv1.Cluster{}}
+	if err := r.Get(ctx, key, s.Cluster); err != nil {
+		return Snapshot{}, err
+	}
+	for _, step := range []func(context.Context, client.Reader) error{
+		func(ctx context.Context, r client.Reader) error { return s.readCore(ctx, r, result) },
+		s.readChecks, s.readResourceSets, s.readHooks,
+	} {
+		if err := result(step(ctx, r)); err != nil {
+			return s, err
+		}
+	}
+	if err := s.readObjects(ctx, r, s.refs(o.ShowTemplates), result); err != nil {
+		return s, err
+	}
+	if err := result(s.readHosts(ctx, r)); err != nil {
+		return s, err
+	}
+	if ref, ok := s.controlPlaneTemplate(); ok && o.ShowTemplates {
+		return s, s.readReferenced(ctx, r, ref, result)
+	}
+	return s, nil
+}
+
+func (s *Snapshot) readCore(ctx context.Context, r client.Reader, result onResult) error {
 	var (
 		deployments clusterv1.MachineDeploymentList
 		sets        clusterv1.MachineSetList
@@ -78,8 +104,11 @@ func (s *Snapshot) readCore(ctx context.Context, r client.Reader) error {
 		{&machines, []client.ListOption{here, labelled}},
 	} {
 		err := r.List(ctx, read.list, read.options...)
-		if err != nil && !meta.IsNoMatchError(err) {
-			return fmt.Errorf("listing %T: %w", read.list, err)
+		if err == nil || meta.IsNoMatchError(err) {
+			continue
+		}
+		if err := result(fmt.Errorf("listing %ss: %w", strings.TrimSuffix(reflect.TypeOf(read.list).Elem().Name(), "List"), err)); err != nil {
+			return err
 		}
 	}
 	s.Deployments = slices.DeleteFunc(deployments.Items, func(d clusterv1.MachineDeployment) bool { return d.Spec.ClusterName != s.Cluster.Name })
@@ -165,29 +194,43 @@ func hasAll(binding addonsv1.ClusterResourceSetBinding, set addonsv1.ClusterReso
 
 // readObjects reads the referenced objects with one list per kind. Objects without the label of the cluster are read by
 // name.
-func (s *Snapshot) readObjects(ctx context.Context, r Reader, refs []Ref) error {
+func (s *Snapshot) readObjects(ctx context.Context, r Reader, refs []Ref, result onResult) error {
 	for _, name := range s.ResourceSets {
 		refs = append(refs, Ref{addonsv1.GroupVersion.Group, "ClusterResourceSet", name})
 	}
-	listed := map[schema.GroupKind]bool{}
+	failed := map[schema.GroupKind]bool{} // has every listed kind
 	for _, ref := range refs {
 		kind := schema.GroupKind{Group: ref.Group, Kind: ref.Kind}
-		if listed[kind] {
+		if _, listed := failed[kind]; listed {
 			continue
 		}
-		listed[kind] = true
-		if err := s.listObjects(ctx, r, kind); err != nil {
+		err := s.listObjects(ctx, r, kind)
+		failed[kind] = err != nil
+		if err := result(err); err != nil {
 			return err
 		}
 	}
 	for _, ref := range refs {
-		if s.Objects[ref] == nil {
-			if err := s.readObject(ctx, r, ref); err != nil {
+		switch {
+		case s.Objects[ref] != nil:
+		case failed[schema.GroupKind{Group: ref.Group, Kind: ref.Kind}]:
+			s.unread(ref)
+		default:
+			if err := s.readReferenced(ctx, r, ref, result); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// readReferenced reads a referenced object. If that fails, the object is recorded as not read.
+func (s *Snapshot) readReferenced(ctx context.Context, r Reader, ref Ref, result onResult) error {
+	err := s.readObject(ctx, r, ref)
+	if err != nil {
+		s.unread(ref)
+	}
+	return result(err)
 }
 
 func (s *Snapshot) listObjects(ctx context.Context, r Reader, kind schema.GroupKind) error {
@@ -258,6 +301,13 @@ func (s *Snapshot) missing(ref Ref, why string) {
 		s.Missing = map[Ref]string{}
 	}
 	s.Missing[ref] = why
+}
+
+func (s *Snapshot) unread(ref Ref) {
+	if s.Unread == nil {
+		s.Unread = map[Ref]bool{}
+	}
+	s.Unread[ref] = true
 }
 
 // Reasons of the events that the topology controller writes about lifecycle hooks of a Cluster.

@@ -1,6 +1,10 @@
 package describe_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,21 +20,34 @@ import (
 	addonsv1 "sigs.k8s.io/cluster-api/api/addons/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	localv1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/operate/describe"
-	"github.com/slipwayhq/slipway/internal/testkit"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
-// CX-09: what belongs to the cluster is found by references, labels and clusterName; nothing else is.
-func TestRead(t *testing.T) {
+// localKinds returns the kinds of Cluster API and of the Local provider.
+func localKinds(t *testing.T) (*runtime.Scheme, apimeta.RESTMapper) {
+	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, addonsv1.AddToScheme, localv1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
+	mapper := apimeta.NewDefaultRESTMapper([]schema.GroupVersion{clusterv1.GroupVersion, addonsv1.GroupVersion, localv1.GroupVersion})
+	for kind := range scheme.AllKnownTypes() {
+		mapper.Add(kind, apimeta.RESTScopeNamespace)
+	}
+	return scheme, mapper
+}
+
+// CX-09: what belongs to the cluster is found by references, labels and clusterName; nothing else is.
+func TestRead(t *testing.T) {
+	scheme, mapper := localKinds(t)
 	local := clusterv1.ContractVersionedObjectReference{APIGroup: localv1.GroupVersion.Group}
 	refTo := func(kind, name string) clusterv1.ContractVersionedObjectReference {
 		r := local
@@ -71,10 +88,6 @@ func TestRead(t *testing.T) {
 			Bindings: []addonsv1.ResourceSetBinding{{ClusterResourceSetName: "storage"}}}},
 		selecting("network", "flannel"), selecting("elsewhere", "other"), selecting("storage", "flannel"),
 	}
-	mapper := apimeta.NewDefaultRESTMapper([]schema.GroupVersion{clusterv1.GroupVersion, addonsv1.GroupVersion, localv1.GroupVersion})
-	for kind := range scheme.AllKnownTypes() {
-		mapper.Add(kind, apimeta.RESTScopeNamespace)
-	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithRESTMapper(mapper).WithObjects(objects...).
 		WithIndex(&localv1.LocalMachinePool{}, metav1.ObjectNameField, func(o client.Object) []string { return []string{o.GetName()} }).Build()
 	got, err := describe.Read(t.Context(), c, client.ObjectKey{Namespace: "default", Name: "demo"}, describe.Options{ShowResourceSets: true})
@@ -110,6 +123,61 @@ func TestRead(t *testing.T) {
 	got, err = describe.Read(t.Context(), c, client.ObjectKey{Namespace: "default", Name: "typo"}, describe.Options{})
 	if said := got.Missing[describe.Ref{Group: group, Kind: "Localcluster", Name: "typo"}]; err != nil || said != "group "+group+" has no kind Localcluster; did you mean LocalCluster?" {
 		t.Errorf("a kind in the wrong case: %v %q", err, said)
+	}
+}
+
+// A failed read is returned, and the other objects are read. Only the Cluster is required.
+func TestReadAvailable(t *testing.T) {
+	scheme, mapper := localKinds(t)
+	at := metav1.ObjectMeta{Namespace: "default", Name: "demo"}
+	cluster := &clusterv1.Cluster{ObjectMeta: at}
+	cluster.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: localv1.GroupVersion.Group, Kind: "LocalCluster", Name: "demo"}
+	machine := &clusterv1.Machine{ObjectMeta: at}
+	machine.Labels, machine.Spec.ClusterName = map[string]string{clusterv1.ClusterNameLabel: "demo"}, "demo"
+	machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: localv1.GroupVersion.Group, Kind: "LocalMachine", Name: "demo"}
+	local := &localv1.LocalMachine{ObjectMeta: at}
+	for failing, want := range map[string]struct {
+		errors               int
+		machines             int
+		unread, localMachine bool
+	}{
+		"MachinePoolList":        {errors: 1, machines: 1, localMachine: true},
+		"MachineList":            {errors: 1},
+		"MachineHealthCheckList": {errors: 1, machines: 1, localMachine: true},
+		"LocalMachineList":       {errors: 1, machines: 1, unread: true},
+		"LocalMachine":           {errors: 1, machines: 1, unread: true},
+		"none":                   {machines: 1, localMachine: true},
+	} {
+		fails := func(o runtime.Object) error {
+			if gvk, err := apiutil.GVKForObject(o, scheme); err != nil || gvk.Kind != failing {
+				return err
+			}
+			return errors.New(failing + " fails")
+		}
+		c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(cluster, machine, local).WithRESTMapper(mapper).WithInterceptorFuncs(interceptor.Funcs{
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, o ...client.ListOption) error {
+				if err := fails(list); err != nil {
+					return err
+				}
+				return c.List(ctx, list, o...)
+			},
+			Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, o ...client.GetOption) error {
+				if err := fails(obj); err != nil {
+					return err
+				}
+				return c.Get(ctx, key, obj, o...)
+			},
+		}).Build()
+		got, err := describe.ReadAvailable(t.Context(), c, client.ObjectKeyFromObject(cluster), describe.Options{})
+		ref := describe.Ref{Group: localv1.GroupVersion.Group, Kind: "LocalMachine", Name: "demo"}
+		if n := strings.Count(fmt.Sprint(err), "fails"); n != want.errors || len(got.Machines) != want.machines || got.Unread[ref] != want.unread || (got.Objects[ref] != nil) != want.localMachine {
+			t.Errorf("%s: %v; %d Machines, not read: %v, read: %v", failing, err, len(got.Machines), got.Unread, got.Objects)
+		}
+		if failing != "none" {
+			if _, err := describe.Read(t.Context(), c, client.ObjectKeyFromObject(cluster), describe.Options{}); err == nil {
+				t.Errorf("%s: Read does not return the error", failing)
+			}
+		}
 	}
 }
 

@@ -65,6 +65,9 @@ func (b builder) referenced(role string, r clusterv1.ContractVersionedObjectRefe
 // object returns the row of a provider object, which may be missing.
 func (b builder) object(role string, ref Ref) *Object {
 	u := b.Objects[ref]
+	if b.Unread[ref] {
+		return &Object{Role: role, Kind: ref.Kind, Namespace: b.Cluster.Namespace, Name: ref.Name, Unread: true}
+	}
 	if u == nil {
 		missing := b.Missing[ref]
 		if missing == "" {

@@ -28,8 +28,12 @@ type Snapshot struct {
 
 	// Objects are the provider objects that exist.
 	Objects map[Ref]*unstructured.Unstructured
+	// Hosts are the SSHHosts of the SSHMachines among the objects, which are in namespaces of the operator.
+	Hosts map[Ref]*unstructured.Unstructured
 	// Missing has the reasons why referenced objects are not in Objects.
 	Missing map[Ref]string
+	// Unread are the referenced objects whose read failed, so that it is unknown whether they exist. [Read] fails instead.
+	Unread map[Ref]bool
 	// ResourceSets are the names of the ClusterResourceSets that apply to the cluster.
 	ResourceSets []string
 	// Applied has the ClusterResourceSets that are completely applied to this cluster. Their issues concern other

@@ -11,7 +11,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 	"github.com/slipwayhq/slipway/internal/operate/progress"
-	"github.com/slipwayhq/slipway/internal/testkit"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 const infraGroup, bootstrapGroup, addonsGroup = "infra.example.com", "bootstrap.example.com", "addons.cluster.x-k8s.io"

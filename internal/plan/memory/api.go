@@ -164,6 +164,17 @@ func (a *API) All() []*unstructured.Unstructured {
 	return out
 }
 
+// OfKind returns all objects of a kind, sorted by namespace and name. They must not be modified.
+func (a *API) OfKind(kind schema.GroupKind) []*unstructured.Unstructured {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var out []*unstructured.Unstructured
+	for _, key := range slices.SortedFunc(maps.Keys(a.objects[kind]), compareKeys) {
+		out = append(out, a.objects[kind][key].content)
+	}
+	return out
+}
+
 func compareKeys(a, b client.ObjectKey) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }

@@ -32,6 +32,7 @@ const (
 	infraMachine
 	bootstrapConfig
 	infraPool
+	inventoryHost
 )
 
 // Providers simulates the providers of all objects: it observes the writes in a [World], and updates each provider
@@ -40,12 +41,17 @@ const (
 type Providers struct {
 	world     *World
 	workloads *Workloads
+	inventory Inventory
 	roles     map[schema.GroupKind]role
 }
 
-// NewProviders simulates the providers of a world whose objects are already loaded. Package plan calls it for each run.
-func NewProviders(w *World, workloads *Workloads) *Providers {
-	p := &Providers{world: w, workloads: workloads, roles: map[schema.GroupKind]role{}}
+// NewProviders simulates the providers of a world whose objects are already loaded. Package plan calls it for each run. The
+// inventory is nil if no machines need hosts of one.
+func NewProviders(w *World, workloads *Workloads, inventory Inventory) *Providers {
+	p := &Providers{world: w, workloads: workloads, inventory: inventory, roles: map[schema.GroupKind]role{}}
+	if inventory != nil {
+		p.roles[inventory.HostKind()] = inventoryHost
+	}
 	all := w.API.All()
 	for _, u := range all {
 		p.recordRoles(u)
@@ -155,6 +161,10 @@ func (p *Providers) observe(e memory.Event) {
 		p.removed(e.Old)
 		return
 	}
+	if p.isHost(u) {
+		p.hostChanged(u)
+		return
+	}
 	if p.roles[e.Kind.GroupKind()] != noRole {
 		p.schedule(objectOf(u), u)
 		return
@@ -194,6 +204,7 @@ func (p *Providers) removed(u *unstructured.Unstructured) {
 		if id, _, _ := unstructured.NestedString(u.Object, "spec", "providerID"); id != "" {
 			p.workloads.RemoveNode(clusterOf(u), id)
 		}
+		p.releaseHost(u)
 	}
 }
 
@@ -231,7 +242,7 @@ func (p *Providers) next(part role, u *unstructured.Unstructured) time.Duration 
 	if u.GetDeletionTimestamp() != nil {
 		return removing
 	}
-	if p.isPaused(u) || len(u.GetOwnerReferences()) == 0 {
+	if p.isPaused(u) || len(u.GetOwnerReferences()) == 0 && part != inventoryHost {
 		return 0
 	}
 	copied := u.DeepCopy()
@@ -239,7 +250,7 @@ func (p *Providers) next(part role, u *unstructured.Unstructured) time.Duration 
 		return 0
 	}
 	switch part {
-	case bootstrapConfig:
+	case bootstrapConfig, inventoryHost:
 		return preparing
 	case controlPlane:
 		return upgrading
@@ -283,19 +294,22 @@ func (p *Providers) now() string { return p.world.Now().UTC().Format(time.RFC333
 
 // setConditionTrue sets a condition to True. It changes nothing if the condition is already True.
 func (p *Providers) setConditionTrue(u *unstructured.Unstructured, kind string) {
+	p.setCondition(u, map[string]any{"type": kind, "status": string(metav1.ConditionTrue), "reason": kind, "message": ""})
+}
+
+// setCondition sets a condition. It changes nothing if the status and the message are the same; no message equals any.
+func (p *Providers) setCondition(u *unstructured.Unstructured, condition map[string]any) {
 	list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for i, c := range list {
 		m, _ := c.(map[string]any)
-		if m["type"] == kind {
-			if m["status"] == string(metav1.ConditionTrue) {
+		if m["type"] == condition["type"] {
+			if m["status"] == condition["status"] && (condition["message"] == "" || m["message"] == condition["message"]) {
 				return
 			}
 			list = append(list[:i:i], list[i+1:]...)
 			break
 		}
 	}
-	list = append(list, map[string]any{
-		"type": kind, "status": string(metav1.ConditionTrue), "reason": kind, "message": "", "lastTransitionTime": p.now(),
-	})
-	set(u, list, "status", "conditions")
+	condition["lastTransitionTime"] = p.now()
+	set(u, append(list, condition), "status", "conditions")
 }

@@ -31,6 +31,10 @@ func (p *Providers) simulate(part role, u *unstructured.Unstructured) (follows [
 		return p.playBootstrapConfig(u)
 	case infraPool:
 		return p.playInfraPool(u)
+	case inventoryHost:
+		if checked, err := p.inventory.Check(u); err == nil {
+			u.Object = checked.Object
+		}
 	}
 	return nil
 }
@@ -83,6 +87,15 @@ func (p *Providers) playControlPlane(u *unstructured.Unstructured) (follows []fu
 		set(u, map[string]any{"host": u.GetName() + ".whatif.invalid", "port": int64(6443)}, "spec", "controlPlaneEndpoint")
 	}
 	initialized := isTrue(u, "status", "initialization", "controlPlaneInitialized") || isTrue(u, "status", "initialized")
+	version, _, _ := unstructured.NestedString(u.Object, "spec", "version")
+	replicas, scales, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
+	running, _, _ := unstructured.NestedString(u.Object, "status", "version")
+	if scales {
+		have, _, _ := unstructured.NestedInt64(u.Object, "status", "replicas")
+		if replicas, follows = p.claimForControlPlane(u, have, replicas, initialized && version != running); replicas == have && len(follows) > 0 {
+			return follows
+		}
+	}
 	if !initialized {
 		done(u, "controlPlaneInitialized")
 		set(u, true, "status", "initialized")
@@ -93,9 +106,6 @@ func (p *Providers) playControlPlane(u *unstructured.Unstructured) (follows []fu
 			p.world.After(preparing, "connect "+key.String(), func() { p.workloads.Connect(key) })
 		})
 	}
-	version, _, _ := unstructured.NestedString(u.Object, "spec", "version")
-	replicas, scales, _ := unstructured.NestedInt64(u.Object, "spec", "replicas")
-	running, _, _ := unstructured.NestedString(u.Object, "status", "version")
 	if initialized && version == running && !isScaled(u, replicas, scales) {
 		return nil
 	}
@@ -132,19 +142,30 @@ func (p *Providers) playInfraMachine(u *unstructured.Unstructured) (follows []fu
 	if machine == nil || cluster == nil || !isTrue(cluster, "status", "initialization", "infrastructureProvisioned") {
 		return nil
 	}
+	if p.inventory != nil && u.GroupVersionKind().GroupKind() == p.inventory.MachineKind() {
+		hasHost, store := p.claimHost(u, machine)
+		if store != nil {
+			follows = append(follows, store)
+		}
+		if !hasHost {
+			return follows
+		}
+	}
 	if data, _, _ := unstructured.NestedString(machine.Object, "spec", "bootstrap", "dataSecretName"); data == "" {
-		return nil
+		return follows
 	}
 	id, _, _ := unstructured.NestedString(u.Object, "spec", "providerID")
 	if id == "" {
 		id = providerID(u)
 		set(u, id, "spec", "providerID")
 	}
-	set(u, []any{map[string]any{"type": "Hostname", "address": u.GetName()}}, "status", "addresses")
+	if _, reported, _ := unstructured.NestedSlice(u.Object, "status", "addresses"); !reported {
+		set(u, []any{map[string]any{"type": "Hostname", "address": u.GetName()}}, "status", "addresses")
+	}
 	done(u, "provisioned")
 	p.setConditionTrue(u, clusterv1.ReadyCondition)
 	version, _, _ := unstructured.NestedString(machine.Object, "spec", "version")
-	return []func(){p.joins(clusterOf(u), Node{Name: machine.GetName(), ProviderID: id, Version: version})}
+	return append(follows, p.joins(clusterOf(u), Node{Name: machine.GetName(), ProviderID: id, Version: version}))
 }
 
 // providerID returns an ID that the validation of this build's infrastructure machines accepts; other providers have no

@@ -65,6 +65,9 @@ func urgentChanges() []Urgent {
 			Conditions: []string{clusterv1.ReadyCondition}},
 		{Kind: &infrav1.LocalMachine{}, Fields: []string{"initialization", "interruptible"},
 			Conditions: []string{clusterv1.ReadyCondition}},
+		{Kind: &infrav1.SSHHost{}, Fields: []string{"state", "confirmedClaimID", "record"}, Conditions: []string{infrav1.AvailableCondition}},
+		{Kind: &infrav1.SSHCluster{}, Fields: []string{"initialization", "failureDomains"}, Conditions: []string{clusterv1.ReadyCondition}},
+		{Kind: &infrav1.SSHMachine{}, Fields: []string{"initialization", "hostRef", "interruptible"}, Conditions: []string{clusterv1.ReadyCondition}},
 		{Kind: &infrav1.LocalMachinePool{}, Fields: []string{"initialization", "ready", "infrastructureMachineKind"},
 			Conditions: []string{clusterv1.ReadyCondition}},
 	}

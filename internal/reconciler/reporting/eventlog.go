@@ -56,9 +56,10 @@ func (l *EventLog) Record(to events.EventRecorder, o client.Object, e Event, now
 		return
 	}
 	note := noteOf(e.Message)
-	regarding, repeated := l.versions.regarding(o, e.Reason+"/"+normalized(note), now)
+	text := e.Reason + "/" + Normalized(note)
+	regarding, repeated := l.versions.regarding(o, text, now)
 	if kind == corev1.EventTypeWarning && !repeated && !l.warnings.allow(o.GetUID(), now) {
-		l.versions.drop(o, e.Reason+"/"+normalized(note)) // it was not recorded, so it has no repetitions
+		l.versions.drop(o, text) // it was not recorded, so it has no repetitions
 		l.Metrics.droppedEvent(l.Controller)
 		return
 	}

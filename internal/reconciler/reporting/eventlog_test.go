@@ -58,6 +58,7 @@ func TestNormalized(t *testing.T) {
 		"time":       {"a time differs", "since 2026-01-02T03:04:05Z", "since 2026-01-02T03:05:06.25+01:00", true},
 		"local port": {"the kernel chooses the port", "read tcp 127.0.0.1:48332->127.0.0.1:21770: reset", "read tcp 127.0.0.1:1024->127.0.0.1:21770: reset", true},
 		"attempt":    {"counters differ", "attempt 3 failed", "attempt 12 failed", true},
+		"neighbours": {"values side by side differ", "waited 5s 6s 7s (8s) 9s", "waited 1s 2s 3s (4s) 5s", true},
 		"UUID":       {"request IDs differ", "request 0f0e0d0c-1111-2222-3333-444455556666", "request aaaaaaaa-1111-2222-3333-444455556666", true},
 		"name":       {"another Machine is another event", "Machine m-1 failed", "Machine m-2 failed", false},
 		"version":    {"another version as well", "upgrade to v1.36.3", "upgrade to v1.36.4", false},
@@ -66,8 +67,8 @@ func TestNormalized(t *testing.T) {
 		"generated":  {"a generated name is no duration", "Machine c1-2d5s failed", "Machine c1-3d5s failed", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := normalized(tc.a) == normalized(tc.b); got != tc.same {
-				t.Errorf("%s: %q and %q", tc.reason, normalized(tc.a), normalized(tc.b))
+			if got := Normalized(tc.a) == Normalized(tc.b); got != tc.same {
+				t.Errorf("%s: %q and %q", tc.reason, Normalized(tc.a), Normalized(tc.b))
 			}
 		})
 	}

@@ -23,9 +23,15 @@ var varying = regexp.MustCompile(`(^|[\s("'=,])(?:` +
 // localPort matches the local port of a connection, which the kernel chooses.
 var localPort = regexp.MustCompile(`:\d{1,5}->`)
 
-// normalized returns a message without the parts that differ between repetitions.
-func normalized(message string) string {
-	return varying.ReplaceAllString(localPort.ReplaceAllString(message, ":#->"), "$1#$2")
+// Normalized returns a message without the parts that differ between repetitions: times, durations, local ports, UUIDs and
+// numbers of attempts. They are replaced twice, because a match
+// includes the characters around a part, so that the first replacement omits every second one of neighbouring parts.
+func Normalized(message string) string {
+	message = localPort.ReplaceAllString(message, ":#->")
+	for range 2 {
+		message = varying.ReplaceAllString(message, "$1#$2")
+	}
+	return message
 }
 
 const (

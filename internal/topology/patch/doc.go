@@ -6,5 +6,7 @@
 // Templates are Go templates with sprig functions, but without access to the time, randomness and the environment, and
 // with limits on work and output.
 //
+// [ApplyPatch] applies one patch of an extension to an object, for this package and for package inplace.
+//
 //	class ──► Compile ──► Program ──► Apply(globals, items, responses) ──► patched items, or requests
 package patch

@@ -17,7 +17,6 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
 	"github.com/slipwayhq/slipway/internal/fault"
-	"github.com/slipwayhq/slipway/internal/jsonpatch"
 	"github.com/slipwayhq/slipway/internal/redact"
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
@@ -105,14 +104,14 @@ func invalidResponse(patch *compiledPatch, format string, args ...any) error {
 }
 
 func (r *run) takeOne(i int, answer runtimehooksv1.GeneratePatchesResponseItem) error {
-	if jsonpatch.ChangesNothing(answer.Patch) {
+	if isEmptyPatch(answer.Patch) {
 		return nil
 	}
 	before, err := r.encode(i)
 	if err != nil {
 		return err
 	}
-	after, err := jsonpatch.Apply(answer.PatchType, before.Raw, answer.Patch)
+	after, err := ApplyPatch(answer.PatchType, before.Raw, answer.Patch)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,8 @@
   // The clock of the server may differ from the clock of the browser.
   const skew = Date.now() - Date.parse(document.body.dataset.now);
   let busy = false, again = false, timer = 0, ended = false;
+  // The delay after the last failed update, in milliseconds; 0 if it did not fail.
+  let failure = 0;
 
   function setLive(state, text) {
     live.dataset.state = state;
@@ -20,7 +22,8 @@
   // showLive reports whether the page is up to date. The server may be reachable although the management cluster is not.
   function showLive() {
     const stale = document.getElementById("main").dataset.stale;
-    if (stale) setLive("off", "Not live. " + stale);
+    if (failure) setLive("off", "Update failed");
+    else if (stale) setLive("off", "Not live. " + stale);
     else setLive("on", "Live");
   }
 
@@ -85,24 +88,37 @@
         return;
       }
       const next = new DOMParser().parseFromString(await response.text(), "text/html");
+      if (!next.getElementById("main")) throw new Error("not a page"); // for example an error of a proxy
+      if (!force && isSelecting()) { // since the request was sent
+        again = true;
+        return;
+      }
+      failure = 0;
       const focused = document.activeElement;
       for (const id of ["tabs", "views", "main"]) {
-        const from = next.getElementById(id);
-        if (from) morph(document.getElementById(id), from);
+        morph(document.getElementById(id), next.getElementById(id));
       }
       document.title = next.title;
       position = next.body.dataset.position || position;
       if (isConnected()) showLive();
       if (document.activeElement !== focused && focused.isConnected) focused.focus({ preventScroll: true }); // it was moved
       prepare();
+      ages(); // the page of the server has the ages of the time at which it was rendered
     } catch {
       again = true;
+      failure = failure ? Math.min(longestDelay, 2 * failure) : firstDelay;
+      if (isConnected()) showLive();
     } finally {
       busy = false;
-      if (again && !ended) schedule(Math.max(quiet, 3 * (performance.now() - began)));
+      if (again && !ended) {
+        clearTimeout(timer); // of a change during the request
+        timer = 0;
+        schedule(Math.max(quiet, failure, 3 * (performance.now() - began)));
+      }
     }
   }
 
+  // schedule updates the page after a delay, or at the time that is already scheduled, for example after a failure.
   function schedule(delay) {
     if (!timer) timer = setTimeout(() => { timer = 0; refresh(false); }, delay);
   }

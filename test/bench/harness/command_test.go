@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/testkit/apiserver"
+	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 // TestCommand checks the default and the absolute path of the binary, and that numbers must not be negative.

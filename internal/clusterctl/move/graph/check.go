@@ -30,7 +30,7 @@ func CheckItem(i Item) []string {
 	switch {
 	case i.ID.IsCore(Cluster):
 		checkCluster(i.Object.Unstructured, add)
-	case i.ID.IsCore(ClusterClass):
+	case i.ID.IsCore(clusterClass), i.ID.IsSSH(SSHHost):
 		if IsClassPaused(i.Object.Unstructured) {
 			add("is already paused: remove its annotation %s first", clusterv1.PausedAnnotation)
 		}
@@ -127,7 +127,7 @@ func IsClassPaused(o *unstructured.Unstructured) bool {
 	return paused
 }
 
-// UnobservedPauses returns the Clusters whose controller has not reported the pause yet. After 15 seconds it returns
+// UnobservedPauses returns the Clusters and SSHHosts whose controller has not reported the pause yet. After 15 seconds it returns
 // none, because the controller may not be running.
 func UnobservedPauses(items []Item, waited time.Duration) []string {
 	const enough = 15 * time.Second
@@ -136,7 +136,7 @@ func UnobservedPauses(items []Item, waited time.Duration) []string {
 	}
 	var out []string
 	for _, i := range items {
-		if i.ID.IsCore(Cluster) && !i.Copy && ConditionStatus(i.Object.Unstructured, clusterv1.PausedCondition) == "False" {
+		if (i.ID.IsCore(Cluster) || i.ID.IsSSH(SSHHost)) && !i.Copy && ConditionStatus(i.Object.Unstructured, clusterv1.PausedCondition) == "False" {
 			out = append(out, i.ID.String())
 		}
 	}

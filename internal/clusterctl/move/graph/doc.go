@@ -12,6 +12,7 @@
 //	                            or <cluster>-* and has the type cluster.x-k8s.io/secret
 //	ClusterResourceSetBinding   its Cluster
 //	EtcdSnapshotPolicy          the Clusters that it selects
+//	SSHHost                     the SSHMachine that has claimed it, whatever its namespace
 //	referenced object           the object that refers to it in its spec: infrastructureRef, configRef,
 //	                            templateRef, poolRef, resources, Secrets …
 //
@@ -19,6 +20,8 @@
 // treatment of an object depends on its roots:
 //
 //	no root, not labelled                                  left at the source
+//	SSHHost in use, and Secrets that it owns               moved with its SSHMachine, also from another namespace
+//	SSHHost that is free                                   left at the source, unless it is labelled
 //	cluster-scoped, or in another namespace                copied: created if missing, never updated or deleted
 //	only cluster-scoped roots (or data with one)           copied
 //	Secret or ConfigMap without owner, only referenced     copied, because another program may use it

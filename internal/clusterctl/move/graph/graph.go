@@ -15,6 +15,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/kubeadm/secrets"
 )
 
@@ -23,13 +24,13 @@ const (
 	// MoveLabel marks objects that move even though no Cluster owns them.
 	MoveLabel = "clusterctl.cluster.x-k8s.io/move"
 	// MoveHierarchyLabel marks objects that move with all objects they own.
-	MoveHierarchyLabel = "clusterctl.cluster.x-k8s.io/move-hierarchy"
+	MoveHierarchyLabel = infrastructure.MoveHierarchyLabel
 )
 
 // Cluster API kinds with special treatment.
 const (
 	Cluster            = "Cluster"
-	ClusterClass       = "ClusterClass"
+	clusterClass       = "ClusterClass"
 	clusterResourceSet = "ClusterResourceSet"
 	binding            = "ClusterResourceSetBinding"
 )
@@ -67,6 +68,8 @@ type Object struct {
 	*unstructured.Unstructured
 	// Marked and MarkedHierarchy mean that the CRD of its kind has the label [MoveLabel] or [MoveHierarchyLabel].
 	Marked, MarkedHierarchy bool
+	// Saved means that the object, an SSHHost, is part of a backup or of files whether a machine uses it or not.
+	Saved bool
 }
 
 // Node is an object with its links, which determine whether it moves.
@@ -178,6 +181,8 @@ func (g *Graph) addImplicitLinks(n *Node, clusters map[string][]string) {
 		n.belongsTo(g.byID[ID{clusterv1.GroupVersion.Group, Cluster, id.Namespace, cmp.Or(name, id.Name)}])
 	case IsSnapshotPolicy(id):
 		g.linkPolicy(n, clusters[id.Namespace])
+	case id.IsSSH(SSHHost):
+		g.linkHost(n)
 	case id.IsCore(Cluster):
 		if class := g.byID[ClassOf(n.Unstructured)]; class != nil {
 			n.dependencies = append(n.dependencies, class)
@@ -245,7 +250,7 @@ func ClassOf(cluster *unstructured.Unstructured) ID {
 	if name == "" {
 		return ID{}
 	}
-	return ID{clusterv1.GroupVersion.Group, ClusterClass, cmp.Or(text("classRef", "namespace"), text("classNamespace"), cluster.GetNamespace()), name}
+	return ID{clusterv1.GroupVersion.Group, clusterClass, cmp.Or(text("classRef", "namespace"), text("classNamespace"), cluster.GetNamespace()), name}
 }
 
 // owns reports whether n owns other, directly or indirectly. The depth is limited to detect cycles.
@@ -263,7 +268,8 @@ func (g *Graph) propagateRoots() {
 		_, alone := n.GetLabels()[MoveLabel]
 		_, hierarchy := n.GetLabels()[MoveHierarchyLabel]
 		switch {
-		case n.isRootByKind(), hierarchy, n.MarkedHierarchy:
+		case n.movesOnlyWithMachine():
+		case n.isRootByKind(), hierarchy, n.MarkedHierarchy, n.Saved, alone && n.ID.IsSSH(SSHHost): // it is useless without its credentials
 			n.spread(n)
 		case alone, n.Marked:
 			n.roots[n] = true
@@ -272,7 +278,7 @@ func (g *Graph) propagateRoots() {
 }
 
 func (n *Node) isRootByKind() bool {
-	return n.ID.IsCore(Cluster) || n.ID.IsCore(ClusterClass) || n.ID.IsCore(clusterResourceSet)
+	return n.ID.IsCore(Cluster) || n.ID.IsCore(clusterClass) || n.ID.IsCore(clusterResourceSet)
 }
 
 // spread adds the root to all descendants. Nodes that already have it are skipped, so that cycles terminate.

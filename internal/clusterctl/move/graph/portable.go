@@ -11,6 +11,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 )
 
 // DeleteForMove is the annotation of the clusterctl contract on an object that is deleted because it was moved to the
@@ -34,8 +35,10 @@ func Strip(old *unstructured.Unstructured) *unstructured.Unstructured {
 	if IsDeletedForMove(o) {
 		Annotate(o, DeleteForMove, false)
 	}
-	if _, quiesced := o.GetAnnotations()[hostedv1.QuiesceAnnotation]; quiesced { // a request to one management cluster
-		Annotate(o, hostedv1.QuiesceAnnotation, false)
+	for _, request := range []string{hostedv1.QuiesceAnnotation, infrav1.CleanHostAnnotation} { // to one management cluster
+		if _, is := o.GetAnnotations()[request]; is {
+			Annotate(o, request, false)
+		}
 	}
 	return o
 }
@@ -118,7 +121,7 @@ func number(v any) string {
 	return ""
 }
 
-// Pause pauses or resumes a Cluster or ClusterClass. To resume, the field or annotation is removed instead of set to
+// Pause pauses or resumes a Cluster, ClusterClass or SSHHost. To resume, the field or annotation is removed instead of set to
 // false.
 func Pause(o *unstructured.Unstructured, paused bool) {
 	if IDOf(o).IsCore(Cluster) {

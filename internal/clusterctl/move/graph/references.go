@@ -53,7 +53,7 @@ func isUntyped(from ID, kind string) bool {
 }
 
 // secretsOf returns the names of Secrets that the spec of an object refers to: file contents and passwords of a
-// KubeadmConfig, the bootstrap data of a Machine, the credentials of a store.
+// KubeadmConfig, the bootstrap data of a Machine, the credentials of a store or an SSHHost.
 func secretsOf(o *unstructured.Unstructured) []string {
 	var out []string
 	visit(o.UnstructuredContent()["spec"], func(fields map[string]any) {
@@ -68,6 +68,11 @@ func secretsOf(o *unstructured.Unstructured) []string {
 			out = append(out, name)
 		}
 	})
+	if IDOf(o).IsSSH(SSHHost) {
+		for _, id := range CredentialsOf(o) {
+			out = append(out, id.Name)
+		}
+	}
 	return slices.DeleteFunc(out, func(name string) bool { return name == "" })
 }
 
@@ -91,7 +96,7 @@ func visit(value any, do func(map[string]any)) {
 func (g *Graph) linkReferences(n *Node) {
 	for _, id := range References(n.Unstructured) {
 		to := g.byID[id]
-		if to == nil || to.ID.IsCore(Cluster) || to.ID.IsCore(ClusterClass) || to.owns(n, 0) {
+		if to == nil || to.ID.IsCore(Cluster) || to.ID.IsCore(clusterClass) || to.owns(n, 0) {
 			continue
 		}
 		to.boundToParents = to.boundToParents || n.ID.IsCore(clusterResourceSet)

@@ -80,7 +80,12 @@ func (w Scope) classify(n *Node) (*Item, string) {
 		if !w.reaches(n) {
 			return nil, ""
 		}
-		return &Item{Node: n, Copy: true}, ""
+		if !n.isOfHost() {
+			return &Item{Node: n, Copy: true}, ""
+		}
+	}
+	if other := n.sharedCredentials(); other != nil && n.isOfHost() {
+		return nil, fmt.Sprintf("%s belongs to an SSHHost that moves, but %s, which stays, has its credentials in it, too: give that one a Secret of its own", n.ID, other.ID)
 	}
 	copied := n.isGlobal() || n.isOnlyReferenced()
 	if len(w.Clusters) == 0 {
@@ -112,7 +117,7 @@ func (n *Node) isOnlyReferenced() bool { return n.ID.Group == "" && !n.boundToPa
 // do, because they are labelled.
 func (w Scope) reaches(n *Node) bool {
 	for root := range n.roots {
-		if root.ID.Namespace == "" || w.Namespace == "" || root.ID.Namespace == w.Namespace || root.ID.IsCore(ClusterClass) && w.uses(root) {
+		if root.ID.IsSSH(SSHHost) || root.ID.Namespace == "" || w.Namespace == "" || root.ID.Namespace == w.Namespace || root.ID.IsCore(clusterClass) && w.uses(root) {
 			return true
 		}
 	}
@@ -122,13 +127,16 @@ func (w Scope) reaches(n *Node) bool {
 func (w Scope) classifyForClusters(n *Node) (*Item, string) {
 	var others []string
 	chosen, marked := false, false
+	if n.isOfHost() && n.isFree() {
+		return nil, "" // it cannot be in two management clusters, and no Cluster needs it
+	}
 	for root := range n.roots {
 		switch {
 		case root.ID.IsCore(Cluster) && slices.Contains(w.Clusters, root.ID.Name):
 			chosen = true
 		case root.ID.IsCore(Cluster):
 			others = append(others, root.ID.Name)
-		case root.ID.IsCore(ClusterClass):
+		case root.ID.IsCore(clusterClass):
 			marked = marked || w.uses(root)
 		case root.ID.IsCore(clusterResourceSet):
 			marked = marked || w.binds(root)
@@ -146,6 +154,16 @@ func (w Scope) classifyForClusters(n *Node) (*Item, string) {
 		return nil, fmt.Sprintf("%s also belongs to Cluster %s and cannot exist in two management clusters: move the Clusters together", n.ID, strings.Join(others, ", "))
 	}
 	return &Item{Node: n, Copy: true}, ""
+}
+
+// isFree reports whether an object belongs to SSHHosts that no Cluster uses.
+func (n *Node) isFree() bool {
+	for root := range n.roots {
+		if !root.ID.IsSSH(SSHHost) {
+			return false
+		}
+	}
+	return true
 }
 
 // uses reports whether a Cluster to move uses the class.
@@ -173,7 +191,7 @@ func canBeDuplicated(n *Node) bool {
 	if n.ID.Group == "" {
 		return n.ID.Kind == "Secret" || n.ID.Kind == "ConfigMap"
 	}
-	return strings.HasSuffix(n.ID.Kind, "Template") || n.ID.IsCore(ClusterClass) || n.ID.IsCore(clusterResourceSet) || IsSnapshotPolicy(n.ID)
+	return strings.HasSuffix(n.ID.Kind, "Template") || n.ID.IsCore(clusterClass) || n.ID.IsCore(clusterResourceSet) || IsSnapshotPolicy(n.ID)
 }
 
 // levels sorts the chosen objects so that each follows its owners and other dependencies. It also returns the objects

@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/slipwayhq/slipway/internal/clusterctl/inventory"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/clusterctl/provider"
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
@@ -65,10 +65,13 @@ func (s *Endpoint) list(ctx context.Context, k Kind, namespace string, keep func
 	}
 }
 
-// Read reads all objects that may move, and the Secrets of other namespaces.
+// Read reads all objects that may move, and the Secrets and SSHHosts of other namespaces.
 func (s *Endpoint) Read(ctx context.Context, kinds []Kind, namespace string, secretsOf []string) ([]graph.Object, error) {
 	var out []graph.Object
 	for _, k := range kinds {
+		if isHostKind(k) {
+			continue
+		}
 		objects, err := s.List(ctx, k, namespace)
 		if err != nil {
 			return nil, err
@@ -87,7 +90,8 @@ func (s *Endpoint) Read(ctx context.Context, kinds []Kind, namespace string, sec
 			out = append(out, objects...)
 		}
 	}
-	return out, nil
+	hosts, err := s.readHosts(ctx, kinds, namespace, out)
+	return append(out, hosts...), err
 }
 
 // ReadClasses reads the ClusterClasses in other namespaces that the Clusters among the objects use, with their
@@ -140,7 +144,7 @@ func (s *Endpoint) Providers(ctx context.Context) ([]graph.Provider, error) {
 	}
 	var out []graph.Provider
 	for _, o := range list.Items {
-		if inventory.BuiltIn(&o) {
+		if provider.IsBuiltIn(&o) {
 			continue
 		}
 		text := func(field string) string { v, _, _ := unstructured.NestedString(o.Object, field); return v }
@@ -217,7 +221,7 @@ func (s *Endpoint) Get(ctx context.Context, id graph.ID, version string) (*unstr
 	return o, nil
 }
 
-// SetPaused pauses or resumes a Cluster or ClusterClass. To resume, the field or annotation is removed instead of set
+// SetPaused pauses or resumes a Cluster, ClusterClass or SSHHost. To resume, the field or annotation is removed instead of set
 // to false. An object that no longer exists is skipped.
 func (s *Endpoint) SetPaused(ctx context.Context, id graph.ID, version string, paused bool) error {
 	live, err := s.Get(ctx, id, version)

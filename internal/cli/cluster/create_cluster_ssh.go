@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/config/classes"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
+)
+
+// Variables of Slipway's ClusterClasses (config/classes) that select hosts.
+const hostLabels, controlPlaneHostLabels = "hostLabels", "controlPlaneHostLabels"
+
+// checkSSHHosts returns an error if the machines of the cluster cannot claim a host each, before anything is written. The
+// inventory is the operator's: for users who cannot read it, the conditions of the machines report a shortage.
+func (f *createClusterFlags) checkSSHHosts(ctx context.Context, r client.Reader, namespace string) error {
+	if f.skipChecks || !f.hosts || !slices.Contains(classes.Names(), f.ref.Name) {
+		return nil
+	}
+	request, hosts, err := inventory.Read(ctx, r, namespace)
+	if apierrors.IsForbidden(err) || meta.IsNoMatchError(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	shortage := inventory.Shortage(request.Namespace, hosts, []inventory.Group{
+		{Name: "the control plane", Count: int(f.controlPlanes), Labels: labelsOf(f.variables, controlPlaneHostLabels)},
+		{Name: "the workers", Count: int(f.workers), Labels: labelsOf(f.variables, hostLabels)},
+	})
+	if shortage == "" {
+		return nil
+	}
+	return fault.New(fault.Invalid, "HostsMissing",
+		"there are too few hosts for the cluster: %s. Add hosts with `slipway hosts add`, create fewer nodes, or create the cluster nevertheless with --skip-checks: its machines then wait for hosts", shortage)
+}
+
+// labelsOf returns the value of a variable with labels, nil if it is not set.
+func labelsOf(values []clusterv1.ClusterVariable, name string) map[string]string {
+	var out map[string]string
+	for _, v := range values {
+		if v.Name == name && json.Unmarshal(v.Value.Raw, &out) != nil {
+			return nil
+		}
+	}
+	return out
+}

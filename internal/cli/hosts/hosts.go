@@ -1,0 +1,141 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
+	"github.com/slipwayhq/slipway/internal/ssh/remote"
+)
+
+// Reasons of faults.
+const (
+	reasonNoHost  = "HostNotFound"
+	reasonInUse   = "HostInUse"
+	reasonUsage   = "Usage"
+	reasonChecked = "ChecksFailed"
+)
+
+// Command returns the hosts command.
+func Command(e term.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "hosts",
+		Short: "Manage the Linux machines that become nodes over SSH",
+		Long: `Manage the inventory of Linux machines that Slipway reaches over SSH. Each is an SSHHost in the
+management cluster, with its credentials in a Secret of the same namespace. SSHMachines of the
+namespaces to which a host is offered can claim it.`,
+	}
+	cmd.AddCommand(addCommand(e), listCommand(e), checkCommand(e), updateCommand(e), removeCommand(e), rebootCommand(e), logsCommand(e))
+	term.MarkGroup(cmd)
+	return cmd
+}
+
+// getHost reads an SSHHost. If it does not exist, the error lists the existing ones.
+func getHost(ctx context.Context, c *management.Connection, name string) (*infrav1.SSHHost, error) {
+	host := &infrav1.SSHHost{}
+	err := c.Client.Get(ctx, c.Key(name), host)
+	if !apierrors.IsNotFound(err) {
+		return host, err
+	}
+	all := &infrav1.SSHHostList{}
+	if err := c.Client.List(ctx, all, client.InNamespace(c.Namespace)); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, h := range all.Items {
+		names = append(names, h.Name)
+	}
+	slices.Sort(names)
+	switch {
+	case len(names) == 0:
+		return nil, fault.New(fault.Gone, reasonNoHost, "namespace %s has no SSHHost; use -n for another namespace, or add one with \"slipway hosts add ADDRESS\"", c.Namespace)
+	case len(names) > 20:
+		names = append(names[:20], "…")
+	}
+	return nil, fault.New(fault.Gone, reasonNoHost, "namespace %s has no SSHHost %q; it has: %s", c.Namespace, name, strings.Join(names, ", "))
+}
+
+// selectHosts returns the named hosts, or those that match a label selector, sorted by name.
+func selectHosts(ctx context.Context, c *management.Connection, names []string, selector string) ([]*infrav1.SSHHost, error) {
+	var out []*infrav1.SSHHost
+	if selector == "" {
+		for _, name := range names {
+			host, err := getHost(ctx, c, name)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, host)
+		}
+		return out, nil
+	}
+	parsed, err := parseSelector(selector)
+	if err != nil {
+		return nil, err
+	}
+	all := &infrav1.SSHHostList{}
+	if err := c.Client.List(ctx, all, client.InNamespace(c.Namespace), client.MatchingLabelsSelector{Selector: parsed}); err != nil {
+		return nil, err
+	}
+	for i := range all.Items {
+		out = append(out, &all.Items[i])
+	}
+	slices.SortFunc(out, func(a, b *infrav1.SSHHost) int { return strings.Compare(a.Name, b.Name) })
+	if len(out) == 0 {
+		return nil, fault.New(fault.Gone, reasonNoHost, "no SSHHost in namespace %s has the labels %s", c.Namespace, selector)
+	}
+	return out, nil
+}
+
+// connect connects to a host with its credentials in the management cluster. The caller closes the pool.
+func connect(ctx context.Context, c *management.Connection, pool *remote.Pool, host *infrav1.SSHHost) (*remote.Host, error) {
+	target, err := inventory.Target(ctx, c.Client, host, policy.Configuration{})
+	if err != nil {
+		return nil, err
+	}
+	return pool.Connect(ctx, target)
+}
+
+// count names the hosts of a prompt.
+func count(hosts []*infrav1.SSHHost) string {
+	var names []string
+	for _, h := range hosts {
+		names = append(names, h.Name)
+	}
+	if len(names) == 1 {
+		return "host " + names[0]
+	}
+	return fmt.Sprintf("%d hosts (%s)", len(names), condition.Names(names))
+}
+
+// namesOrSelector requires names or the flag --selector.
+func namesOrSelector(selector *string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) == 0 && *selector == "":
+			return fault.New(fault.Invalid, reasonUsage, "provide the names of hosts, or --selector")
+		case len(args) > 0 && *selector != "":
+			return fault.New(fault.Invalid, reasonUsage, "provide either the names of hosts or --selector")
+		}
+		return nil
+	}
+}
+
+// machineOf returns the SSHMachine that uses a host, as text.
+func machineOf(host *infrav1.SSHHost) string {
+	if host.Status.Claim == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s/%s", host.Status.Claim.Namespace, host.Status.Claim.Name)
+}

@@ -1,0 +1,194 @@
+package hosts
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
+	"github.com/slipwayhq/slipway/internal/ssh/remote"
+)
+
+// updateFlags are the flags of hosts update.
+type updateFlags struct {
+	address, user, keyFile, certificateFile string
+	port                                    int
+	hostKeys                                []string
+	rescan, yes, noCheck                    bool
+}
+
+func updateCommand(e term.Env) *cobra.Command {
+	var f updateFlags
+	cmd := &cobra.Command{
+		Use:   "update NAME",
+		Short: "Change the address, the credentials or the pinned keys of a host",
+		Long: `Change how a host is reached: another private key, other host keys, another address or user. The
+node on the host is not touched. The command first connects with the new settings and checks that
+the host is the same one: a host in use must have the record of its machine. Nothing is changed if
+the check fails.`,
+		Example: `  slipway hosts update rack1-1 --key new.key
+  slipway hosts update rack1-1 --rescan
+  slipway hosts update rack1-1 --address 192.0.2.99`,
+		Args: term.ExactlyOneArgument("NAME"),
+	}
+	connection := management.AddFlags(cmd.Flags())
+	flags := cmd.Flags()
+	flags.StringVar(&f.address, "address", "", "new address")
+	flags.IntVar(&f.port, "port", 0, "new port")
+	flags.StringVar(&f.user, "user", "", "new user")
+	flags.StringVar(&f.keyFile, "key", "", "file with the new private key")
+	flags.StringVar(&f.certificateFile, "certificate", "", "file with the new certificate")
+	flags.StringArrayVar(&f.hostKeys, "host-key", nil, "host key to pin instead of the current ones; can be repeated")
+	flags.BoolVar(&f.rescan, "rescan", false, "scan the host keys, and pin them instead of the current ones after confirmation")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "pin scanned host keys without a prompt, and print them")
+	flags.BoolVar(&f.noCheck, "no-check", false, "do not connect before the objects are changed")
+	cmd.MarkFlagsMutuallyExclusive("host-key", "rescan")
+	cmd.MarkFlagsOneRequired("address", "port", "user", "key", "certificate", "host-key", "rescan")
+	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, args []string) error {
+		host, err := getHost(ctx, c, args[0])
+		if err != nil {
+			return err
+		}
+		return f.run(ctx, e, c, host)
+	})
+	return cmd
+}
+
+func (f updateFlags) run(ctx context.Context, e term.Env, c *management.Connection, host *infrav1.SSHHost) error {
+	secret := &corev1.Secret{}
+	if err := c.Client.Get(ctx, c.Key(host.Spec.CredentialsRef.Name), secret); err != nil {
+		return err
+	}
+	oldHost, oldSecret := host.DeepCopy(), secret.DeepCopy()
+	if err := f.apply(host, secret, e.Getenv("HOME")); err != nil {
+		return err
+	}
+	pool := remote.NewPool(remote.Limits{})
+	defer pool.Close()
+	// The new Secret is not in the cluster yet, so the target is made from the old one and changed.
+	target, err := inventory.Target(ctx, c.Client, host, policy.Configuration{})
+	if err != nil {
+		return err
+	}
+	target.PrivateKey, target.Certificate = secret.Data["ssh-privatekey"], secret.Data["ssh-certificate"]
+	if f.rescan {
+		if target.HostKeys, err = scan(ctx, e, pool, target, f.yes); err != nil {
+			return err
+		}
+		host.Spec.HostKeys = target.HostKeys
+	}
+	if !f.noCheck {
+		if err := checkSame(ctx, pool, target, host); err != nil {
+			return err
+		}
+	}
+	if f.keyFile != "" || f.certificateFile != "" {
+		if err := noteSharedSecret(ctx, e, c, host); err != nil {
+			return err
+		}
+	}
+	w := kube.NewWriter(c.Client, writer)
+	if err := w.Patch(ctx, oldSecret, func(o client.Object) {
+		if s, ok := o.(*corev1.Secret); ok {
+			s.Data = secret.Data
+		}
+	}); err != nil {
+		return err
+	}
+	if err := w.PatchOwned(ctx, oldHost, func(o client.Object) {
+		if h, ok := o.(*infrav1.SSHHost); ok {
+			h.Spec = host.Spec
+		}
+	}); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(e.Out, "SSHHost %s/%s updated\n", host.Namespace, host.Name)
+	return err
+}
+
+// noteSharedSecret prints the other hosts that have their credentials in the Secret of a host, which change with it.
+func noteSharedSecret(ctx context.Context, e term.Env, c *management.Connection, host *infrav1.SSHHost) error {
+	all := &infrav1.SSHHostList{}
+	if err := c.Client.List(ctx, all, client.InNamespace(host.Namespace)); err != nil {
+		return err
+	}
+	var names []string
+	for _, h := range all.Items {
+		uses := h.Spec.CredentialsRef == host.Spec.CredentialsRef || h.Spec.Jump != nil && h.Spec.Jump.CredentialsRef == host.Spec.CredentialsRef
+		if uses && h.Name != host.Name {
+			names = append(names, h.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	_, err := fmt.Fprintf(e.Err, "Secret %s also has the credentials of SSHHosts %s: they use the new key, too\n", host.Spec.CredentialsRef.Name, condition.Names(names))
+	return err
+}
+
+// apply sets the fields that the flags change.
+func (f updateFlags) apply(host *infrav1.SSHHost, secret *corev1.Secret, home string) error {
+	if f.address != "" {
+		host.Spec.Address = f.address
+	}
+	if f.port != 0 {
+		host.Spec.Port = int32(min(f.port, 1<<16))
+	}
+	if f.user != "" {
+		host.Spec.User, host.Spec.Sudo = f.user, infrav1.SSHSudoNever
+		if f.user != "root" {
+			host.Spec.Sudo = infrav1.SSHSudoAlways
+		}
+	}
+	if len(f.hostKeys) > 0 {
+		host.Spec.HostKeys = f.hostKeys
+	}
+	if secret.Data == nil {
+		secret.Data = map[string][]byte{}
+	}
+	for key, file := range map[string]string{"ssh-privatekey": f.keyFile, "ssh-certificate": f.certificateFile} {
+		if file == "" {
+			continue
+		}
+		data, err := readKeyFile(file, home)
+		if err != nil {
+			return err
+		}
+		secret.Data[key] = data
+	}
+	if f.keyFile != "" && f.certificateFile == "" {
+		delete(secret.Data, "ssh-certificate") // it was issued for the previous key
+	}
+	return nil
+}
+
+// checkSame connects and checks that a host in use is still the same machine.
+func checkSame(ctx context.Context, pool *remote.Pool, t remote.Target, host *infrav1.SSHHost) error {
+	connected, err := pool.Connect(ctx, t)
+	if f := fault.As(err); f != nil && f.Reason == remote.ReasonHostKeyMismatch {
+		return fault.New(f.Kind, f.Reason, "%s; use --rescan to compare and pin the keys that it presents now", f.Message).From(err)
+	}
+	if err != nil {
+		return err
+	}
+	record, err := connected.ReadRecord(ctx)
+	if err != nil || host.Status.Claim == nil || host.Status.ConfirmedClaimID != host.Status.Claim.ClaimID {
+		return err
+	}
+	if record == nil || record.ClaimID != host.Status.Claim.ClaimID {
+		return fault.New(fault.Invalid, "OtherMachine", "the machine at %s does not have the record of SSHMachine %s, so it is another machine than SSHHost %s; nothing was changed", t.Address, machineOf(host), host.Name)
+	}
+	return nil
+}

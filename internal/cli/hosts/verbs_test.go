@@ -1,0 +1,147 @@
+package hosts
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/ssh/remote"
+	"github.com/slipwayhq/slipway/test/sshtest"
+)
+
+// The list has the reason of every host that cannot be used, also of one that a machine uses.
+func TestList(t *testing.T) {
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	host := func(name string, state infrav1.SSHHostState, reason, message string, used bool) infrav1.SSHHost {
+		h := infrav1.SSHHost{ObjectMeta: metav1.ObjectMeta{Namespace: "hosts", Name: name}}
+		h.Spec.Address, h.Status.State = "192.0.2.1", state
+		since := metav1.NewTime(at.Add(-time.Hour))
+		h.Status.StateSince = &since
+		h.Status.Conditions = []metav1.Condition{{Type: infrav1.AvailableCondition, Status: "False", Reason: reason, Message: message}}
+		if used {
+			h.Status.Claim = &infrav1.SSHHostClaim{Namespace: "team-a", Name: "m", ClaimID: claimID}
+			h.Status.Facts = infrav1.SSHHostFacts{CPUs: 4, MemoryMiB: 8192, OSImage: "Debian"}
+		}
+		return h
+	}
+	rows := rowsOf([]infrav1.SSHHost{
+		host("used", infrav1.SSHHostInUse, "InUse", "SSHMachine team-a/m uses the host", true), host("lost", infrav1.SSHHostUnreachable, "HostUnreachable", "Host 192.0.2.1 does not respond", true),
+		host("foreign", infrav1.SSHHostQuarantined, "RecordOfAnotherMachine", "The host has the record of another", false),
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "hosts", Name: "new"}},
+	})
+	var out bytes.Buffer
+	if err := printHosts(&out, at, rows, ""); err != nil {
+		t.Fatal(err)
+	}
+	want := `NAMESPACE  NAME     ADDRESS    STATE        SINCE  MACHINE   CPUS  MEMORY    SYSTEM
+hosts      foreign  192.0.2.1  Quarantined  60m    -         -     -         -
+hosts      lost     192.0.2.1  Unreachable  60m    team-a/m  4     8192 MiB  Debian
+hosts      new                 Unknown      -      -         -     -         -
+hosts      used     192.0.2.1  InUse        60m    team-a/m  4     8192 MiB  Debian
+
+hosts/foreign: The host has the record of another
+
+hosts/lost: Host 192.0.2.1 does not respond
+`
+	if out.String() != want {
+		t.Errorf("got:\n%s\nwant:\n%s", out.String(), want)
+	}
+	for text, empty := range map[string]string{
+		"in namespace default; use -A": none("default", "", false), "with the labels rack=b; ": none("default", "rack=b", true),
+	} {
+		if !strings.Contains(empty, text) {
+			t.Errorf("%q lacks %q", empty, text)
+		}
+	}
+}
+
+// checkWorld has the SSHHost of a machine.
+func checkWorld(t *testing.T) (world, *infrav1.SSHHost) {
+	t.Helper()
+	w := newWorld(t, "")
+	if err := addHosts(t.Context(), w.env, w.connection, adding{entries: []entry{w.entry(t)}, yes: true}); err != nil {
+		t.Fatal(err)
+	}
+	host, err := getHost(t.Context(), w.connection, "h1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w, host
+}
+
+func TestCheck(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*sshtest.Server, *infrav1.SSHHost)
+		want   string
+		fails  bool
+	}{
+		"another key": {"both fingerprints and the remedy", func(s *sshtest.Server, _ *infrav1.SSHHost) { s.ReplaceHostKey(); s.Cut() }, "slipway hosts update --host-key", true},
+		"login":       {"the key that was offered", func(s *sshtest.Server, _ *infrav1.SSHHost) { s.RefuseUsers(true); s.Cut() }, "authorized_keys", true},
+		"used": {"a node fails checks for a fresh host", func(_ *sshtest.Server, h *infrav1.SSHHost) {
+			h.Status.Claim = &infrav1.SSHHostClaim{Namespace: "n", Name: "m"}
+		}, "reachable; it is used by SSHMachine n/m", false},
+		"failed check": {"nothing is reported as passed", func(s *sshtest.Server, _ *infrav1.SSHHost) {
+			s.Handle("preflight", func(sshtest.Call) sshtest.Result { return sshtest.Result{Code: 1, Errors: "boom"} })
+		}, "failed: ", true},
+	} {
+		w, host := checkWorld(t)
+		tc.change(w.server, host)
+		pool := remote.NewPool(remote.Limits{})
+		result := check(t.Context(), w.connection, pool, host, false)
+		pool.Close()
+		var out bytes.Buffer
+		if err := printChecks(&out, []checked{result}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(out.String(), tc.want) || (failedChecks([]checked{result}) != nil) != tc.fails {
+			t.Errorf("%s (%s):\n%s", name, tc.reason, &out)
+		}
+	}
+}
+
+func TestLogs(t *testing.T) {
+	w, host := checkWorld(t)
+	w.server.Answer("logs", "started\x1b[31m\n")
+	pool := remote.NewPool(remote.Limits{})
+	defer pool.Close()
+	connected, err := connect(t.Context(), w.connection, pool, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := connected.Logs(t.Context(), "kubelet", 10); err != nil || !strings.Contains(string(text), "started") {
+		t.Errorf("%q, %v", text, err)
+	}
+	w.server.Handle("logs", func(sshtest.Call) sshtest.Result { return sshtest.Result{Code: 1, Errors: "no unit"} })
+	if _, err := connected.Logs(t.Context(), "kubelet", 10); fault.As(err) == nil || fault.As(err).Reason != "NoLogs" {
+		t.Errorf("%v", err)
+	}
+	if _, err := connected.Logs(t.Context(), "; rm", 10); fault.As(err) == nil || fault.As(err).Reason != "InvalidUnit" {
+		t.Errorf("%v", err)
+	}
+}
+
+// A new key in a Secret that other hosts use changes their key, too.
+func TestUpdateOfASharedSecret(t *testing.T) {
+	w, host := checkWorld(t)
+	other := &infrav1.SSHHost{ObjectMeta: metav1.ObjectMeta{Namespace: "inventory", Name: "h2"}, Spec: host.Spec}
+	if err := w.connection.Client.Create(context.Background(), other); err != nil {
+		t.Fatal(err)
+	}
+	if err := (updateFlags{keyFile: w.keyFile}).run(t.Context(), w.env, w.connection, host); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(w.errs.String(), "also has the credentials of SSHHosts h2") {
+		t.Errorf("the output:\n%s", w.errs)
+	}
+	if err := w.connection.Client.Get(t.Context(), client.ObjectKeyFromObject(host), host); err != nil {
+		t.Fatal(err)
+	}
+}

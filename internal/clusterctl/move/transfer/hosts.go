@@ -1,0 +1,98 @@
+package transfer
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/fault"
+)
+
+func isHostKind(k Kind) bool { return graph.ID{Group: k.Group, Kind: k.Kind}.IsSSH(graph.SSHHost) }
+
+// readHosts reads the SSHHosts of the namespace and, because the operator has them in namespaces of their own, those of other
+// namespaces, with the Secrets of those that may move: SSHHosts in use, and labelled ones that are offered to the namespace.
+// Users of a namespace without machines on SSHHosts need no right to read them.
+func (s *Endpoint) readHosts(ctx context.Context, kinds []Kind, namespace string, objects []graph.Object) ([]graph.Object, error) {
+	at := slices.IndexFunc(kinds, isHostKind)
+	if at < 0 {
+		return nil, nil
+	}
+	k := kinds[at]
+	isUsed := slices.ContainsFunc(objects, func(o graph.Object) bool { return graph.IDOf(o.Unstructured).IsSSH(graph.SSHMachine) })
+	if !isUsed && namespace != "" {
+		hosts, err := s.List(ctx, k, namespace)
+		if apierrors.IsForbidden(err) {
+			return nil, nil
+		}
+		return hosts, err
+	}
+	hosts, err := s.List(ctx, k, "")
+	if apierrors.IsForbidden(err) && namespace != "" {
+		return nil, fault.New(fault.Invalid, "HostsNotReadable",
+			"namespace %s has SSHMachines, with which their SSHHosts move: use an account that may list SSHHosts and read their Secrets in the namespaces of the hosts", namespace).From(err)
+	}
+	if err != nil || namespace == "" {
+		return hosts, err
+	}
+	var ns corev1.Namespace
+	if err := s.Client.Get(ctx, client.ObjectKey{Name: namespace}, &ns); client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	return s.withCredentials(ctx, namespace, slices.DeleteFunc(hosts, func(h graph.Object) bool { return isForeign(h, ns) }))
+}
+
+// isForeign reports whether an SSHHost of another namespace has nothing to do with a namespace: it is labelled to move, but
+// nothing uses it, and it is not offered to the namespace.
+func isForeign(host graph.Object, ns corev1.Namespace) bool {
+	_, _, claimed := graph.MachineOf(host.Unstructured)
+	_, alone := host.GetLabels()[graph.MoveLabel]
+	_, hierarchy := host.GetLabels()[graph.MoveHierarchyLabel]
+	isLabelled := alone || hierarchy || host.Marked || host.MarkedHierarchy
+	return host.GetNamespace() != ns.Name && !claimed && isLabelled && !IsOffered(host.Unstructured, ns.Labels)
+}
+
+// IsOffered reports whether SSHMachines of another namespace may claim an SSHHost, by the labels of the Namespace.
+func IsOffered(host *unstructured.Unstructured, namespace map[string]string) bool {
+	fields, offered, _ := unstructured.NestedMap(host.UnstructuredContent(), "spec", "offeredTo")
+	var selector metav1.LabelSelector
+	if !offered || runtime.DefaultUnstructuredConverter.FromUnstructured(fields, &selector) != nil {
+		return false
+	}
+	matches, err := metav1.LabelSelectorAsSelector(&selector)
+	return err == nil && matches.Matches(labels.Set(namespace))
+}
+
+// withCredentials adds the Secrets of the SSHHosts in other namespaces that may move.
+func (s *Endpoint) withCredentials(ctx context.Context, namespace string, hosts []graph.Object) ([]graph.Object, error) {
+	out := slices.Clone(hosts)
+	seen := map[graph.ID]bool{}
+	for _, h := range hosts {
+		machine, _, claimed := graph.MachineOf(h.Unstructured)
+		if h.GetNamespace() == namespace || claimed && machine.Namespace != namespace {
+			continue
+		}
+		for _, id := range graph.CredentialsOf(h.Unstructured) {
+			if seen[id] {
+				continue
+			}
+			seen[id] = true
+			secret, err := s.Get(ctx, id, "v1")
+			if err != nil {
+				return nil, err
+			}
+			if secret != nil {
+				out = append(out, graph.Object{Unstructured: secret})
+			}
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,4 @@
+// Package clusters is the controller of SSHClusters. It reports the control plane endpoint of a cluster, which the user, the
+// Cluster or the control plane provides, and the failure domains of the SSHHosts that are offered to its namespace. It
+// implements the InfraCluster contract, and ignores SSHClusters that are managed externally or owned by no Cluster.
+package clusters

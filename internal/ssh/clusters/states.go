@@ -1,0 +1,134 @@
+package clusters
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
+	"github.com/slipwayhq/slipway/internal/ssh/remote"
+)
+
+// memberState is what was last read from the host of a member.
+type memberState struct {
+	remote.VirtualIPState
+	// At is the time of the reading.
+	At time.Time
+	// Fault is the error of the connection. Nil: the host was read.
+	Fault *fault.Fault
+	// Refused is the reason why the last configuration failed, and RefusedAt its time. Nil: it did not fail.
+	Refused   *fault.Fault
+	RefusedAt time.Time
+}
+
+const (
+	// steadyInterval is the interval in which the hosts are read, unsteadyInterval while something is about to change.
+	steadyInterval, unsteadyInterval = 30 * time.Second, time.Second
+	// refusedInterval is the delay before a host that refused its configuration is configured again.
+	refusedInterval = 20 * time.Second
+	// hostTimeout limits the time for one host, so that hosts that do not respond do not occupy all workers.
+	hostTimeout = 20 * time.Second
+)
+
+// states remembers the last state of the members of each SSHCluster.
+type states struct {
+	mu   sync.Mutex
+	last map[client.ObjectKey]map[string]claimedState
+}
+
+// claimedState is the state for a claim, because an SSHMachine of the same name can have another one.
+type claimedState struct {
+	claim string
+	memberState
+}
+
+func newStates() *states { return &states{last: map[client.ObjectKey]map[string]claimedState{}} }
+
+// get returns the last state of a member if it is current, else nil.
+func (s *states) get(cluster client.ObjectKey, m member, now time.Time) *memberState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	found, ok := s.last[cluster][m.Name]
+	if !ok || found.claim != m.ClaimID || now.Sub(found.At) >= found.interval() {
+		return nil
+	}
+	return &found.memberState
+}
+
+// retain drops the states of machines that are not members any more.
+func (s *states) retain(cluster client.ObjectKey, members []member) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.last[cluster], func(name string, _ claimedState) bool {
+		return !slices.ContainsFunc(members, func(m member) bool { return m.Name == name })
+	})
+}
+
+// interval returns the time for which a state is current.
+func (s memberState) interval() time.Duration {
+	if !s.Holds {
+		return steadyInterval / 3 // it takes over the address, or responds again, at any time
+	}
+	return steadyInterval
+}
+
+// put stores the state of a member. A refusal remains until the host was configured.
+func (s *states) put(cluster client.ObjectKey, m member, state memberState) memberState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if last := s.last[cluster][m.Name]; last.claim == m.ClaimID && state.Refused == nil && !state.Running {
+		state.Refused, state.RefusedAt = last.Refused, last.RefusedAt
+	}
+	if s.last[cluster] == nil {
+		s.last[cluster] = map[string]claimedState{}
+	}
+	s.last[cluster][m.Name] = claimedState{m.ClaimID, state}
+	return state
+}
+
+// drop drops the state of a member, which is then read again.
+func (s *states) drop(cluster client.ObjectKey, m member) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.last[cluster], m.Name)
+}
+
+// forget drops the states of an SSHCluster that no longer exists.
+func (s *states) forget(_ context.Context, cluster client.ObjectKey) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.last, cluster)
+	return nil
+}
+
+// connect connects to the host of a member.
+func (c *controller) connect(ctx context.Context, m member) (Host, error) {
+	target, err := inventory.Target(ctx, c.secrets, m.Host, c.Policy)
+	if err != nil {
+		return nil, err
+	}
+	return c.Connector.Connect(ctx, target)
+}
+
+// readState reads the state of the host of a member. Errors that are no faults concern the management cluster.
+func (c *controller) readState(ctx context.Context, s snapshot, m member) (memberState, error) {
+	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
+	defer cancel()
+	state := memberState{At: c.now()}
+	h, err := c.connect(ctx, m)
+	if err == nil {
+		state.VirtualIPState, err = h.VirtualIPState(ctx, m.ClaimID, s.address())
+	}
+	if state.Fault = fault.As(err); state.Fault == nil && fault.KindOf(err) == fault.Unreachable {
+		state.Fault = fault.New(fault.Unreachable, remote.ReasonUnreachable, "host %s does not respond", m.Host.Name).From(err)
+	}
+	if state.Fault != nil {
+		err = nil
+	}
+	return state, err
+}

@@ -1,0 +1,141 @@
+package hosts
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"k8s.io/utils/ptr"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/jobs"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
+	"github.com/slipwayhq/slipway/internal/ssh/remote"
+)
+
+// Name of the controller.
+const Name = "ssh-host"
+
+// kind of the objects that the controller reconciles.
+const kind = "SSHHost"
+
+// machineIndex is the index of SSHHosts by the SSHMachine in their claim, or in the record on a host without a claim.
+const machineIndex = Name + ".machine"
+
+// Host is a connected host, as far as this controller uses it.
+type Host interface {
+	Facts(ctx context.Context) (remote.Facts, error)
+	Preflight(ctx context.Context, o remote.PreflightOptions) ([]remote.Finding, error)
+	ReadRecord(ctx context.Context) (*remote.Record, error)
+	WriteRecord(ctx context.Context, r remote.Record) error
+	DeleteRecord(ctx context.Context, claimID string) error
+	Reset(ctx context.Context) ([]remote.Leftover, error)
+}
+
+// Connector connects to hosts.
+type Connector interface {
+	Connect(ctx context.Context, t remote.Target) (Host, error)
+}
+
+// Bundles names the Kubernetes versions of bundles.
+type Bundles interface {
+	// Version returns the version of the bundle with the digest, empty if it is unknown.
+	Version(digest string) string
+}
+
+// Config contains the dependencies and options of the controller.
+type Config struct {
+	// Instance names the management cluster in the records on hosts.
+	Instance string
+	// Connector connects to hosts.
+	Connector Connector
+	// Bundles are the bundles of this manager.
+	Bundles Bundles
+	// Jobs cleans hosts in the background.
+	Jobs *jobs.Runner
+	// Policy is the operator's configuration.
+	Policy policy.Configuration
+}
+
+// controller reconciles SSHHosts.
+type controller struct {
+	Config
+	client client.Client
+	// secrets reads credentials without a cache, which would retain them.
+	secrets client.Reader
+	writer  *kube.Writer
+	events  events.EventRecorder
+	checks  *checks
+	now     func() time.Time
+}
+
+// Add adds the controller to the manager.
+func Add(s reconciler.Setup, cfg Config) error {
+	c := &controller{Config: cfg, client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(), checks: newChecks(), now: s.Clock()}
+	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &infrav1.SSHHost{}, machineIndex, machineOf); err != nil {
+		return err
+	}
+	r := reconciler.NewReconciler(s, c.definition())
+	c.writer, c.events = r.Writer, r.Events
+	return s.Builder(Name, &infrav1.SSHHost{}).
+		Watches(&infrav1.SSHMachine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(machineChanged())).
+		WatchesRawSource(cfg.Jobs.Changed(kind)).
+		Complete(r)
+}
+
+func (c *controller) definition() reconciler.Controller[*infrav1.SSHHost, snapshot] {
+	return reconciler.Controller[*infrav1.SSHHost, snapshot]{
+		Name: Name, Finalizer: infrav1.SSHHostFinalizer,
+		New:     func() *infrav1.SSHHost { return &infrav1.SSHHost{} },
+		Observe: c.observe, Decide: decide, Act: c.act, Report: report, Read: c.readRequested, OnDeleted: c.forget,
+	}
+}
+
+// forget drops the last check and the last job of a host whose object no longer exists.
+func (c *controller) forget(_ context.Context, key client.ObjectKey) error {
+	c.checks.drop(key)
+	c.Jobs.Forget(jobs.Key(kind, key))
+	return nil
+}
+
+// machineOf returns the index value of a host.
+func machineOf(o client.Object) []string {
+	status := o.(*infrav1.SSHHost).Status
+	switch {
+	case status.Claim != nil:
+		return []string{status.Claim.Namespace + "/" + status.Claim.Name}
+	case status.Record != nil:
+		return []string{status.Record.Namespace + "/" + status.Record.Name}
+	}
+	return nil
+}
+
+// ofMachine enqueues the SSHHost that an SSHMachine has claimed.
+func (c *controller) ofMachine(ctx context.Context, o client.Object) []reconcile.Request {
+	list := &infrav1.SSHHostList{}
+	if c.client.List(ctx, list, client.MatchingFields{machineIndex: o.GetNamespace() + "/" + o.GetName()}) != nil {
+		return nil
+	}
+	return watches.Requests(list)
+}
+
+// machineChanged selects events that can change the state of a host: its SSHMachine appears, disappears or is provisioned.
+func machineChanged() predicate.Predicate {
+	provisioned := func(o client.Object) bool {
+		return ptr.Deref(o.(*infrav1.SSHMachine).Status.Initialization.Provisioned, false)
+	}
+	return predicate.Funcs{
+		GenericFunc: func(event.GenericEvent) bool { return false },
+		UpdateFunc:  func(e event.UpdateEvent) bool { return provisioned(e.ObjectOld) != provisioned(e.ObjectNew) },
+	}
+}

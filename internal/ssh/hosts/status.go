@@ -1,0 +1,185 @@
+package hosts
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
+	"github.com/slipwayhq/slipway/internal/ssh/remote"
+)
+
+const (
+	// maxBundles limits the reported bundles.
+	maxBundles = 8
+	// maxMiB limits the reported sizes, which a host could exaggerate until their number of bytes is not a number any more.
+	maxMiB = 1 << 40
+)
+
+// states returns the state of the host in each stage.
+func states() map[int]infrav1.SSHHostState {
+	return map[int]infrav1.SSHHostState{
+		stageUnreachable: infrav1.SSHHostUnreachable, stageQuarantined: infrav1.SSHHostQuarantined, stageCleaning: infrav1.SSHHostCleaning,
+		stagePreparing: infrav1.SSHHostPreparing, stageInUse: infrav1.SSHHostInUse, stageAvailable: infrav1.SSHHostAvailable,
+	}
+}
+
+// conditionInput is a snapshot with the plan, from which the conditions are computed.
+type conditionInput struct {
+	snapshot
+	plan reconciler.Plan
+}
+
+// conditions of an SSHHost.
+var conditions = condition.Table[conditionInput]{
+	{Type: infrav1.AvailableCondition, Compute: conditionInput.available},
+	{Type: infrav1.ReachableCondition, Compute: conditionInput.reachable},
+	{Type: infrav1.PreflightPassedCondition, Compute: conditionInput.preflightPassed},
+	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
+}
+
+func (j conditionInput) available() condition.Result {
+	claim, stage := j.Object.Status.Claim, j.plan.Stage
+	switch {
+	case !j.Object.DeletionTimestamp.IsZero():
+		return condition.False(clusterv1.DeletingReason, "The SSHHost is being deleted")
+	case stage.Order == stageAvailable && ptr.Deref(j.Object.Spec.Maintenance, false):
+		return condition.False(reasonMaintenance, "The host is in maintenance: set spec.maintenance to false to offer it again")
+	case stage.Order == stageAvailable:
+		return condition.True(string(infrav1.SSHHostAvailable))
+	case stage.Message != "":
+		return condition.False(stage.Reason, stage.Message)
+	case claim != nil && !inventory.IsReleased(claim):
+		return condition.False(reasonInUse, fmt.Sprintf("SSHMachine %s/%s uses the host", claim.Namespace, claim.Name))
+	}
+	return condition.False(string(states()[stage.Order]), "")
+}
+
+func (j conditionInput) reachable() condition.Result {
+	switch {
+	case j.Denied != "":
+		return condition.Unknown(reasonDenied, j.Denied)
+	case j.Check == nil:
+		return condition.Unknown(reasonNotChecked, "")
+	case j.Check.Fault != nil:
+		return condition.False(j.Check.Fault.Reason, sentence(j.Check.Fault.Message))
+	}
+	return condition.True("Connected")
+}
+
+// preflightPassed reports the findings of the last preflight checks, which do not run while the host is used.
+func (j conditionInput) preflightPassed() condition.Result {
+	if j.Check == nil || !j.Check.Preflight {
+		return condition.Mirror(j.Object.Status.Conditions, infrav1.PreflightPassedCondition, condition.Absent())
+	}
+	if j.Check.hasFatal() {
+		return condition.False(reasonPreflight, j.Check.problems(true))
+	}
+	return condition.TrueBecause("Passed", j.Check.problems(false))
+}
+
+func (j conditionInput) deleting() condition.Result {
+	if j.Object.DeletionTimestamp.IsZero() {
+		return condition.False(clusterv1.NotDeletingReason, "")
+	}
+	return condition.TrueBecause(clusterv1.DeletingReason, infrastructure.WaitMessages(j.plan))
+}
+
+// report computes the status and the events.
+func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+	old := s.Object.Status
+	s = s.after(out)
+	status := infrav1.SSHHostStatus{
+		ObservedGeneration: s.Object.Generation,
+		Conditions:         conditions.Evaluate(conditionInput{s, p}, reconciler.EvaluateOptionsFor(s.Object, s.Now)),
+		State:              states()[p.Stage.Order],
+		StateSince:         old.StateSince,
+		Facts:              old.Facts,
+		Record:             old.Record,
+		Bundles:            old.Bundles,
+		LastNamespace:      inventory.LastNamespace(s.Object),
+	}
+	if status.State != old.State || old.StateSince == nil {
+		status.StateSince = ptr.To(metav1.NewTime(s.Now.Truncate(time.Second)))
+	}
+	if s.isConfirmed() {
+		status.ConfirmedClaimID = s.Object.Status.Claim.ClaimID
+	}
+	if k := s.Check; k != nil && k.Fault == nil {
+		status.Facts, status.Record, status.Bundles = facts(k.Facts), record(k.Record), bundles(k.Facts.Bundles, s.Versions)
+	}
+	return reconciler.Report{Status: status, Events: eventsOf(s, p, status, out)}
+}
+
+// after returns the snapshot with the results of the plan's actions.
+func (s snapshot) after(out reconciler.Outcome) snapshot {
+	for _, a := range out.Done {
+		switch a := a.(type) {
+		case recordClaim:
+			k, claim := *s.Check, s.Object.Status.Claim
+			k.Record = &remote.Record{ClaimID: claim.ClaimID, Namespace: claim.Namespace, Name: claim.Name}
+			s.Check = &k
+		case finishCleaning, dropClaim:
+			o := *s.Object
+			o.Status.Claim = nil
+			s.Object = &o
+			if _, cleaned := a.(finishCleaning); cleaned && s.Check != nil {
+				k := *s.Check
+				k.Record = nil
+				s.Check = &k
+			}
+		}
+	}
+	return s
+}
+
+// facts returns the facts for the status. The clock offset is rounded, so that it does not change with every check.
+func facts(f remote.Facts) infrav1.SSHHostFacts {
+	out := infrav1.SSHHostFacts{
+		Hostname: f.Hostname, OSImage: f.OSImage, Architecture: f.Architecture, Kernel: f.Kernel, CPUs: int32(f.CPUs), MemoryMiB: min(f.MemoryMiB, maxMiB),
+		DiskMiB: min(f.DiskMiB, maxMiB), ContainerRuntime: f.ContainerRuntime, CgroupVersion: int32(f.CgroupVersion), MachineIDHash: f.MachineIDHash,
+	}
+	if offset := f.ClockOffset.Round(time.Minute); offset != 0 {
+		out.ClockOffsetSeconds = ptr.To(int32(min(max(offset.Seconds(), -1<<30), 1<<30)))
+	}
+	return out
+}
+
+func record(r *remote.Record) *infrav1.SSHHostRecord {
+	if r == nil {
+		return nil
+	}
+	return &infrav1.SSHHostRecord{ClaimID: r.ClaimID, Namespace: r.Namespace, Name: r.Name}
+}
+
+func bundles(digests []string, versions map[string]string) (out []infrav1.SSHHostBundle) {
+	for _, d := range digests[:min(len(digests), maxBundles)] {
+		out = append(out, infrav1.SSHHostBundle{Digest: d, Version: versions[d]})
+	}
+	return out
+}
+
+// eventsOf returns events for the actions, and for a state in which the host cannot be used when it begins.
+func eventsOf(s snapshot, p reconciler.Plan, status infrav1.SSHHostStatus, out reconciler.Outcome) []reconciler.Event {
+	var list []reconciler.Event
+	for _, a := range out.Done {
+		switch a := a.(type) {
+		case recordClaim:
+			list = append(list, reconciler.Normal("Claimed", "SSHMachine %s uses the host", a.Machine))
+		case finishCleaning:
+			list = append(list, reconciler.Normal("Cleaned", "The host is clean"))
+		}
+	}
+	begins := status.State != s.Object.Status.State
+	if begins && p.Stage.Message != "" && (status.State == infrav1.SSHHostQuarantined || status.State == infrav1.SSHHostUnreachable) {
+		list = append(list, reconciler.Warning(p.Stage.Reason, "%s", p.Stage.Message))
+	}
+	return list
+}

@@ -1,0 +1,71 @@
+package inventory
+
+import (
+	"context"
+	"maps"
+	"reflect"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/kube"
+)
+
+// HasClaim reports whether the claim of the host is the claim of this SSHMachine. The claim ID alone is not enough, because
+// users can write any claim ID into an SSHMachine that they create.
+func HasClaim(h *infrav1.SSHHost, m *infrav1.SSHMachine) bool {
+	c := h.Status.Claim
+	return c != nil && m.Spec.ClaimID != "" && c.ClaimID == m.Spec.ClaimID && c.Namespace == m.Namespace && c.Name == m.Name
+}
+
+// HasRecord reports whether the record on an unclaimed host is the record of this SSHMachine, as after a restore that lost
+// the claim.
+func HasRecord(h *infrav1.SSHHost, m *infrav1.SSHMachine) bool {
+	r := h.Status.Record
+	return h.Status.Claim == nil && r != nil && m.Spec.ClaimID != "" && r.ClaimID == m.Spec.ClaimID && r.Namespace == m.Namespace && r.Name == m.Name
+}
+
+// Claim writes the claim of an SSHMachine to a host. The error is a conflict if the host has changed since it was read.
+func Claim(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, m *infrav1.SSHMachine) error {
+	return setClaim(ctx, w, h, &infrav1.SSHHostClaim{Namespace: m.Namespace, Name: m.Name, ClaimID: m.Spec.ClaimID})
+}
+
+// Release marks the claim of an SSHMachine as released: the controller of SSHHosts cleans the host and then drops the claim.
+func Release(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, m *infrav1.SSHMachine) error {
+	return setClaim(ctx, w, h, &infrav1.SSHHostClaim{Namespace: m.Namespace, Name: m.Name, ClaimID: m.Spec.ClaimID, Released: ptr.To(true)})
+}
+
+// Drop removes the claim of a host that was cleaned or never changed.
+func Drop(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost) error {
+	return setClaim(ctx, w, h, nil)
+}
+
+func setClaim(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, claim *infrav1.SSHHostClaim) error {
+	return w.PatchStatus(ctx, h, func(o client.Object) { o.(*infrav1.SSHHost).Status.Claim = claim })
+}
+
+// AmongPeers returns the hosts that the SSHMachines of a cluster have claimed, and the number of those machines that precede one
+// of them in the choice of a host: they need the same kind of host, and have claimed none.
+func AmongPeers(m *infrav1.SSHMachine, machines []infrav1.SSHMachine, hosts []*infrav1.SSHHost) (claimed []*infrav1.SSHHost, turn int) {
+	waits := map[string]*infrav1.SSHMachine{}
+	for i := range machines {
+		waits[machines[i].Name] = &machines[i]
+	}
+	inCluster := maps.Clone(waits)
+	for _, h := range hosts {
+		claim := h.Status.Claim
+		if claim == nil || claim.Namespace != m.Namespace || inCluster[claim.Name] == nil {
+			continue
+		}
+		claimed = append(claimed, h)
+		delete(waits, claim.Name)
+	}
+	for name, peer := range waits {
+		isEqual := peer.Spec.FailureDomain == m.Spec.FailureDomain && reflect.DeepEqual(peer.Spec.HostSelector, m.Spec.HostSelector)
+		if name < m.Name && isEqual && peer.Spec.ClaimID != "" && peer.DeletionTimestamp.IsZero() {
+			turn++
+		}
+	}
+	return claimed, turn
+}

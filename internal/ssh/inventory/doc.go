@@ -1,0 +1,6 @@
+// Package inventory selects SSHHosts for SSHMachines and connects to them. It decides which namespaces a host is offered
+// to ([IsOffered]), which host a new machine claims ([Request.Choose]) and why there is none, writes claims ([Claim],
+// [Release] and [Drop]), and reads the address and the credentials of a host ([Target]). The functions about offers and
+// choices are pure. A claim is written with the resource version of the SSHHost as a precondition, so that two machines
+// never get the same host.
+package inventory

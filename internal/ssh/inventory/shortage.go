@@ -1,0 +1,86 @@
+package inventory
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+)
+
+// Group is a group of machines that need a host each.
+type Group struct {
+	// Name describes the machines, such as "workers".
+	Name  string
+	Count int
+	// Labels of the hosts. Empty: any host.
+	Labels map[string]string
+}
+
+// Shortage describes how many hosts are missing for groups of machines of a namespace, with the labels that they need and
+// the reasons why other hosts cannot be claimed. It is empty if all machines can claim a host now. A host that two groups
+// could claim counts once.
+func Shortage(namespace Namespace, hosts []*infrav1.SSHHost, groups []Group) string {
+	var lines []string
+	needed, any := 0, map[*infrav1.SSHHost]bool{}
+	for _, g := range groups {
+		request := Request{Namespace: namespace}
+		if len(g.Labels) > 0 {
+			request.Selector = &metav1.LabelSelector{MatchLabels: g.Labels}
+		}
+		free, choice := request.available(hosts)
+		needed += g.Count
+		if g.Count > 0 {
+			for _, h := range free {
+				any[h] = true
+			}
+		}
+		if missing := g.Count - len(free); missing > 0 {
+			lines = append(lines, fmt.Sprintf("%s missing for %s (%s): %d needed, %d can be claimed%s", hostsAre(missing), g.Name, request.labels(), g.Count, len(free), choice.rest(namespace)))
+		}
+	}
+	if missing := needed - len(any); missing > 0 && len(lines) == 0 {
+		lines = append(lines, fmt.Sprintf("%s missing, because several groups need the same ones: %d needed, %d can be claimed", hostsAre(missing), needed, len(any)))
+	}
+	return strings.Join(lines, "; ")
+}
+
+// available returns the hosts that can be claimed, and counts why the others cannot.
+func (r Request) available(hosts []*infrav1.SSHHost) ([]*infrav1.SSHHost, Choice) {
+	var free []*infrav1.SSHHost
+	out := Choice{Obstacles: map[Obstacle]int{}}
+	for _, h := range r.selected(hosts, &out) {
+		if o := r.obstacle(h); o != "" {
+			out.Obstacles[o]++
+		} else {
+			free = append(free, h)
+		}
+	}
+	return free, out
+}
+
+func (r Request) labels() string {
+	if r.Selector == nil {
+		return "any labels"
+	}
+	return "labels " + metav1.FormatLabelSelector(r.Selector)
+}
+
+// rest describes the hosts that cannot be claimed.
+func (c Choice) rest(namespace Namespace) string {
+	switch {
+	case c.Offered == 0:
+		return fmt.Sprintf(", none is offered to namespace %s", namespace.Name)
+	case len(c.Obstacles) == 0:
+		return fmt.Sprintf(", %d of %d that are offered to namespace %s match", c.Selected, c.Offered, namespace.Name)
+	}
+	return ", " + c.obstacles()
+}
+
+func hostsAre(n int) string {
+	if n == 1 {
+		return "1 SSHHost is"
+	}
+	return fmt.Sprintf("%d SSHHosts are", n)
+}

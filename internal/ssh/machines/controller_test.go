@@ -1,0 +1,330 @@
+package machines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/bundle"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/jobs"
+	"github.com/slipwayhq/slipway/internal/kube"
+	"github.com/slipwayhq/slipway/internal/policy"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
+	"github.com/slipwayhq/slipway/internal/ssh/remote"
+	"github.com/slipwayhq/slipway/test/testkit"
+)
+
+// fakeHost is a host in memory. Its log has the calls that change it.
+type fakeHost struct {
+	log       []string
+	findings  []remote.Finding
+	options   remote.PreflightOptions
+	settings  remote.NodeSettings
+	bootstrap remote.Bootstrap
+	progress  remote.Progress
+	// cut makes the next upload fail.
+	cut bool
+}
+
+func (h *fakeHost) Connect(context.Context, remote.Target) (Host, error) { return h, nil }
+func (h *fakeHost) Preflight(_ context.Context, o remote.PreflightOptions) ([]remote.Finding, error) {
+	h.options = o
+	return h.findings, nil
+}
+func (h *fakeHost) InstallBundle(_ context.Context, b bundle.Bundle, _ func(int64, int64)) error {
+	if h.cut {
+		h.cut = false
+		return fault.New(fault.Unreachable, remote.ReasonUnreachable, "host h does not respond")
+	}
+	h.log = append(h.log, "install "+b.KubernetesVersion)
+	return nil
+}
+func (h *fakeHost) PrepareNode(_ context.Context, _ bundle.Bundle, s remote.NodeSettings) error {
+	h.log, h.settings = append(h.log, "prepare"), s
+	return nil
+}
+func (h *fakeHost) StartBootstrap(_ context.Context, b remote.Bootstrap) error {
+	if h.progress.State == remote.BootstrapNone {
+		h.log = append(h.log, "bootstrap "+string(b.Data))
+		h.bootstrap, h.progress.State = b, remote.BootstrapRunning
+	}
+	return nil
+}
+func (h *fakeHost) BootstrapProgress(_ context.Context, id string) (remote.Progress, error) {
+	if h.bootstrap.ClaimID != "" && h.bootstrap.ClaimID != id {
+		return remote.Progress{}, fault.New(fault.Conflict, remote.ReasonClaimedByAnother, "another")
+	}
+	return h.progress, nil
+}
+
+// bundles has one bundle.
+type bundles struct{}
+
+func (bundles) Find(version, architecture string) (bundle.Bundle, error) {
+	if version != "v1.36.3" || architecture != "amd64" {
+		return bundle.Bundle{}, fault.New(fault.Invalid, "BundleMissing", "there is no bundle for Kubernetes %s on %s", version, architecture)
+	}
+	return theBundle(), nil
+}
+
+// world is the controller with a host and an API server in memory.
+type world struct {
+	*controller
+	t    *testing.T
+	host *fakeHost
+	r    *reconciler.Reconciler[*infrav1.SSHMachine, snapshot]
+	at   time.Time
+}
+
+func build(t *testing.T, objs ...client.Object) *fake.ClientBuilder {
+	t.Helper()
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clusterv1.AddToScheme, infrav1.AddToScheme, corev1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	objs = append(objs,
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}, coreCluster(true), coreMachine(nil),
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hosts", Name: "key"}, Data: map[string][]byte{"ssh-privatekey": []byte("k")}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "boot"}, Data: map[string][]byte{
+			"value": []byte("#cloud-config\nwrite_files:\n- path: /etc/token\n  permissions: '0600'\n  content: s3cr3t-Th1sIsOpaque99\n"), "format": []byte("cloud-config")}},
+	)
+	return fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&infrav1.SSHHost{}, &infrav1.SSHMachine{}).WithReturnManagedFields().
+		WithIndex(&infrav1.SSHHost{}, claimIndex, claimIDs).WithIndex(&infrav1.SSHMachine{}, watches.ClusterField(Name), watches.ClusterNames)
+}
+
+func newWorld(t *testing.T, cl client.WithWatch) *world {
+	w := &world{t: t, host: &fakeHost{progress: remote.Progress{State: remote.BootstrapNone}}, at: now}
+	clock := func() time.Time { return w.at }
+	w.controller = &controller{client: cl, secrets: cl, writer: kube.NewWriter(cl, Name), now: clock,
+		Config: Config{Connector: w.host, Bundles: bundles{}, Policy: policy.Default(), Jobs: jobs.NewRunner(t.Context(), clock, jobs.Limits{Total: 9, Namespace: 9})}}
+	w.r = &reconciler.Reconciler[*infrav1.SSHMachine, snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: clock}
+	return w
+}
+
+// reconcile reconciles several times, and waits for the jobs that this starts.
+func (w *world) reconcile() {
+	w.t.Helper()
+	for range 10 {
+		ended := make(chan string, 9)
+		cancel := w.Jobs.Subscribe(func(key string) { ended <- key })
+		_, err := w.r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "team-a", Name: "m"}})
+		if err != nil && !errors.Is(err, testkit.ErrInjected) {
+			w.t.Fatal(err)
+		}
+		if w.Jobs.State(jobs.Key(kind, client.ObjectKey{Namespace: "team-a", Name: "m"})).Running {
+			<-ended
+		}
+		cancel()
+	}
+}
+
+func (w *world) get() *infrav1.SSHMachine {
+	w.t.Helper()
+	o := &infrav1.SSHMachine{}
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "team-a", Name: "m"}, o); err != nil {
+		w.t.Fatal(err)
+	}
+	return o
+}
+
+// changeHost changes the status of a host as its controller does.
+func (w *world) changeHost(name string, change func(*infrav1.SSHHost)) *infrav1.SSHHost {
+	w.t.Helper()
+	for {
+		h := &infrav1.SSHHost{}
+		if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "hosts", Name: name}, h); err != nil {
+			w.t.Fatal(err)
+		}
+		err := kube.NewWriter(w.client, "ssh-host").PatchStatus(w.t.Context(), h, func(o client.Object) { change(o.(*infrav1.SSHHost)) })
+		if err == nil {
+			return h
+		}
+		if !errors.Is(err, testkit.ErrInjected) {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func confirm(h *infrav1.SSHHost) {
+	h.Status.ConfirmedClaimID, h.Status.State = h.Status.Claim.ClaimID, infrav1.SSHHostPreparing
+}
+
+// The whole life of a machine, with every write failing once.
+func TestLife(t *testing.T) {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder {
+		return build(t, sshMachine(func(o *infrav1.SSHMachine) { o.Finalizers = nil }), sshHost("h", nil))
+	}, func(t *testing.T, cl client.WithWatch) {
+		w := newWorld(t, cl)
+		w.host.cut = true
+		w.reconcile()
+		got := w.get()
+		if len(got.Spec.ClaimID) != 26 || got.Spec.ProviderID != "ssh://"+got.Spec.ClaimID || len(got.Finalizers) != 1 || len(w.host.log) > 0 {
+			t.Fatalf("%+v, log %v", got.Spec, w.host.log)
+		}
+		h := w.changeHost("h", confirm)
+		if h.Status.Claim == nil || h.Status.Claim.ClaimID != got.Spec.ClaimID || h.Status.Claim.Namespace != "team-a" || h.Status.Claim.Name != "m" {
+			t.Fatalf("claim %+v", h.Status.Claim)
+		}
+		w.reconcile()
+		if c := condition.Set(w.get().Status.Conditions).Get(infrav1.HostPreparedCondition); len(w.host.log) > 0 || c.Status != "False" {
+			t.Fatalf("the upload was cut: %v, %+v", w.host.log, c)
+		}
+		w.at = w.at.Add(time.Minute)
+		w.reconcile()
+		if want := "[install v1.36.3 prepare"; !strings.HasPrefix(fmt.Sprint(w.host.log), want) || w.host.progress.State != remote.BootstrapRunning || len(w.host.log) != 3 {
+			t.Fatalf("log %v", w.host.log)
+		}
+		b := w.host.bootstrap
+		if b.ClaimID != got.Spec.ClaimID || b.ProviderID != got.Spec.ProviderID || b.Hostname != "h" || b.Address != "192.0.2.1" || b.Timeout != defaultTimeout || b.Format != "cloud-config" {
+			t.Errorf("bootstrap %+v", b)
+		}
+		w.host.progress.State = remote.BootstrapDone
+		w.reconcile()
+		got = w.get()
+		if !ptr.Deref(got.Status.Initialization.Provisioned, false) || !condition.Set(got.Status.Conditions).IsTrue("Ready") {
+			t.Fatalf("provisioned: %+v", got.Status)
+		}
+		if err := cl.Delete(t.Context(), got); err != nil && !errors.Is(err, testkit.ErrInjected) {
+			t.Fatal(err)
+		}
+		if w.get().DeletionTimestamp == nil {
+			_ = cl.Delete(t.Context(), got)
+		}
+		w.reconcile()
+		h = w.changeHost("h", func(h *infrav1.SSHHost) { h.Status.State = infrav1.SSHHostCleaning })
+		if !ptr.Deref(h.Status.Claim.Released, false) || w.get().DeletionTimestamp == nil {
+			t.Fatalf("not released: %+v", h.Status.Claim)
+		}
+		w.changeHost("h", func(h *infrav1.SSHHost) {
+			h.Status.Claim, h.Status.ConfirmedClaimID, h.Status.State = nil, "", infrav1.SSHHostAvailable
+		})
+		w.reconcile()
+		if err := cl.Get(t.Context(), client.ObjectKeyFromObject(got), got); client.IgnoreNotFound(err) != nil || err == nil {
+			t.Errorf("the SSHMachine still exists: %v", err)
+		}
+	})
+}
+
+// All problems of a host are reported together, before anything on it is changed.
+func TestPreflight(t *testing.T) {
+	w := newWorld(t, build(t, sshMachine(nil), sshHost("h", nil)).Build())
+	w.host.findings = []remote.Finding{{Problem: "swap is enabled", Remedy: "turn it off", Fatal: true}, {Problem: "port 10250 is used", Remedy: "free it", Fatal: true}, {Problem: "old", Remedy: "none"}}
+	w.reconcile()
+	w.changeHost("h", confirm)
+	w.reconcile()
+	c := condition.Set(w.get().Status.Conditions).Get(infrav1.HostPreparedCondition)
+	if len(w.host.log) > 0 || c.Reason != reasonPreflight || !strings.Contains(c.Message, "* Swap is enabled; turn it off\n* Port 10250 is used; free it") || strings.Contains(c.Message, "Old") {
+		t.Errorf("log %v, condition %+v", w.host.log, c)
+	}
+	if !w.host.options.ManagedBundle || w.host.options.Architecture != "amd64" {
+		t.Errorf("options %+v", w.host.options)
+	}
+	w.host.findings, w.at = nil, w.at.Add(waitRecheck)
+	w.reconcile()
+	if len(w.host.log) != 3 {
+		t.Errorf("log %v", w.host.log)
+	}
+}
+
+// What more users can read than the Secret has no secrets.
+func TestFailureIsMasked(t *testing.T) {
+	w := newWorld(t, build(t, sshMachine(nil), sshHost("h", nil)).Build())
+	w.reconcile()
+	w.changeHost("h", confirm)
+	w.host.progress = remote.Progress{State: remote.BootstrapFailed, ExitCode: 1, Log: []byte("joining with s3cr3t-Th1sIsOpaque99\x1b[2J\nno route")}
+	w.reconcile()
+	c := condition.Set(w.get().Status.Conditions).Get(infrav1.BootstrapExecSucceededCondition)
+	if c.Reason != reasonFailed || strings.Contains(c.Message, "s3cr3t") || strings.Contains(c.Message, "\x1b") || !strings.Contains(c.Message, "no route") {
+		t.Errorf("condition %+v", c)
+	}
+}
+
+// A restored machine finds its host by the record, and a copy of its claim ID finds nothing.
+func TestRestore(t *testing.T) {
+	record := func(name string) func(*infrav1.SSHHost) {
+		return func(h *infrav1.SSHHost) {
+			h.Status.State = infrav1.SSHHostQuarantined
+			h.Status.Record = &infrav1.SSHHostRecord{ClaimID: claimA, Namespace: "team-a", Name: name}
+		}
+	}
+	for name, tc := range map[string]struct {
+		record  string
+		adopted bool
+	}{"its own": {"m", true}, "a copied ID": {"victim", false}} {
+		w := newWorld(t, build(t, sshMachine(identified), sshHost("h", record(tc.record))).Build())
+		w.host.progress, w.host.bootstrap.ClaimID = remote.Progress{State: remote.BootstrapDone}, claimA
+		w.reconcile()
+		h := w.changeHost("h", func(h *infrav1.SSHHost) {
+			if h.Status.Claim != nil {
+				h.Status.ConfirmedClaimID, h.Status.State = claimA, infrav1.SSHHostInUse
+			}
+		})
+		w.reconcile()
+		if got := w.get(); (h.Status.Claim != nil) != tc.adopted || ptr.Deref(got.Status.Initialization.Provisioned, false) != tc.adopted || len(w.host.log) > 0 {
+			t.Errorf("%s: claim %+v, status %+v, log %v", name, h.Status.Claim, got.Status, w.host.log)
+		}
+	}
+}
+
+// A host that another management cluster took is given up, and another one is claimed.
+func TestAnotherHost(t *testing.T) {
+	w := newWorld(t, build(t, sshMachine(nil), sshHost("h", nil), sshHost("i", nil)).Build())
+	w.reconcile()
+	first := "h"
+	if h := w.changeHost("h", func(*infrav1.SSHHost) {}); h.Status.Claim == nil {
+		first = "i"
+	}
+	w.changeHost(first, func(h *infrav1.SSHHost) { h.Status.State = infrav1.SSHHostQuarantined })
+	w.reconcile()
+	second := map[string]string{"h": "i", "i": "h"}[first]
+	if a, b := w.changeHost(first, func(*infrav1.SSHHost) {}), w.changeHost(second, func(*infrav1.SSHHost) {}); a.Status.Claim != nil || b.Status.Claim == nil {
+		t.Errorf("first %+v, second %+v", a.Status.Claim, b.Status.Claim)
+	}
+}
+
+// Twenty machines and twenty hosts: each machine gets one, and none gets two.
+func TestManyMachines(t *testing.T) {
+	var objs []client.Object
+	for i := range 20 {
+		objs = append(objs, sshHost(fmt.Sprintf("h%d", i), nil))
+		objs = append(objs, sshMachine(func(o *infrav1.SSHMachine) { o.Name, o.UID = fmt.Sprintf("m%d", i), types.UID(fmt.Sprint(i)) }))
+	}
+	w := newWorld(t, build(t, objs...).Build())
+	for range 30 {
+		for i := range 20 {
+			if _, err := w.r.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "team-a", Name: fmt.Sprintf("m%d", i)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	list, owners := &infrav1.SSHHostList{}, map[string]bool{}
+	if err := w.client.List(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range list.Items {
+		if h.Status.Claim == nil || owners[h.Status.Claim.Name] {
+			t.Errorf("host %s has claim %+v", h.Name, h.Status.Claim)
+			continue
+		}
+		owners[h.Status.Claim.Name] = true
+	}
+}

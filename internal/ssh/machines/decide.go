@@ -1,0 +1,396 @@
+package machines
+
+import (
+	"fmt"
+	"slices"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"k8s.io/utils/ptr"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
+	"github.com/slipwayhq/slipway/internal/ssh/remote"
+	"github.com/slipwayhq/slipway/sdk/contract"
+)
+
+// kind of the objects that the controller reconciles.
+const kind = "SSHMachine"
+
+// Reasons of waits and conditions.
+const (
+	reasonOwner          = "WaitingForOwner"
+	reasonInfrastructure = "WaitingForClusterInfrastructureReady"
+	reasonNoHost         = "NoHostAvailable"
+	reasonAmbiguous      = "SeveralHostsHaveRecord"
+	reasonHostLost       = "HostNotFound"
+	reasonClaiming       = "ClaimingHost"
+	reasonRecording      = "RecordingClaim"
+	reasonUnreachable    = "HostUnreachable"
+	reasonQuarantined    = "HostQuarantined"
+	reasonNoVersion      = "VersionMissing"
+	reasonPreflight      = "PreflightFailed"
+	reasonPreparing      = "PreparingHost"
+	reasonBootstrapping  = "Bootstrapping"
+	reasonFailed         = contract.ReasonBootstrapFailed
+	reasonReleasing      = "ReleasingHost"
+	reasonVirtualIP      = "WaitingForVirtualIP"
+	reasonUnchecked      = "HostNotChecked"
+)
+
+// Stages of a plan ([reconciler.Stage]).
+const (
+	stageClaim = iota + 1
+	stagePreparation
+	stageBootstrap
+	stageProvisioned
+	stageDeletion
+)
+
+const (
+	// waitRecheck is the delay before the next check of something that causes no event, such as a bundle.
+	waitRecheck = 30 * time.Second
+	// progressRecheck is the interval in which the progress of the bootstrap is read.
+	progressRecheck = time.Second
+	// hostRecheck is the delay before the next attempt to reach a host.
+	hostRecheck = 10 * time.Second
+	// cacheRecheck is the delay until the cache has the last write of this controller.
+	cacheRecheck = 50 * time.Millisecond
+)
+
+// decide computes the plan for the snapshot. The first row that applies decides:
+//
+//	the cache lacks the last claim                     recheck
+//	several hosts have the claim                       drop the claims of those without the record
+//	deleting                                           release the host, wait until it is clean
+//	no host has the claim, one has the record          claim it
+//	provisioned                                        nothing
+//	no owner, or the infrastructure is not provisioned wait
+//	no claim ID                                        set it
+//	no host                                            claim one; never a second one after the machine was provisioned
+//	the host was quarantined before it was changed     drop the claim
+//	the claim is not recorded on the host yet          wait
+//	the host is unreachable or quarantined             wait
+//	the host is being prepared                         wait
+//	the progress of the bootstrap is unknown           read it
+//	the bootstrap runs, has succeeded or has failed    wait, nothing, or wait for its replacement
+//	the host is not prepared                           prepare it
+//	it creates a cluster with a virtual IP address     wait until its host holds the address
+//	otherwise                                          run the bootstrap data
+func decide(s snapshot) reconciler.Plan {
+	var p reconciler.Plan
+	p.Enter(decideStage(s, &p))
+	return p
+}
+
+func decideStage(s snapshot, p *reconciler.Plan) (stage int, reason string) {
+	switch {
+	case s.Stale:
+		p.WaitFor(reasonClaiming, "Waiting for the last claim to be visible").For(kind, s.Object.Name).ForTime()
+		p.RecheckIn(cacheRecheck)
+		return stageClaim, reasonClaiming
+	case len(s.Surplus) > 0:
+		for _, h := range s.Surplus {
+			p.Do(dropClaim{Host: nameOf(h), Why: "host " + nameOf(s.Host) + " has the claim too"})
+		}
+		p.RecheckIn(cacheRecheck)
+		return stageClaim, reasonClaiming
+	case !s.Object.DeletionTimestamp.IsZero():
+		decideDeletion(s, p)
+		return stageDeletion, reasonReleasing
+	case s.Host == nil && len(s.Recorded) > 0:
+		decideAdoption(s, p)
+		return stageClaim, reasonClaiming
+	case s.provisioned():
+		return stageProvisioned, ""
+	case s.Machine == nil:
+		p.WaitFor(reasonOwner, "Waiting for a Machine to own this object").For(kind, s.Object.Name).ToChange("metadata.ownerReferences")
+		return stageClaim, reasonOwner
+	case s.Cluster == nil || !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):
+		p.WaitFor(reasonInfrastructure, "Waiting for the cluster's infrastructure to be provisioned").
+			For("Cluster", s.clusterName()).ToChange("status.initialization.infrastructureProvisioned")
+		return stageClaim, reasonInfrastructure
+	case s.Object.Spec.ClaimID == "" || s.Object.Spec.ProviderID == "":
+		p.Do(identify{})
+		p.RecheckIn(cacheRecheck)
+		return stageClaim, reasonClaiming
+	case s.Host == nil:
+		decideClaim(s, p)
+		return stageClaim, reasonNoHost
+	}
+	return decideHost(s, p)
+}
+
+// decideClaim claims a host.
+func decideClaim(s snapshot, p *reconciler.Plan) {
+	if s.wasProvisioned() {
+		p.WaitFor(reasonHostLost, "No SSHHost that was checked has the record of this machine: restore its SSHHost, or delete the Machine to have it replaced").
+			For(kind, s.Object.Name).UntilUserActs()
+		p.RecheckIn(waitRecheck)
+		return
+	}
+	request := s.request()
+	choice := request.Choose(s.Hosts)
+	if choice.Host == nil {
+		p.WaitFor(reasonNoHost, "%s", choice.Message(request)).For(kind, s.Object.Name).UntilUserActs()
+		p.RecheckIn(waitRecheck) // the labels of the namespace are not watched
+		return
+	}
+	p.Do(claimHost{Host: nameOf(choice.Host), Why: "it is available and matches"})
+	p.RecheckIn(cacheRecheck)
+}
+
+// decideAdoption claims the host that has the record of the machine, as after a move or a restore. A host that the namespace
+// used last need not be offered to it again, because a move does not take the labels of the Namespace along.
+func decideAdoption(s snapshot, p *reconciler.Plan) {
+	if len(s.Recorded) > 1 {
+		p.WaitFor(reasonAmbiguous, "SSHHosts %s have the record of this machine: delete the wrong ones, or have the operator clean them", condition.Names(names(s.Recorded))).
+			ForAll("SSHHost", names(s.Recorded)).UntilUserActs()
+		return
+	}
+	h := s.Recorded[0]
+	if !inventory.IsOffered(h, s.Namespace) && inventory.LastNamespace(h) != s.Namespace.Name {
+		p.WaitFor(reasonNoHost, "SSHHost %s has the record of this machine, but is not offered to namespace %s: let the operator offer it (spec.offeredTo)", h.Name, s.Namespace.Name).
+			For("SSHHost", nameOf(h)).ToChange("spec.offeredTo")
+		p.RecheckIn(waitRecheck)
+		return
+	}
+	p.Do(claimHost{Host: nameOf(h), Why: "it has the record of this machine"})
+	p.RecheckIn(cacheRecheck)
+}
+
+// decideDeletion releases the host and waits until it is clean. A quarantined host needs the operator, and cannot be claimed
+// until then, so it does not hold the deletion.
+func decideDeletion(s snapshot, p *reconciler.Plan) {
+	h := s.Host
+	_, force := s.Object.Annotations[infrav1.ForceReleaseAnnotation]
+	switch {
+	case h == nil && len(s.Recorded) > 0:
+		for _, recorded := range s.Recorded {
+			p.Do(releaseHost{Host: nameOf(recorded), Why: "it has the record of this machine, which is being deleted"})
+		}
+		p.RecheckIn(cacheRecheck)
+	case h == nil && !force && s.wasProvisioned() && s.uncheckedHost() != nil:
+		unchecked := s.uncheckedHost()
+		p.WaitFor(reasonUnchecked, "Waiting for SSHHost %s to be checked, because it may have the record of this machine", unchecked.Name).
+			For("SSHHost", nameOf(unchecked)).ToChange("status.state")
+		p.RecheckIn(waitRecheck)
+	case h == nil:
+	case s.Preparing.Running:
+		p.Do(cancelPreparation{Host: nameOf(h)})
+		p.WaitFor(reasonReleasing, "Waiting for the preparation of SSHHost %s to be canceled", h.Name).For("SSHHost", nameOf(h)).ForTime()
+		p.RecheckIn(hostRecheck)
+	case !inventory.IsReleased(h.Status.Claim):
+		p.Do(releaseHost{Host: nameOf(h), Why: "the SSHMachine is being deleted"})
+		waitForRelease(s, p)
+	case force, !isConfirmed(h), h.Status.State == infrav1.SSHHostQuarantined:
+	case h.Status.State == infrav1.SSHHostUnreachable:
+		p.WaitFor(reasonUnreachable, "SSHHost %s cannot be cleaned, because it %s%s. If it is gone, annotate this SSHMachine with %s: \"true\"; "+
+			"the host cannot be claimed until it responds and is clean", h.Name, unreachableText(h), since(h), infrav1.ForceReleaseAnnotation).For("SSHHost", nameOf(h)).ToChange("status.state")
+	default:
+		waitForRelease(s, p)
+	}
+}
+
+// uncheckedHost returns a host that is offered to the namespace and that was never checked, as after a restore. Nil: there is
+// none.
+func (s snapshot) uncheckedHost() *infrav1.SSHHost {
+	for _, h := range s.Hosts {
+		if h.Status.State == "" && h.DeletionTimestamp == nil && inventory.IsOffered(h, s.Namespace) {
+			return h
+		}
+	}
+	return nil
+}
+
+// unreachableText says why a host cannot be reached.
+func unreachableText(h *infrav1.SSHHost) string {
+	if c := condition.Set(h.Status.Conditions).Get(infrav1.ReachableCondition); c != nil && c.Reason == inventory.ReasonDenied {
+		return "is denied by the configuration of the operator"
+	}
+	return "does not respond"
+}
+
+// since returns the time since when a host has its state, which is constant while it has it.
+func since(h *infrav1.SSHHost) string {
+	if h.Status.StateSince == nil {
+		return ""
+	}
+	return " since " + h.Status.StateSince.UTC().Format(time.RFC3339)
+}
+
+func waitForRelease(s snapshot, p *reconciler.Plan) {
+	p.WaitFor(reasonReleasing, "Waiting for SSHHost %s to be clean", s.Host.Name).For("SSHHost", nameOf(s.Host)).ToChange("status.claim")
+}
+
+// decideHost turns a claimed host into a node.
+func decideHost(s snapshot, p *reconciler.Plan) (stage int, reason string) {
+	h := s.Host
+	switch {
+	case h.Status.State == infrav1.SSHHostQuarantined && !isConfirmed(h) && !hasOwnRecord(h):
+		p.Do(dropClaim{Host: nameOf(h), Why: "the host was quarantined before anything on it was changed"})
+		p.RecheckIn(cacheRecheck)
+		return stageClaim, reasonClaiming
+	case h.Status.State == infrav1.SSHHostUnreachable:
+		p.WaitFor(reasonUnreachable, "SSHHost %s %s", h.Name, unreachableText(h)).For("SSHHost", nameOf(h)).ToChange("status.state")
+		return s.hostStage(), reasonUnreachable
+	case h.Status.State == infrav1.SSHHostQuarantined && isConfirmed(h):
+		p.WaitFor(reasonQuarantined, "SSHHost %s is quarantined: its condition Available has the reason", h.Name).For("SSHHost", nameOf(h)).ToChange("status.state")
+		return s.hostStage(), reasonQuarantined
+	case !isConfirmed(h):
+		p.WaitFor(reasonRecording, "Waiting for the claim to be recorded on SSHHost %s", h.Name).For("SSHHost", nameOf(h)).ToChange("status.confirmedClaimID")
+		return stageClaim, reasonRecording
+	case s.Preparing.Running:
+		waitForPreparation(s, p)
+		return stagePreparation, reasonPreparing
+	case s.Fault != nil:
+		p.WaitFor(s.Fault.Reason, "%s", sentence(s.Fault.Message)).For("SSHHost", nameOf(h)).ForTime()
+		p.RecheckIn(hostRecheck)
+		return s.hostStage(), s.Fault.Reason
+	case s.Progress == nil:
+		p.Reads = append(p.Reads, readProgress{Host: nameOf(h)})
+		return stageBootstrap, reasonBootstrapping
+	}
+	return decideBootstrap(s, p)
+}
+
+// hasOwnRecord reports whether the record on a host is the record of its claim. After a restore, the host was quarantined
+// because of this record until the claim was written.
+func hasOwnRecord(h *infrav1.SSHHost) bool {
+	return h.Status.Record != nil && h.Status.Record.ClaimID == h.Status.Claim.ClaimID
+}
+
+// hostStage returns the stage of a machine whose host cannot be used now.
+func (s snapshot) hostStage() int {
+	if isConfirmed(s.Host) {
+		return stagePreparation
+	}
+	return stageClaim
+}
+
+func decideBootstrap(s snapshot, p *reconciler.Plan) (stage int, reason string) {
+	switch s.Progress.State {
+	case remote.BootstrapNone:
+	case remote.BootstrapDone:
+		return stageProvisioned, ""
+	case remote.BootstrapRunning:
+		p.WaitFor(reasonBootstrapping, "The bootstrap data runs on SSHHost %s", s.Host.Name).For("SSHHost", nameOf(s.Host)).ForTime()
+		p.RecheckIn(progressRecheck)
+		return stageBootstrap, reasonBootstrapping
+	case remote.BootstrapFailed:
+		p.WaitFor(reasonFailed, "The bootstrap data failed on SSHHost %s", s.Host.Name).For(kind, s.Object.Name).UntilUserActs()
+		return stageBootstrap, reasonFailed
+	}
+	if !decidePreparation(s, p) {
+		return stagePreparation, reasonPreparing
+	}
+	if s.bootstrapSecretName() == "" {
+		infrastructure.WaitForBootstrapData(p, reconciler.Subject{Kind: "Machine", Name: s.Machine.Name}, s.Cluster, s.Machine.Spec.Bootstrap)
+		return stageBootstrap, infrastructure.ReasonBootstrapData
+	}
+	if s.needsVirtualIP() {
+		p.WaitFor(reasonVirtualIP, "Waiting for SSHHost %s to hold the virtual IP address, because kubeadm uses it: condition %s of SSHCluster %s has the state",
+			s.Host.Name, infrav1.VirtualIPHeldCondition, s.SSHCluster.Name).For("SSHCluster", s.SSHCluster.Name).ToChange("status.virtualIP")
+		p.RecheckIn(waitRecheck)
+		return stageBootstrap, reasonVirtualIP
+	}
+	p.Do(runBootstrap{Host: nameOf(s.Host), Secret: s.bootstrapSecretName()})
+	p.WaitFor(reasonBootstrapping, "The bootstrap data runs on SSHHost %s", s.Host.Name).For("SSHHost", nameOf(s.Host)).ForTime()
+	p.RecheckIn(progressRecheck)
+	return stageBootstrap, reasonBootstrapping
+}
+
+// needsVirtualIP reports whether the machine creates the control plane of a cluster with a virtual IP address that its host
+// does not hold yet.
+func (s snapshot) needsVirtualIP() bool {
+	if !s.controlPlane() || s.SSHCluster == nil || s.SSHCluster.Spec.VirtualIP == "" || ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false) {
+		return false
+	}
+	return !slices.ContainsFunc(s.SSHCluster.Status.VirtualIP.Members, func(m infrav1.SSHVirtualIPMember) bool {
+		return m.Machine == s.Object.Name && ptr.Deref(m.Holder, false)
+	})
+}
+
+// decidePreparation reports whether the host is prepared, and starts the job that prepares it.
+func decidePreparation(s snapshot, p *reconciler.Plan) bool {
+	job := s.Preparing
+	ended := !job.Ended.IsZero() && job.What == s.preparation()
+	switch {
+	case s.Object.Spec.Bundle != infrav1.SSHBundleNone && s.version() == "":
+		p.WaitFor(reasonNoVersion, "spec.version of the Machine is not set: set it, or use what is installed on the hosts (spec.bundle: None)").
+			For("Machine", s.Machine.Name).ToChange("spec.version")
+	case inventory.NodeAddress(s.Host) == "":
+		p.WaitFor("NodeAddressMissing", "SSHHost %s has a DNS name as its address: let the operator set spec.nodeAddress to the IP address of the node", s.Host.Name).
+			For("SSHHost", nameOf(s.Host)).ToChange("spec.nodeAddress")
+	case s.NoBundle != nil:
+		p.WaitFor(s.NoBundle.Reason, "%s", sentence(s.NoBundle.Message)).For(kind, s.Object.Name).UntilUserActs()
+		p.RecheckIn(waitRecheck)
+	case ended && job.Err == nil:
+		return true
+	case ended && s.Now.Sub(job.Ended) < retryAfter(job.Err):
+		waitForFailure(s, p)
+		p.RecheckIn(job.Ended.Add(retryAfter(job.Err)).Sub(s.Now))
+	case job.Busy:
+		waitForPreparation(s, p)
+		p.RecheckIn(hostRecheck)
+	default:
+		p.Do(prepare{Host: nameOf(s.Host), What: s.preparation()})
+		waitForPreparation(s, p)
+		p.RecheckIn(hostRecheck) // another machine may have taken the last place
+	}
+	return false
+}
+
+// preparation describes the job that prepares the host. It is a new one for another host, claim or bundle.
+func (s snapshot) preparation() string {
+	if s.Object.Spec.Bundle == infrav1.SSHBundleNone {
+		return fmt.Sprintf("prepare host %s for claim %s without a bundle", nameOf(s.Host), s.Object.Spec.ClaimID)
+	}
+	return fmt.Sprintf("prepare host %s for claim %s with bundle %s", nameOf(s.Host), s.Object.Spec.ClaimID, s.Bundle.Digest)
+}
+
+// retryAfter returns the delay before a failed preparation is repeated. A user has to correct an invalid host first.
+func retryAfter(err error) time.Duration {
+	if fault.KindOf(err) == fault.Invalid {
+		return waitRecheck
+	}
+	return hostRecheck
+}
+
+func waitForPreparation(s snapshot, p *reconciler.Plan) {
+	p.WaitFor(reasonPreparing, "SSHHost %s is being prepared: programs and container images are installed", s.Host.Name).
+		For("SSHHost", nameOf(s.Host)).ToChange("condition " + infrav1.HostPreparedCondition)
+}
+
+// waitForFailure waits until a failed preparation is repeated.
+func waitForFailure(s snapshot, p *reconciler.Plan) {
+	f := fault.As(s.Preparing.Err)
+	switch {
+	case f == nil:
+		p.WaitFor(reasonPreparing, "SSHHost %s could not be prepared, retrying: %s", s.Host.Name, s.Preparing.Err.Error()).For("SSHHost", nameOf(s.Host)).ForTime()
+	case f.Kind == fault.Invalid:
+		p.WaitFor(f.Reason, "%s", sentence(f.Message)).For("SSHHost", nameOf(s.Host)).UntilUserActs()
+	default:
+		p.WaitFor(f.Reason, "%s", sentence(f.Message)).For("SSHHost", nameOf(s.Host)).ForTime()
+	}
+}
+
+func nameOf(h *infrav1.SSHHost) string { return h.Namespace + "/" + h.Name }
+
+func names(hosts []*infrav1.SSHHost) (out []string) {
+	for _, h := range hosts {
+		out = append(out, nameOf(h))
+	}
+	return out
+}
+
+// sentence makes the first letter of a message of an error upper-case, as conditions have it.
+func sentence(text string) string {
+	r, n := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(r)) + text[n:]
+}

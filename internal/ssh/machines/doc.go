@@ -1,0 +1,16 @@
+// Package machines is the controller of SSHMachines. It claims one SSHHost for each SSHMachine, waits until the controller
+// of SSHHosts has recorded the claim on the host, installs what a node needs, runs the bootstrap data, and reports the
+// state of the node. It writes the spec fields claimID and providerID and the status of SSHMachines, and status.claim of
+// SSHHosts. A provisioned machine never gets another host, because the owner of the SSHMachine replaces it.
+//
+// Every field of an SSHMachine is untrusted input, including its claim ID and its status: a host belongs to an SSHMachine
+// only if the claim in the status of the SSHHost, which users cannot write, has its namespace, name and claim ID. Only
+// hosts that are offered to the namespace are claimed, and messages disclose nothing about others. Bootstrap data is stored
+// nowhere but on the host, from which it is removed.
+//
+// The life of a machine:
+//
+//	wait ─► claim ID ─► claim ─► (recorded on the host) ─► prepare ─► bootstrap ─► provisioned ─► release ─► (cleaned)
+//	                      ▲                 │ quarantined
+//	                      └───── drop ◄─────┘
+package machines

@@ -1,0 +1,281 @@
+package machines
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/bundle"
+	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
+	"github.com/slipwayhq/slipway/internal/jobs"
+	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/reconciler/watches"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
+	"github.com/slipwayhq/slipway/internal/ssh/remote"
+)
+
+// snapshot is the input of decide.
+type snapshot struct {
+	Object *infrav1.SSHMachine
+	// Machine that owns the object. Nil if there is none (yet).
+	Machine *clusterv1.Machine
+	// Cluster of the machine. Nil if it does not exist (yet).
+	Cluster *clusterv1.Cluster
+	// SSHCluster of a control plane machine that is not a node yet. Nil if there is none.
+	SSHCluster *infrav1.SSHCluster
+	// Host is the SSHHost with the claim of the machine. Nil: there is none.
+	Host *infrav1.SSHHost
+	// Surplus are further hosts with the claim, as after a restore of some objects. Their claims are dropped.
+	Surplus []*infrav1.SSHHost
+	// Recorded are the hosts without a claim that have the record of the machine.
+	Recorded []*infrav1.SSHHost
+	// Stale is set if the cache does not have the last claim of this controller yet.
+	Stale bool
+	// Namespace of the machine. Hosts are all SSHHosts, and Peers those of the cluster's other machines; they are read only for
+	// machines that are not nodes yet.
+	Namespace    inventory.Namespace
+	Hosts, Peers []*infrav1.SSHHost
+	// Turn is the number of machines that precede this one in the choice of a host.
+	Turn int
+	// Bundle for the machine and NoBundle, why there is none. Both are unset without a host or for spec.bundle None.
+	Bundle   bundle.Bundle
+	NoBundle *fault.Fault
+	// Preparing is the state of the job that prepares the host.
+	Preparing jobs.State
+	// Progress of the bootstrap. Nil until it has been read.
+	Progress *remote.Progress
+	// Fault is the error of the connection. Nil: there was none.
+	Fault *fault.Fault
+	Now   time.Time
+}
+
+func (c *controller) observe(ctx context.Context, o *infrav1.SSHMachine) (snapshot, error) {
+	s := snapshot{Object: o, Now: c.now(), Preparing: c.Jobs.State(jobs.Key(kind, client.ObjectKeyFromObject(o)))}
+	var err error
+	if s.Machine, err = infrastructure.ReadObject(ctx, c.client, o.Namespace, infrastructure.OwnerName(o, "Machine"), &clusterv1.Machine{}); err != nil {
+		return s, err
+	}
+	if s.Cluster, err = infrastructure.ReadObject(ctx, c.client, o.Namespace, s.clusterName(), &clusterv1.Cluster{}); err != nil {
+		return s, err
+	}
+	if err := c.readClaimed(ctx, &s); err != nil {
+		return s, err
+	}
+	if s.Host != nil {
+		c.findBundle(&s)
+	}
+	if s.Host != nil && (s.provisioned() || !o.DeletionTimestamp.IsZero()) {
+		return s, nil
+	}
+	if s.SSHCluster, err = c.readSSHCluster(ctx, s); err != nil {
+		return s, err
+	}
+	return s, c.readHosts(ctx, &s)
+}
+
+// readSSHCluster reads the infrastructure of the Cluster of a control plane machine.
+func (c *controller) readSSHCluster(ctx context.Context, s snapshot) (*infrav1.SSHCluster, error) {
+	if s.Cluster == nil || !s.controlPlane() {
+		return nil, nil
+	}
+	ref := s.Cluster.Spec.InfrastructureRef
+	if ref.Kind != "SSHCluster" || ref.APIGroup != infrav1.GroupVersion.Group {
+		return nil, nil
+	}
+	return infrastructure.ReadObject(ctx, c.client, s.Object.Namespace, ref.Name, &infrav1.SSHCluster{})
+}
+
+// readClaimed reads the hosts that have the claim or the record of the machine.
+func (c *controller) readClaimed(ctx context.Context, s *snapshot) error {
+	if s.Object.Spec.ClaimID == "" {
+		return nil
+	}
+	list := &infrav1.SSHHostList{}
+	if err := c.client.List(ctx, list, client.MatchingFields{claimIndex: s.Object.Spec.ClaimID}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing SSHHosts: %w", err)
+	}
+	var claimed []*infrav1.SSHHost
+	for i := range list.Items {
+		switch h := &list.Items[i]; {
+		case inventory.HasClaim(h, s.Object):
+			claimed = append(claimed, h)
+			s.Stale = s.Stale || c.writer.Writes().Stale(h)
+		case inventory.HasRecord(h, s.Object):
+			s.Recorded = append(s.Recorded, h)
+		}
+	}
+	slices.SortFunc(claimed, compareClaims)
+	if len(claimed) > 0 {
+		s.Host, s.Surplus = claimed[0], claimed[1:]
+	}
+	return nil
+}
+
+// compareClaims orders hosts with the same claim: the one that has its record is first.
+func compareClaims(a, b *infrav1.SSHHost) int {
+	switch x, y := isConfirmed(a), isConfirmed(b); {
+	case x && !y:
+		return -1
+	case y && !x:
+		return 1
+	}
+	return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+}
+
+// isConfirmed reports whether the claim of a host was recorded on it.
+func isConfirmed(h *infrav1.SSHHost) bool {
+	return h != nil && h.Status.Claim != nil && h.Status.ConfirmedClaimID == h.Status.Claim.ClaimID
+}
+
+// readHosts reads what the choice of a host needs.
+func (c *controller) readHosts(ctx context.Context, s *snapshot) error {
+	request, all, err := inventory.Read(ctx, c.client, s.Object.Namespace)
+	if err != nil {
+		return err
+	}
+	s.Namespace, s.Hosts = request.Namespace, all
+	peers := &infrav1.SSHMachineList{}
+	cluster := client.ObjectKey{Namespace: s.Object.Namespace, Name: s.clusterName()}
+	if err := c.client.List(ctx, peers, watches.InCluster(Name, cluster)...); err != nil {
+		return fmt.Errorf("listing SSHMachines of Cluster %s: %w", cluster, err)
+	}
+	for _, h := range all {
+		s.Stale = s.Stale || s.Host == nil && c.writer.Writes().Stale(h)
+	}
+	s.Peers, s.Turn = inventory.AmongPeers(s.Object, peers.Items, all)
+	return nil
+}
+
+// findBundle finds the bundle for a host that is not a node yet.
+func (c *controller) findBundle(s *snapshot) {
+	if s.provisioned() || s.Object.Spec.Bundle == infrav1.SSHBundleNone || s.version() == "" || s.Host.Status.Facts.Architecture == "" {
+		return
+	}
+	b, err := c.Bundles.Find(s.version(), s.Host.Status.Facts.Architecture)
+	if err != nil {
+		if s.NoBundle = fault.As(err); s.NoBundle == nil {
+			s.NoBundle = fault.New(fault.Transient, "BundleNotReadable", "the bundle cannot be read: %v", err)
+		}
+		return
+	}
+	s.Bundle = b.ForNode(s.controlPlane())
+}
+
+// readRequested reads the progress of the bootstrap.
+func (c *controller) readRequested(ctx context.Context, s snapshot, _ reconciler.ReadRequest) (snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, progressTimeout)
+	defer cancel()
+	var p remote.Progress
+	h, err := c.connect(ctx, s.Host)
+	if err == nil {
+		p, err = h.BootstrapProgress(ctx, s.Object.Spec.ClaimID)
+	}
+	if err == nil {
+		p, err = c.maskSecrets(ctx, s, p)
+	}
+	s.Fault = connectionFault(s.Host, err)
+	if s.Fault != nil {
+		return s, nil
+	}
+	s.Progress = &p
+	return s, err
+}
+
+// progressTimeout limits the time of a reconciliation that reads the progress.
+const progressTimeout = 30 * time.Second
+
+// connectionFault returns the fault of an error that concerns the host, nil for others.
+func connectionFault(h *infrav1.SSHHost, err error) *fault.Fault {
+	if f := fault.As(err); f != nil || fault.KindOf(err) != fault.Unreachable {
+		return f
+	}
+	return fault.New(fault.Unreachable, remote.ReasonUnreachable, "host %s does not respond", h.Name).From(err)
+}
+
+// connect connects to the host of an object. The error is for users of the SSHMachine, who may not know the addresses, users,
+// keys and Secrets of the operator. The condition Reachable of the SSHHost has the details.
+func (c *controller) connect(ctx context.Context, h *infrav1.SSHHost) (Host, error) {
+	return c.connectFor(ctx, h, "")
+}
+
+// connectFor connects to a host that is changed for a claim.
+func (c *controller) connectFor(ctx context.Context, h *infrav1.SSHHost, claimID string) (Host, error) {
+	target, err := inventory.Target(ctx, c.secrets, h, c.Policy)
+	var host Host
+	if err == nil {
+		target.ClaimID = claimID
+		host, err = c.Connector.Connect(ctx, target)
+	}
+	if f := fault.As(err); f != nil {
+		return nil, fault.New(f.Kind, f.Reason, "SSHHost %s cannot be reached: its condition %s has the reason", h.Name, infrav1.ReachableCondition).From(err)
+	}
+	return host, err
+}
+
+// request describes the host that the machine needs.
+func (s snapshot) request() inventory.Request {
+	r := RequestOf(s.Object, s.Machine)
+	r.Namespace, r.Peers, r.Turn = s.Namespace, s.Peers, s.Turn
+	return r
+}
+
+// RequestOf describes the host that an SSHMachine of a Machine needs, without what depends on other objects. The controller and
+// the simulation of `slipway plan` use it.
+func RequestOf(o *infrav1.SSHMachine, m *clusterv1.Machine) inventory.Request {
+	s := snapshot{Object: o, Machine: m}
+	return inventory.Request{Selector: o.Spec.HostSelector, FailureDomain: s.failureDomain(), Version: s.version()}
+}
+
+func (s snapshot) clusterName() string { return s.Object.Labels[clusterv1.ClusterNameLabel] }
+
+// provisioned reports whether the machine has ever been provisioned.
+func (s snapshot) provisioned() bool {
+	return ptr.Deref(s.Object.Status.Initialization.Provisioned, false)
+}
+
+// wasProvisioned reports whether the machine was provisioned before its status was lost, as in a restore: the core copies
+// the provider ID only then.
+func (s snapshot) wasProvisioned() bool {
+	return s.provisioned() || s.Machine != nil && s.Machine.Spec.ProviderID != ""
+}
+
+// bootstrapSecretName returns the name of the bootstrap data Secret, empty if there is none.
+func (s snapshot) bootstrapSecretName() string {
+	if s.Machine == nil {
+		return ""
+	}
+	return ptr.Deref(s.Machine.Spec.Bootstrap.DataSecretName, "")
+}
+
+// version returns the requested Kubernetes version, empty if there is none.
+func (s snapshot) version() string {
+	if s.Machine == nil {
+		return ""
+	}
+	return s.Machine.Spec.Version
+}
+
+// controlPlane reports whether the machine runs a control plane.
+func (s snapshot) controlPlane() bool {
+	if s.Machine == nil {
+		return false
+	}
+	_, ok := s.Machine.Labels[clusterv1.MachineControlPlaneLabel]
+	return ok
+}
+
+// failureDomain returns the failure domain that the host must be in, empty for any.
+func (s snapshot) failureDomain() string {
+	if s.Machine != nil && s.Machine.Spec.FailureDomain != "" {
+		return s.Machine.Spec.FailureDomain
+	}
+	return s.Object.Spec.FailureDomain
+}

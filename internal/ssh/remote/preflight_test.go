@@ -1,0 +1,123 @@
+package remote
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// goodHost is the output of the preflight script on a host without problems.
+const goodHost = `SYSTEMD=true
+CGROUP=2
+CONTROLLERS=cpuset cpu io memory hugetlb pids
+OVERLAY=true
+BRIDGE_FILTER=true
+VXLAN=true
+FORWARDING=0
+SYSCTL=true
+SWAP=0
+PORT=0016
+DISK_FREE_KIB=20971520
+RUN_FREE_KIB=102400
+MEMORY_KIB=4194304
+CPUS=2
+NOW=1800000000
+ARCHITECTURE=x86_64
+HOSTNAME=h1
+MACHINE_ID=0123456789abcdef0123456789abcdef
+PRODUCT_UUID=
+SELINUX=
+CHCON=true
+VAR_OPTIONS=rw,relatime
+`
+
+func TestFindings(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	id := identityHash("machine-id", "0123456789abcdef0123456789abcdef")
+	managed := PreflightOptions{ManagedBundle: true, BundleBytes: 1 << 30}
+	controlPlane := PreflightOptions{ManagedBundle: true, ControlPlane: true}
+	cases := map[string]struct {
+		reason  string
+		change  [2]string
+		options PreflightOptions
+		want    []string // check names, with "!" for fatal ones
+	}{
+		"good":               {"nothing is wrong", [2]string{}, managed, nil},
+		"cgroup v1":          {"handled, and reported", [2]string{"CGROUP=2", "CGROUP=1"}, managed, []string{"ControlGroups"}},
+		"no memory control":  {"a Raspberry Pi", [2]string{"io memory hugetlb", "io"}, managed, []string{"!ControlGroups"}},
+		"no systemd":         {"another init", [2]string{"SYSTEMD=true", "X="}, managed, []string{"!Systemd"}},
+		"no overlay":         {"after a kernel update", [2]string{"OVERLAY=true", "X="}, managed, []string{"!KernelModules"}},
+		"no vxlan":           {"other networks work", [2]string{"VXLAN=true", "X="}, managed, []string{"KernelModules"}},
+		"read-only settings": {"forwarding cannot be turned on", [2]string{"SYSCTL=true", "X="}, managed, []string{"!KernelSettings"}},
+		"swap":               {"handled, and reported", [2]string{"SWAP=0", "SWAP=1"}, managed, []string{"Swap"}},
+		"kubelet port":       {"something listens", [2]string{"PORT=0016", "PORT=280A"}, managed, []string{"!Ports"}},
+		"API port":           {"a worker does not need it", [2]string{"PORT=0016", "PORT=192B"}, managed, nil},
+		"API port in use":    {"a control plane needs it", [2]string{"PORT=0016", "PORT=192B"}, controlPlane, []string{"!Ports"}},
+		"disk":               {"a bundle of 1 GiB needs three times as much", [2]string{"DISK_FREE_KIB=20971520", "DISK_FREE_KIB=4194304"}, managed, []string{"!Disk"}},
+		"memory":             {"too little", [2]string{"MEMORY_KIB=4194304", "MEMORY_KIB=524288"}, managed, []string{"!Memory"}},
+		"control plane":      {"needs more", [2]string{"MEMORY_KIB=4194304", "MEMORY_KIB=1048576"}, controlPlane, []string{"!Memory"}},
+		"clock":              {"ten minutes ahead", [2]string{"NOW=1800000000", "NOW=1800000600"}, managed, []string{"!Clock"}},
+		"architecture":       {"the bundle is for another", [2]string{"ARCHITECTURE=x86_64", "ARCHITECTURE=aarch64"}, PreflightOptions{Architecture: "amd64"}, []string{"!Architecture", "!Programs", "!Programs", "!Programs"}},
+		"hostname":           {"cannot be a node's name", [2]string{"HOSTNAME=h1", "HOSTNAME=localhost"}, managed, []string{"!Hostname"}},
+		"upper case":         {"cannot be a node's name", [2]string{"HOSTNAME=h1", "HOSTNAME=H1"}, managed, []string{"!Hostname"}},
+		"same hostname":      {"of another host", [2]string{}, PreflightOptions{ManagedBundle: true, Hostnames: map[string]string{"h1": "other"}}, []string{"!Hostname"}},
+		"same machine ID":    {"a cloned machine", [2]string{}, PreflightOptions{ManagedBundle: true, MachineIDs: map[string]string{id: "other"}}, []string{"!MachineID"}},
+		"no machine ID":      {"an image that was never booted", [2]string{"MACHINE_ID=0123456789abcdef0123456789abcdef", "MACHINE_ID="}, managed, []string{"!MachineID"}},
+		"SELinux":            {"programs are labelled", [2]string{"SELINUX=", "SELINUX=1"}, managed, []string{"SELinux"}},
+		"SELinux, no chcon":  {"programs cannot be labelled", [2]string{"SELINUX=\nCHCON=true", "SELINUX=1"}, managed, []string{"!SELinux"}},
+		"firewall":           {"may block", [2]string{"SELINUX=", "FIREWALL=ufw"}, managed, []string{"Firewall"}},
+		"noexec":             {"programs would not start", [2]string{"rw,relatime", "rw,noexec"}, managed, []string{"!FileSystem"}},
+		"read-only":          {"a directory", [2]string{"SELINUX=", "READ_ONLY=/etc\nREAD_ONLY=/etc"}, managed, []string{"!FileSystem"}},
+		"tools":              {"are missing", [2]string{"SELINUX=", "MISSING=tar\nMISSING=awk"}, managed, []string{"!Tools"}},
+		"kubelet":            {"of another cluster", [2]string{"SELINUX=", "KUBELET=true"}, managed, []string{"!Kubelet"}},
+		"containerd":         {"of another program", [2]string{"SELINUX=", "SOCKET=/run/containerd/containerd.sock"}, managed, []string{"!ContainerRuntime"}},
+		"Docker":             {"may stay", [2]string{"SELINUX=", "SOCKET=/run/docker.sock"}, managed, []string{"ContainerRuntime"}},
+		"foreign file":       {"would be overwritten", [2]string{"SELINUX=", "FOREIGN=/usr/bin/kubelet"}, managed, []string{"!Installation"}},
+		"installed programs": {"are used", [2]string{"SELINUX=", "PROGRAM=kubelet\nPROGRAM=kubeadm\nPROGRAM=containerd"}, PreflightOptions{}, nil},
+		"no output":          {"a host that returns nothing", [2]string{goodHost, ""}, PreflightOptions{}, []string{"!ControlGroups", "!Disk", "!Disk", "!Hostname", "!KernelModules", "!KernelSettings", "!MachineID", "!Memory", "!Programs", "!Programs", "!Programs", "!Systemd", "KernelModules"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			text := goodHost
+			if tc.change[0] != "" {
+				text = strings.Replace(text, tc.change[0], tc.change[1], 1)
+				if text == goodHost {
+					t.Fatal("nothing was changed")
+				}
+			}
+			var got []string
+			for _, f := range findings(observe(text, at, at.Add(time.Millisecond)), tc.options) {
+				mark := ""
+				if f.Fatal {
+					mark = "!"
+				}
+				got = append(got, mark+f.Check)
+				if f.Problem == "" || f.Remedy == "" {
+					t.Errorf("%s has no problem or no remedy", f.Check)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("%s: %s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// TestMessagesAreStable checks that small changes of a host do not change messages.
+func TestMessagesAreStable(t *testing.T) {
+	at := time.Unix(1_800_000_000, 0)
+	text := func(change ...string) string {
+		var out strings.Builder
+		for _, f := range findings(observe(strings.NewReplacer(change...).Replace(goodHost), at, at), PreflightOptions{ManagedBundle: true, BundleBytes: 1 << 30}) {
+			out.WriteString(f.String() + "\n")
+		}
+		return out.String()
+	}
+	a := text("DISK_FREE_KIB=20971520", "DISK_FREE_KIB=1400000", "MEMORY_KIB=4194304", "MEMORY_KIB=540000", "NOW=1800000000", "NOW=1800000100")
+	b := text("DISK_FREE_KIB=20971520", "DISK_FREE_KIB=1410000", "MEMORY_KIB=4194304", "MEMORY_KIB=541500", "NOW=1800000000", "NOW=1800000102")
+	if a != b || strings.Count(a, "\n") != 3 {
+		t.Errorf("%s%s", a, b)
+	}
+}

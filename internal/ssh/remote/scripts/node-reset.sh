@@ -1,0 +1,204 @@
+# Removes what a node of a claim left on the host, and prints what remains compared with the inventory from before.
+read_parameters
+lock
+unrecorded=
+if [ "$claim" = unrecorded ]; then
+	# The operator wants the node of another installer to be removed.
+	[ ! -e $etc/machine.json ] || exit 3
+	unrecorded=true
+else
+	[ -z "$claim" ] || [ ! -e $etc/machine.json ] || recorded "$claim" || exit 3
+	if ! inventoried "$claim" && ! { [ -z "$claim" ] && [ -e $node/inventory ]; }; then
+		# The record may have been deleted already, after the host was cleaned. Anything else is not the node of the claim.
+		[ ! -e $etc/machine.json ] && [ ! -e $node/inventory ] && ! kubelet_runs || exit 5
+		[ -z "$(inventory | grep -E '^(process|mount|link|iptables|ip6tables|nftables) ' | grep -vE '^(process containerd|mount /(run|var/lib)/containerd)')" ] || exit 5
+		rmdir $node 2>/dev/null
+		echo RESET=true
+		exit 0
+	fi
+fi
+
+# Whether the inventory from before has a line.
+before() { [ -e $node/inventory ] && grep -Fqx -- "$1" $node/inventory; }
+
+stop_unit() { ! systemctl cat "$1" >/dev/null 2>&1 && ! systemctl is-active --quiet "$1" || systemctl stop "$1" 2>/dev/null; }
+
+# Another host takes over the virtual IP address at once.
+stop_unit slipway-keepalived.service
+if [ -e $node/virtual-ip ]; then
+	ip -o addr show 2>/dev/null | awk -v address="$(head -n 1 $node/virtual-ip)" '{split($4, a, "/"); if (a[1] == address) print $4, $2}' |
+		while read -r prefix device; do ip addr del "$prefix" dev "$device" 2>/dev/null; done
+fi
+stop_unit slipway-bootstrap.service
+# The kubelet of another installer goes on.
+own_kubelet=
+[ -z "$unrecorded" ] && [ ! -e $node/started ] && ! installed /etc/systemd/system/kubelet.service || own_kubelet=true
+[ -z "$own_kubelet" ] || stop_unit kubelet.service
+
+# Containers: their processes are in control groups below kubepods, and their shims in containerd's.
+managed=
+! installed /etc/systemd/system/containerd.service || managed=true
+if [ -z "$managed" ] && [ -e /etc/kubernetes ] && has kubeadm && { [ -e $node/started ] || [ -n "$unrecorded" ]; }; then
+	# The container runtime is not Slipway's and stays, so only kubeadm knows how to remove its containers.
+	timeout 90 kubeadm reset --force --skip-phases=preflight,remove-etcd-member >/dev/null 2>&1 </dev/null
+fi
+if [ -n "$managed" ] || [ -e $node/started ]; then
+	[ -z "$managed" ] || systemctl kill --kill-who=all --signal=KILL containerd.service 2>/dev/null
+	[ -z "$managed" ] || stop_unit containerd.service
+	tries=0
+	while [ $tries -lt 20 ]; do
+		processes=$(find /sys/fs/cgroup -path '*kubepods*' -name cgroup.procs -exec cat {} + 2>/dev/null | sort -u)
+		[ -n "$processes" ] || break
+		kill -9 $processes 2>/dev/null
+		tries=$((tries + 1))
+		sleep 0.1
+	done
+	if [ -n "$managed" ]; then
+		# Another containerd, such as that of Docker, has another address.
+		for comm in $(grep -lsx -- containerd-shim /proc/[0-9]*/comm); do
+			shim=${comm%/comm}
+			! tr '\0' '\n' <"$shim/cmdline" 2>/dev/null | grep -Fqx /run/containerd/containerd.sock || kill -9 "${shim##*/}" 2>/dev/null
+		done
+	fi
+	find /sys/fs/cgroup -depth -type d -path '*kubepods*' -exec rmdir {} \; 2>/dev/null
+fi
+
+# Mounts, the deepest first. A path with a space is written with \040 in the list.
+below() { awk -v at="$1" '$2 ~ "^" at "(/|$)" {print $2}' /proc/self/mounts | sort -r; }
+for root in /var/lib/kubelet /run/containerd /var/lib/containerd /run/netns; do
+	[ -n "$managed" ] || [ $root = /var/lib/kubelet ] || [ $root = /run/netns ] || continue
+	for at in $(below $root); do
+		! before "mount $at" || continue
+		case $at in /run/netns | /run/netns/[!c]*) continue ;; esac
+		at=$(printf '%b' "$at")
+		umount "$at" 2>/dev/null || umount -l "$at" 2>/dev/null
+	done
+done
+rm -f /run/netns/cni-*
+
+node_links | while read -r name; do before "link $name" || ip link del "$name" 2>/dev/null; done
+
+# Packet filters: chains of Kubernetes and of its networks go, everything else stays. A mark in the inventory means that
+# another program of the host had such chains before.
+for family in iptables ip6tables; do
+	has $family-save && has $family-restore || continue
+	! grep -q "^$family " $node/inventory 2>/dev/null || continue
+	$family-save 2>/dev/null >$node/filters
+	grep -qE 'KUBE-|CNI-|FLANNEL|cali-|CILIUM_' $node/filters || continue
+	grep -vE 'KUBE-|CNI-|FLANNEL|cali[-:]|CILIUM_' $node/filters | $family-restore 2>/dev/null
+done
+rm -f $node/filters
+if has nft; then
+	nft list tables 2>/dev/null | while read -r table family name; do
+		case $name in kube-proxy | calico* | cilium* | flannel*) before "nftables $family $name" || nft delete table "$family" "$name" 2>/dev/null ;; esac
+	done
+fi
+if has ipvsadm && [ -e /proc/net/ip_vs ] && [ -e $node/inventory ] && ! before "ipvs table"; then ipvsadm --clear 2>/dev/null; fi
+
+# Units, users and files that Slipway and the bootstrap data added.
+for unit in kubelet containerd slipway-keepalived; do
+	case $unit in
+	kubelet) [ -n "$own_kubelet" ] || continue ;;
+	containerd) [ -n "$managed" ] || continue ;;
+	esac
+	before "enabled-unit $unit" || systemctl disable --quiet $unit.service 2>/dev/null
+done
+if [ -e $node/enabled ]; then
+	while read -r unit; do
+		case $unit in kubelet.service | containerd.service | slipway-*) ;; *) systemctl disable --quiet --now "$unit" 2>/dev/null ;; esac
+	done <$node/enabled
+fi
+if [ -e $node/users ]; then
+	while read -r name home; do
+		pkill -KILL -u "$name" 2>/dev/null
+		! id -u "$name" >/dev/null 2>&1 || userdel -f "$name" 2>/dev/null
+		case $home in /*/*) rm -rf -- "$home" ;; esac
+	done <$node/users
+fi
+if [ -e $node/groups ]; then
+	while read -r name; do groupdel "$name" 2>/dev/null; done <$node/groups
+fi
+if [ -e $node/passwords ]; then
+	while IFS=: read -r name password expires; do
+		usermod -p "$password" "$name" 2>/dev/null
+		chage -E "${expires:--1}" "$name" 2>/dev/null
+	done <$node/passwords
+fi
+if [ -e $node/backups ]; then
+	while read -r number path; do
+		rm -f -- "$path"
+		cp -a $node/backup.$number "$path"
+	done <$node/backups
+fi
+[ ! -e $node/default-kubelet ] || cp -p $node/default-kubelet /etc/default/kubelet
+if [ -e $node/installed ]; then
+	while IFS= read -r path; do
+		case $path in /*) [ -d "$path" ] && [ ! -L "$path" ] || rm -f -- "$path" ;; esac
+	done <$node/installed
+fi
+rmdir /etc/slipway/keepalived /etc/systemd/system/kubelet.service.d /etc/systemd/system/containerd.service.d /etc/slipway/kubelet.conf.d /etc/slipway/authorities 2>/dev/null
+
+# Directories of the node, without what was in them before. Nothing is deleted across mounts.
+empty() {
+	[ -e "$1" ] || [ -L "$1" ] || return 0
+	if before "path $1"; then
+		[ -e $node/inventory ] && ! before "more-content $1" || return 0
+		content "$1" | sort -r | grep -vFx -f $node/inventory | while IFS= read -r line; do
+			if [ -d "${line#content }" ] && [ ! -L "${line#content }" ]; then rmdir -- "${line#content }"; else rm -f -- "${line#content }"; fi 2>/dev/null
+		done
+		return 0
+	fi
+	[ -z "$(below "$1")" ] || { find "$1" -xdev -mindepth 1 -delete 2>/dev/null; return 0; }
+	rm -rf -- "$1"
+}
+for path in $content_paths; do empty $path; done
+if [ -n "$managed" ]; then
+	for path in /var/lib/containerd /run/containerd /etc/containerd /opt/cni/bin; do before "path $path" || empty $path; done
+fi
+rmdir /etc/cni /opt/cni 2>/dev/null
+rm -rf $run /run/slipway
+
+if [ -e $node/sysctl ]; then
+	while IFS='=' read -r key value; do
+		file=/proc/sys/$(echo "$key" | tr . /)
+		case $key in net.* | fs.inotify.*) { echo "$value" >"$file"; } 2>/dev/null ;; esac
+	done <$node/sysctl
+fi
+systemctl daemon-reload
+systemctl reset-failed kubelet.service containerd.service slipway-bootstrap.service slipway-keepalived.service 2>/dev/null
+rm -rf $node/files $node/imported $node/started $node/bootstrapped $node/default-kubelet $node/served $node/virtual-ip.files $state/current $state/lib
+rm -rf $state/bundles/*/preload # users of the node had access to copies of it
+
+# What remains. Without an inventory, the programs of another installer may stay.
+remaining() {
+	[ ! -e $node/users ] || while read -r name home; do ! id -u "$name" >/dev/null 2>&1 || echo "user $name"; done <$node/users
+	if [ -e $node/inventory ]; then
+		inventory | grep -vFx -f $node/inventory
+	else
+		inventory | grep -vE '^content ' | grep -vE '^((unit|enabled-unit|process) containerd|mount /(run|var/lib)/containerd|path /(run/containerd|var/lib/containerd|etc/containerd|opt/cni/bin|etc/systemd/|usr/local/bin/|etc/cni/net.d))'
+	fi
+}
+# Processes need a moment to end.
+tries=0
+while :; do
+	remaining >$node/leftovers
+	[ -s $node/leftovers ] && [ $tries -lt 10 ] || break
+	tries=$((tries + 1))
+	sleep 0.2
+done
+sed 's/^/LEFTOVER=/' $node/leftovers
+clean=true
+[ ! -s $node/leftovers ] || clean=
+rm -f $node/leftovers
+if [ -n "$clean" ]; then
+	rm -f $node/installed $node/sysctl $node/virtual-ip $node/users $node/groups $node/passwords $node/enabled $node/backups $node/backup.* $node/filters $node/*.tar
+	[ -e $etc/machine.json ] || rm -rf $node
+fi
+
+# Bundles that the node's users changed.
+for sums in $state/bundles/*/SHA256SUMS; do
+	[ -e "$sums" ] || continue
+	bundle=${sums%/SHA256SUMS}
+	[ "$(sha256sum <"$sums" | cut -d ' ' -f 1)" = "${bundle##*/}" ] && [ "$(stamps "$bundle" 2>/dev/null)" = "$(cat "$bundle/stamps" 2>/dev/null)" ] || rm -rf "$bundle"
+done
+echo RESET=true

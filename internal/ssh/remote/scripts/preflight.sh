@@ -1,0 +1,73 @@
+# Prints what the preflight checks need, as NAME=value lines. Changes nothing but for a network device that is created
+# and deleted again, and modules that are loaded if they are there.
+[ -d /run/systemd/system ] && echo SYSTEMD=true
+echo "CGROUP=$(cgroup_version)"
+if [ "$(cgroup_version)" = 2 ]; then
+	echo "CONTROLLERS=$(cat /sys/fs/cgroup/cgroup.controllers)"
+else
+	echo "CONTROLLERS=$(awk 'NR > 1 && $4 == 1 {printf "%s ", $1}' /proc/cgroups)"
+fi
+
+modprobe -q overlay 2>/dev/null
+grep -qw overlay /proc/filesystems && echo OVERLAY=true
+modprobe -q br_netfilter 2>/dev/null
+[ -e /proc/sys/net/bridge/bridge-nf-call-iptables ] && echo BRIDGE_FILTER=true
+modprobe -q vxlan 2>/dev/null
+if has ip && ip link add slipway-probe type vxlan id 16777215 dstport 0 dev lo 2>/dev/null; then
+	ip link del slipway-probe
+	echo VXLAN=true
+elif ! has ip; then
+	echo VXLAN=unknown
+fi
+echo "FORWARDING=$(cat /proc/sys/net/ipv4/ip_forward)"
+[ -w /proc/sys/net/ipv4/ip_forward ] && ( : >>/proc/sys/net/ipv4/ip_forward ) 2>/dev/null && echo SYSCTL=true
+
+echo "SWAP=$(awk 'NR > 1' /proc/swaps 2>/dev/null | wc -l)"
+awk '$4 == "0A" {sub(".*:", "", $2); print "PORT=" $2}' /proc/net/tcp /proc/net/tcp6 2>/dev/null | sort -u | head -n 500
+echo "DISK_FREE_KIB=$(df -Pk /var/lib | awk 'NR == 2 {print $4}')"
+echo "RUN_FREE_KIB=$(df -Pk /run | awk 'NR == 2 {print $4}')"
+echo "MEMORY_KIB=$(sed -n 's/^MemTotal: *\([0-9]*\) kB$/\1/p' /proc/meminfo)"
+echo "CPUS=$(getconf _NPROCESSORS_ONLN 2>/dev/null || nproc)"
+echo "NOW=$(date +%s)"
+echo "ARCHITECTURE=$(uname -m)"
+echo "HOSTNAME=$(uname -n)"
+echo "MACHINE_ID=$(head -c 64 /etc/machine-id 2>/dev/null)"
+echo "PRODUCT_UUID=$(head -c 64 /sys/class/dmi/id/product_uuid 2>/dev/null)"
+echo "SELINUX=$(cat /sys/fs/selinux/enforce 2>/dev/null)"
+has chcon && echo CHCON=true
+has findmnt && echo "VAR_OPTIONS=$(findmnt -n -o OPTIONS -T /var/lib 2>/dev/null | head -n 1)"
+for path in /etc /var/lib /usr/local/bin /opt; do
+	[ -d $path ] && [ ! -w $path ] && echo "READ_ONLY=$path"
+	[ -d $path ] && ! touch -c $path 2>/dev/null && echo "READ_ONLY=$path"
+done
+for unit in firewalld ufw; do
+	! systemctl is-active --quiet $unit.service 2>/dev/null || echo "FIREWALL=$unit"
+done
+for tool in tar sha256sum base64 awk sed grep find mount umount nsenter df systemd-run sync; do
+	has $tool || echo "MISSING=$tool"
+done
+if kubelet_runs; then echo KUBELET=true; fi
+[ -e $etc/machine.json ] && echo RECORD=true
+
+# Programs and configuration that another installation left, and that preparing the host would have to overwrite.
+for path in /etc/systemd/system/containerd.service /lib/systemd/system/containerd.service /usr/lib/systemd/system/containerd.service \
+	/etc/systemd/system/kubelet.service /lib/systemd/system/kubelet.service /usr/lib/systemd/system/kubelet.service \
+	/usr/local/bin/kubeadm /usr/local/bin/kubelet /usr/bin/kubeadm /usr/bin/kubelet /etc/containerd/config.toml \
+	/etc/kubernetes/kubelet.conf /etc/kubernetes/admin.conf /var/lib/kubelet/config.yaml /var/lib/etcd/member; do
+	[ ! -e $path ] || installed $path || echo "FOREIGN=$path"
+done
+# Data of another node, which the node of a machine would mix with its own, or delete.
+for path in /var/lib/etcd /var/lib/kubelet /etc/kubernetes; do
+	found=$(find $path -mindepth 1 ! -type d 2>/dev/null | sed 's/^/content /' | sort | head -n 2000)
+	[ ! -e $node/inventory ] || found=$(printf '%s\n' "$found" | grep -Fx -f $node/inventory)
+	[ -z "$found" ] || echo "CONTENT=$path"
+done
+for socket in /run/containerd/containerd.sock /run/crio/crio.sock /run/docker.sock; do
+	[ -S $socket ] || continue
+	[ $socket != /run/containerd/containerd.sock ] || ! installed /etc/systemd/system/containerd.service || continue
+	echo "SOCKET=$socket"
+done
+for program in kubelet kubeadm containerd; do
+	has $program && echo "PROGRAM=$program"
+done
+exit 0

@@ -1,0 +1,25 @@
+# Creates the record of a claim, atomically: the link fails if there is a record. Before that, writes the inventory of
+# the host. Input after the parameters: the record.
+read_parameters
+[ -n "$claim" ] || fail "no claim"
+mkdir -p $etc || fail "$etc cannot be created"
+lock
+chmod 755 $etc $state
+if [ -e $etc/machine.json ] || [ -L $etc/machine.json ]; then
+	recorded "$claim" || exit 3
+	exit 0
+fi
+! kubelet_runs || exit 6
+if [ -e $node/installed ] || [ -e $node/started ]; then
+	fail "the record of the host was deleted before it was cleaned: $node belongs to $(sed -n '1s/^claim /claim /p' $node/inventory 2>/dev/null)"
+fi
+{ echo "claim $claim" && inventory; } >$node/inventory.draft && mv $node/inventory.draft $node/inventory || fail "the inventory cannot be written"
+draft=$etc/.machine.json.$$
+receive $draft
+chmod 644 $draft || fail "$etc cannot be written"
+ln $draft $etc/machine.json 2>/dev/null
+linked=$?
+rm -f $draft
+[ $linked = 0 ] || exit 3
+sync $etc/machine.json 2>/dev/null
+exit 0

@@ -1,0 +1,234 @@
+package ssh
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	xssh "golang.org/x/crypto/ssh"
+
+	"github.com/slipwayhq/slipway/internal/ssh/remote"
+)
+
+//go:embed entrypoint.sh
+var entrypoint []byte
+
+// packages are the Debian packages of a test host.
+const packages = "systemd,systemd-sysv,dbus,openssh-server,sudo,iproute2,kmod,procps,ca-certificates"
+
+const (
+	network = "slipway-ssh-test"
+	subnet  = "172.29.0.0/16"
+)
+
+// enabled skips the test unless `make test-ssh` runs it.
+func enabled(t *testing.T) {
+	t.Helper()
+	if os.Getenv("SLIPWAY_TEST_SSH") == "" {
+		t.Skip("run make test-ssh")
+	}
+}
+
+// defaultWait limits waits for what takes a moment.
+const defaultWait = 30 * time.Second
+
+// run runs a command and returns its output.
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := command(name, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func command(name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// hostImage returns an image of a suite of Debian, which is built once and cached.
+func hostImage(t *testing.T, suite string) string {
+	t.Helper()
+	sum := sha256.Sum256(append([]byte(packages+suite), entrypoint...))
+	image := "slipway-test-host:" + suite + "-" + hex.EncodeToString(sum[:6])
+	if _, err := command("docker", "image", "inspect", image); err == nil {
+		return image
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	rootfs := filepath.Join(cache, "slipway", "test-host-"+suite+".tar")
+	if _, err := os.Stat(rootfs); err != nil {
+		run(t, "mmdebstrap", "--quiet", "--variant=minbase", "--include="+packages, "--format=tar", "--skip=output/dev", suite, rootfs+".draft")
+		if err := os.Rename(rootfs+".draft", rootfs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	base := image + "-base"
+	run(t, "docker", "import", rootfs, base)
+	build := exec.Command("docker", "build", "--network=none", "-t", image, "-")
+	build.Env = append(os.Environ(), "DOCKER_BUILDKIT=0")
+	build.Stdin = buildContext(t, base)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building %s: %v\n%s", image, err, out)
+	}
+	return image
+}
+
+// buildContext returns a Dockerfile and the entrypoint.
+func buildContext(t *testing.T, base string) io.Reader {
+	t.Helper()
+	dockerfile := "FROM " + base + `
+COPY entrypoint.sh /entrypoint
+RUN chmod 755 /entrypoint && rm -f /etc/machine-id /etc/ssh/ssh_host_* && touch /etc/machine-id && \
+    useradd -m -s /bin/bash ops && mkdir -p /root/.ssh /home/ops/.ssh && chmod 700 /root/.ssh && \
+    echo 'ops ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/ops && \
+    cd /etc/systemd/system && for unit in systemd-sysctl.service systemd-modules-load.service systemd-remount-fs.service \
+      sys-kernel-debug.mount sys-kernel-tracing.mount systemd-udevd.service getty.target systemd-logind.service dev-hugepages.mount \
+      systemd-update-utmp.service systemd-firstboot.service apt-daily.timer apt-daily-upgrade.timer; do ln -sf /dev/null $unit; done
+ENV container=docker
+STOPSIGNAL SIGRTMIN+3
+ENTRYPOINT ["/entrypoint"]
+`
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	for name, text := range map[string][]byte{"Dockerfile": []byte(dockerfile), "entrypoint.sh": entrypoint} {
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(text))}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return &out
+}
+
+// host is a test host.
+type host struct {
+	name, address string
+	key           []byte
+	hostKey       string
+}
+
+// target returns the target for a user; users other than root need sudo.
+func (h host) target(user string) remote.Target {
+	return remote.Target{Address: h.address, User: user, PrivateKey: h.key, HostKeys: []string{h.hostKey}, Sudo: user != "root"}
+}
+
+// startHosts starts test hosts, which are removed with the test.
+func startHosts(t *testing.T, suite string, n int) []host {
+	t.Helper()
+	image := hostImage(t, suite)
+	if _, err := command("docker", "network", "inspect", network); err != nil {
+		run(t, "docker", "network", "create", "--internal", "--subnet", subnet, network)
+	}
+	_ = os.WriteFile("/proc/sys/fs/inotify/max_user_instances", []byte("8192"), 0o644) // where this is refused, eight hosts work
+	key, authorized := newKey(t)
+	var out []host
+	for i := range n {
+		h := host{name: fmt.Sprintf("slipway-ssh-test-%s-%d", suite, i), address: fmt.Sprintf("172.29.0.%d", 10+i), key: key}
+		h.start(t, image, authorized)
+		out = append(out, h)
+	}
+	return out
+}
+
+func newKey(t *testing.T) (private []byte, authorized string) {
+	t.Helper()
+	public, key, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := xssh.MarshalPrivateKey(key, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sshKey, err := xssh.NewPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(block), string(xssh.MarshalAuthorizedKey(sshKey))
+}
+
+// start starts the container and waits until sshd accepts the key.
+func (h *host) start(t *testing.T, image, authorized string) {
+	t.Helper()
+	_, _ = command("docker", "rm", "-f", "-v", h.name)
+	run(t, "docker", "run", "-d", "--name", h.name, "--hostname", h.name, "--network", network, "--ip", h.address, "--cgroupns=private",
+		"--cap-add=ALL", "--cap-drop=SYS_RESOURCE", "--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined",
+		"--device-cgroup-rule=a *:* rwm", "--device", "/dev/kmsg", "--tmpfs", "/run:exec", "--tmpfs", "/tmp:exec", "-v", "/var", image)
+	t.Cleanup(func() {
+		if os.Getenv("SLIPWAY_TEST_SSH_KEEP") == "" {
+			_, _ = command("docker", "rm", "-f", "-v", h.name)
+		}
+	})
+	run(t, "docker", "exec", h.name, "ssh-keygen", "-A")
+	h.hostKey = run(t, "docker", "exec", h.name, "cat", "/etc/ssh/ssh_host_ed25519_key.pub")
+	for _, home := range []string{"/root", "/home/ops"} {
+		cmd := exec.Command("docker", "exec", "-i", h.name, "sh", "-c", "cat >"+home+"/.ssh/authorized_keys && chmod 600 "+home+"/.ssh/authorized_keys")
+		cmd.Stdin = strings.NewReader(authorized)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	run(t, "docker", "exec", h.name, "chown", "-R", "ops:ops", "/home/ops")
+	h.waitBooted(t)
+}
+
+// waitBooted waits until systemd has started everything.
+func (h *host) waitBooted(t *testing.T) {
+	t.Helper()
+	eventually(t, h.name+" to boot", time.Minute, func() error {
+		_, err := command("docker", "exec", h.name, "sh", "-c", "systemctl is-system-running | grep -qE 'running|degraded' && { systemctl restart ssh; systemctl is-active ssh; }")
+		return err
+	})
+}
+
+// eventually calls f until it returns nil.
+func eventually(t *testing.T, what string, timeout time.Duration, f func() error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), timeout)
+	defer cancel()
+	ticker := time.NewTicker(300 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		err := f()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waited %v for %s: %v", timeout, what, err)
+		case <-ticker.C:
+		}
+	}
+}
+
+// cutConnections kills the processes of sshd that serve connections.
+func (h host) cutConnections() {
+	_, _ = command("docker", "exec", h.name, "sh", "-c",
+		"for pid in $(grep -lsE '^sshd(-session)?$' /proc/[0-9]*/comm | cut -d / -f 3); do [ $pid = $(systemctl show -p MainPID --value ssh) ] || kill -9 $pid; done")
+}
