@@ -8,12 +8,12 @@ import (
 
 // phrases has the remedies for texts of other programs that messages quote, the most specific first.
 var phrases = []phrase{
-	is("remote connection not established yet", "The connection is retried when the control plane is initialized"),
-	is("waiting for the topology of the cluster to be reconciled|waiting for cluster topology to be reconciled", "It continues when the topology of Cluster {cluster} is reconciled"),
-	is("waiting for the first control plane machine to have its status.noderef set|control plane not yet initialized", "It continues when the control plane of Cluster {cluster} is initialized"),
-	unending(comes("hooks are blocking|hook *has blocked", "The extension is called again; its owner decides when it allows the change")),
+	consequence("remote connection not established yet", "The connection is retried when the control plane is initialized"),
+	consequence("waiting for the topology of the cluster to be reconciled|waiting for cluster topology to be reconciled", "It continues when the topology of Cluster {cluster} is reconciled"),
+	consequence("waiting for the first control plane machine to have its status.noderef set|control plane not yet initialized", "It continues when the control plane of Cluster {cluster} is initialized"),
+	unending(automatic("hooks are blocking|hook *has blocked", "The extension is called again; its owner decides when it allows the change")),
 	slow(30*time.Second, instruct("failed calling webhook", "Start the provider whose webhook the message names: its webhook does not respond", "slipway kubectl get pods --all-namespaces -l cluster.x-k8s.io/provider")),
-	conclusive(instruct("lost its quorum", "Start the machines of the lost etcd members; if they are gone for good, rebuild the control plane from the remaining member", "slipway recover controlplane {cluster} -n {namespace}")),
+	conclusion(instruct("lost its quorum", "Start the machines of the lost etcd members; if they are gone for good, rebuild the control plane from the remaining member", "slipway recover controlplane {cluster} -n {namespace}")),
 	instruct("nospace", "Delete objects that are not needed, compact and defragment etcd, then disarm the alarm", "slipway kubectl get events --all-namespaces"),
 	instruct("alarm corrupt|alarms corrupt", "Replace the Machine of the etcd member with the corrupt database", "slipway kubectl delete machine {machine} -n {namespace}"),
 	instruct("no space left on device|disk of *is full", "Free space on the disk that the message names", "df -h"),
@@ -79,8 +79,8 @@ var phrases = []phrase{
 
 // warnings has the remedies for messages of conditions that have their expected status.
 var warnings = []phrase{
-	comes("does not apply *of the bootstrap data", "If the node needs these parts, use files and runcmd in the bootstrap configuration, or change the node image"),
-	comes("only a network add-on that wraps packets", "Install a network add-on that wraps packets, or create the cluster with ranges inside of its network"),
+	automatic("does not apply *of the bootstrap data", "If the node needs these parts, use files and runcmd in the bootstrap configuration, or change the node image"),
+	automatic("only a network add-on that wraps packets", "Install a network add-on that wraps packets, or create the cluster with ranges inside of its network"),
 }
 
 // instruct returns the remedy for messages with one of the alternatives of a form, separated by "|". The parts of an
@@ -93,17 +93,17 @@ func instruct(form, text, command string) phrase {
 	return phrase{alternatives: alternatives, remedy: remedy{text: text, command: command, isSpecific: true}}
 }
 
-// comes returns the remedy for messages, in the form of instruct, about what ends without a user.
-func comes(form, text string) phrase {
+// automatic returns the remedy for messages, in the form of instruct, about what ends without a user.
+func automatic(form, text string) phrase {
 	p := instruct(form, text, "")
 	p.automatic = true
 	return p
 }
 
-// is returns the remedy for messages that consist of one of the alternatives. They report nothing else than that another
+// consequence returns the remedy for messages that consist of one of the alternatives. They report nothing else than that another
 // thing has not happened yet, so that other problems of the same object explain it.
-func is(form, text string) phrase {
-	p := comes(form, text)
+func consequence(form, text string) phrase {
+	p := automatic(form, text)
 	p.isConsequence = true
 	return p
 }
@@ -114,9 +114,9 @@ func unending(p phrase) phrase {
 	return p
 }
 
-// conclusive returns the phrase for a conclusion from several objects. The object that draws it is the root cause, and
+// conclusion returns the phrase for a conclusion from several objects. The object that draws it is the root cause, and
 // not one of the others.
-func conclusive(p phrase) phrase {
+func conclusion(p phrase) phrase {
 	p.isConclusive = true
 	return p
 }

@@ -102,6 +102,8 @@ func (s statusReport) howKilled() string {
 // diskRow prints a warning if the disk is full or nearly full.
 func (s statusReport) diskRow(row func(key string, value any), start string) {
 	switch {
+	case s.Disk.IsFull() && s.State == restarting:
+		row("Disk", fmt.Sprintf("The disk of %s is full (%s): free some space, then the management cluster is started again", s.DataDir, s.Disk))
 	case s.Disk.IsFull() && s.Management == nil:
 		row("Disk", fmt.Sprintf("The disk of %s is full (%s): free some space, then %s", s.DataDir, s.Disk, start))
 	case s.Disk.IsFull():

@@ -37,6 +37,7 @@ func TestDisk(t *testing.T) {
 		"not known":        {statusReport{}, "", "was killed, or its machine went down"},
 		"low":              {statusReport{DataDir: "/d", Disk: datadir.Space{Free: 150 * mib, Total: 260 * mib}}, "Disk: The disk of /d is nearly full (150 of 260 MiB free): free some space, without which the management cluster stops\n", "was killed, or its machine went down"},
 		"full":             {statusReport{DataDir: "/d", Disk: datadir.Space{Total: 260 * mib}}, "Disk: The disk of /d is full (0 of 260 MiB free): free some space, then slipway up -d\n", "ended, because its disk is full"},
+		"full, restarts":   {statusReport{DataDir: "/d", Disk: datadir.Space{Total: 260 * mib}, State: restarting}, "Disk: The disk of /d is full (0 of 260 MiB free): free some space, then the management cluster is started again\n", "ended, because its disk is full"},
 		"full, still runs": {statusReport{DataDir: "/d", Disk: datadir.Space{Total: 260 * mib}, Management: &managementStatus{}}, "Disk: The disk of /d is full (0 of 260 MiB free): free some space\n", "ended, because its disk is full"},
 	} {
 		if got := rowsOf(func(row func(string, any)) { test.status.diskRow(row, start) }); got != test.rows {

@@ -359,3 +359,22 @@ func TestSay(t *testing.T) {
 		t.Errorf("over what is nothing of ours: %+v, %v", holder, err)
 	}
 }
+
+// On a full disk, the state of the supervisor is written into the existing file.
+func TestOverwriteJSON(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "supervision.json")
+	if err := datadir.OverwriteJSON(path, datadir.Supervision{}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a file is created: %v", err)
+	}
+	if err := datadir.WriteJSON(path, datadir.Supervision{PID: 1, LastExit: "a long text of the previous exit", Waiting: "another long text"}); err != nil {
+		t.Fatal(err)
+	}
+	want := datadir.Supervision{PID: 1, Restarts: 1, LastExit: "the disk was full"}
+	if err := datadir.OverwriteJSON(path, want); err != nil {
+		t.Fatal(err)
+	}
+	var got datadir.Supervision
+	if _, err := datadir.ReadJSON(path, &got); err != nil || got != want {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}

@@ -7,3 +7,6 @@ const (
 	ReasonSkipped  = reasonSkipped
 	ReasonUnusable = reasonUnusable
 )
+
+// OverwriteJSON is how [WriteSupervision] writes on a full disk.
+var OverwriteJSON = overwriteJSON

@@ -1,6 +1,12 @@
 package datadir
 
-import "time"
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"syscall"
+	"time"
+)
 
 // Supervision is the state that the supervisor of a management cluster in the background (`slipway up -d`) publishes
 // for other commands.
@@ -21,9 +27,31 @@ func (d Dir) SupervisorLock() string { return d.Path("supervisor.lock") }
 
 func (d Dir) supervision() string { return d.Path("supervision.json") }
 
-// WriteSupervision publishes s for other processes.
+// WriteSupervision publishes s for other processes. On a full disk it overwrites the previous state in place, because a new
+// file has no space.
 func WriteSupervision(dir Dir, s Supervision) error {
-	return WriteJSON(dir.supervision(), s)
+	err := WriteJSON(dir.supervision(), s)
+	if errors.Is(err, syscall.ENOSPC) {
+		return overwriteJSON(dir.supervision(), s)
+	}
+	return err
+}
+
+// overwriteJSON replaces the content of a file, which must exist.
+func overwriteJSON(path string, value any) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(data, 0)
+	if err == nil {
+		err = f.Truncate(int64(len(data)))
+	}
+	return errors.Join(err, f.Close())
 }
 
 // ReadSupervision returns the state of the running supervisor, or nil if there is none.
