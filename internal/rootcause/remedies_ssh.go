@@ -37,6 +37,9 @@ func sshRemedies() []group {
 		user("Read why the SSHHost is quarantined, and free it; it is not used before", listHosts, "HostQuarantined"),
 		user("If nothing needs what runs on the host any more, request its cleaning; it is left unchanged until then", cleanHost, "RecordOfAnotherMachine", "SSHMachineMissing", "UnknownKubelet"),
 		user("Delete the Machine of the SSHMachine that the message names to have it replaced", listHosts, "RecordLost"),
+		user("Remove the host from the other cluster, and run \"kubeadm reset\" on it", checkHost, "KubeletRunning"),
+		user("Remove by hand what the node left on the host, or reinstall the host", checkHost, "NoInventory"),
+		user("Correct the bootstrap data in the KubeadmConfigTemplate of Cluster {cluster} as the message says, then delete Machine {machine}", deleteMachine, "UnrecordableBootstrapData"),
 		user("Delete the file that the message names on the host if nothing needs it", checkHost, "InvalidRecord"),
 		user("Remove on the host what the message names, or reinstall the host; the cleaning is repeated every few minutes", checkHost, "NotClean"),
 		user("Correct on the host what the message names; the host is checked again every minute", checkHost, "PreflightFailed"),
@@ -52,7 +55,7 @@ func sshRemedies() []group {
 		user("Repair the SSH server of the host that responds in the network but not to SSH, or turn the host off", listHosts, "VirtualIPMemberUnreachable"),
 		user("Allow IP protocol 112 (VRRP) between the control plane hosts", listHosts, "HeldBySeveralHosts"),
 		user("Use the name of a systemd unit of the host, such as kubelet or containerd", "slipway hosts logs {host} -n {hostnamespace}", "InvalidUnit", "NoLogs"),
-		user(bugText, "slipway version", "InvalidBootstrap", "InvalidVirtualIP", "NoScript"),
+		user(bugText, "slipway version", "InvalidBootstrap", "InvalidClaim", "InvalidVirtualIP", "NoScript"),
 	}
 }
 
