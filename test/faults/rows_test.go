@@ -125,7 +125,7 @@ func machineRows() []row {
 		{id: "W6", fault: "volume is not detached", inject: deletedMachine(func(n *namespace, _, node string) {
 			n.attachVolume(n.workload("fleet"), node)
 		}), object: "Machine fleet-workers-", cause: "pv-data-0", remedy: "CSI driver"},
-		{id: "P1", fault: "pool reports provider IDs that no Node has", inject: pool(`["foo://ghost-1", "foo://ghost-2"]`), object: "MachinePool mp", cause: "foo://ghost-1", remedy: "orrect spec.providerIDList"},
+		{id: "P1", fault: "pool reports provider IDs that no Node has", inject: pool(`["foo://ghost-1", "foo://ghost-2"]`), object: "MachinePool mp", cause: "foo://ghost-1", remedy: "Correct spec.providerIDList"},
 		{id: "P2", fault: "pool reports a provider ID twice", inject: pool(`["foo://one", "foo://one"]`), object: "MachinePool mp", cause: "foo://one", remedy: "spec.providerID"},
 		{id: "P3", fault: "pool with wrong types", inject: pool(`foo`), object: "MachinePool mp", cause: "want array, have string", remedy: "Report it to the provider"},
 		{id: "H1", fault: "more unhealthy Machines than a health check allows", inject: func(n *namespace) string {

@@ -30,7 +30,7 @@ import (
 )
 
 // patience is how long a busy machine may take for one step of an injection.
-const patience = 5 * time.Minute
+const patience = 10 * time.Minute
 
 // apiVersions has the API version of each kind that the rows use.
 func apiVersions() map[string]string {
