@@ -172,7 +172,7 @@ func (r *results) check(n *namespace, fault row) {
 	case known && o.isExplained():
 		n.Errorf("%s is explained now: remove it from knownGaps", fault.id)
 	case known:
-		n.Logf("known gap; wanted: %s\n%s", gap.wanted, o.report)
+		n.Logf("known gap: explained with %q instead of %q\n%s", gap.printed, gap.wanted, o.report)
 	case !o.isExplained():
 		n.Errorf("%s (%s) is not explained\n%s", fault.id, fault.fault, o.report)
 	}

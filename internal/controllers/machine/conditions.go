@@ -207,8 +207,8 @@ func (j conditionInput) delayedBy(reason string) string {
 	return ", delayed by " + strings.Join(delays, ", ")
 }
 
-// componentsCondition is the pseudo condition for several control plane components with the same message.
-const componentsCondition = "Control plane components"
+// severalComponents is the pseudo condition for several control plane components with the same message.
+const severalComponents = "Control plane components"
 
 func mergeComponentMessages(set condition.Set, parts []condition.Part) (condition.Set, []condition.Part) {
 	var first *metav1.Condition
@@ -227,12 +227,12 @@ func mergeComponentMessages(set condition.Set, parts []condition.Part) (conditio
 		return set, parts
 	}
 	one := *first
-	one.Type = componentsCondition
+	one.Type = severalComponents
 	rest := slices.DeleteFunc(slices.Clone(parts), func(p condition.Part) bool {
 		c := set.Get(p.Type)
 		return isComponent(p) && c != nil && c.Status == one.Status && c.Message == one.Message
 	})
-	return append(set, one), append(rest, condition.Part{Type: componentsCondition})
+	return append(set, one), append(rest, condition.Part{Type: severalComponents})
 }
 
 func isComponent(p condition.Part) bool {
