@@ -72,7 +72,8 @@ func classify(err error) (exit int, hint string) {
 	return exitError, ""
 }
 
-// usageError converts a flag error to a fault that refers to the help.
+// usageError converts a flag error to a fault that refers to the help. cobra calls it for flags, and [Run] for unknown
+// commands.
 func usageError(cmd *cobra.Command, err error) error {
 	text := err.Error()
 	if mistaken, similar, found := strings.Cut(text, "\n\nDid you mean this?\n"); found {

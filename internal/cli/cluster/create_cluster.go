@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// CreateClusterCommand returns the create cluster command.
+// CreateClusterCommand returns the create cluster command, for package cli.
 func CreateClusterCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster NAME",
@@ -57,7 +57,8 @@ the creation of the cluster continues.`,
 	return cmd
 }
 
-// createClusterFlags holds the flag values; prefix, ref and hosts are set from subnet and class.
+// createClusterFlags holds the flag values. check sets ref from class, and prefix from subnet; without --subnet,
+// chooseNetwork selects prefix. objects sets variables and hosts from the class (create_cluster_run.go).
 type createClusterFlags struct {
 	connection    *management.Flags
 	class         string
@@ -137,7 +138,8 @@ func (f *createClusterFlags) checkVersion() error {
 	return nil
 }
 
-// checkNodeCapacity limits the number of nodes in containers by the Pod ranges that they need.
+// checkNodeCapacity limits the number of nodes in containers by the Pod ranges that they need. chooseNetwork calls it
+// when prefix is known.
 func (f *createClusterFlags) checkNodeCapacity() error {
 	layout, err := subnet.NewLayout(f.prefix)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
-// DeleteClusterCommand returns the delete cluster command.
+// DeleteClusterCommand returns the delete cluster command, for package cli.
 func DeleteClusterCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster {CLUSTER... | --all}",
@@ -71,6 +71,8 @@ type requestedDeletion struct {
 	start time.Time
 }
 
+// awaitDeletion waits until a cluster is gone and prints the result. deleteEach calls it when all deletions are
+// requested.
 func awaitDeletion(ctx context.Context, e term.Env, c *management.Connection, d deleteTarget, a requestedDeletion) error {
 	if a.found && d.timeout == 0 {
 		_, _ = fmt.Fprintf(e.Err, "Cluster %q is being deleted.\n", d.key.Name)
@@ -89,6 +91,7 @@ func printDeleted(e term.Env, d deleteTarget, start time.Time) error {
 	return err
 }
 
+// waitForDeletion shows the progress of the deletion until the cluster is gone. first is its state before the deletion.
 func waitForDeletion(ctx context.Context, e term.Env, c *management.Connection, d deleteTarget, first describe.Snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()

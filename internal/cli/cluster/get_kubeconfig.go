@@ -56,7 +56,8 @@ With --management, the credentials are for the management cluster, for a user wh
 Clusters. The API server signs them, and RoleBindings that you create, for example to "view" or
 "edit", grant permissions to the user and the groups.`
 
-// GetKubeconfigCommand returns the get kubeconfig command. Without flags, it prints the same as clusterctl.
+// GetKubeconfigCommand returns the get kubeconfig command, for package cli. Without flags, it prints the same as
+// clusterctl.
 func GetKubeconfigCommand(e term.Env) *cobra.Command {
 	f := &kubeconfigFlags{}
 	cmd := &cobra.Command{

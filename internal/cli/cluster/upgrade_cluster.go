@@ -23,7 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/upgrade"
 )
 
-// UpgradeClusterCommand returns the upgrade cluster command.
+// UpgradeClusterCommand returns the upgrade cluster command, for package cli.
 func UpgradeClusterCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster CLUSTER --to VERSION",

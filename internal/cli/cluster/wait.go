@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
-// WaitCommand returns the wait command.
+// WaitCommand returns the wait command, for package cli.
 func WaitCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "wait", Short: "Wait until a workload cluster is available"}
 	cmd.AddCommand(waitClusterCommand(e))

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
-// SnapshotsCommand returns the snapshots command.
+// SnapshotsCommand returns the snapshots command, for package cli.
 func SnapshotsCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "snapshots", Short: "List and take etcd snapshots of workload clusters"}
 	cmd.AddCommand(snapshotsListCommand(e), snapshotsTakeCommand(e))

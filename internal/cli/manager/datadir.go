@@ -44,7 +44,8 @@ func (o *options) checkDirectory(e term.Env, server string) error {
 }
 
 // open locks the data directory, so that no other manager can use it. If the manager cannot be started, disown restores
-// the previous record of the directory, or removes the directory if it did not exist.
+// the previous record of the directory, or removes the directory if it did not exist. run calls it after checkPorts.
+// It sets since, which holder reads.
 func (o *options) open(e term.Env, cfg manager.Config) (opened *datadir.Handle, disown func(), err error) {
 	dir, err := e.DataDir(o.dataDir)
 	if err != nil {
@@ -66,7 +67,7 @@ func (o *options) open(e term.Env, cfg manager.Config) (opened *datadir.Handle, 
 }
 
 // holder returns the record of this manager in the data directory, which remains after it stops: its command line and
-// the objects it reconciles.
+// the objects it reconciles. run updates the record when the controllers work.
 func (o *options) holder(e term.Env, cfg manager.Config) datadir.Holder {
 	out := datadir.CurrentProcess(o.since)
 	out.ManagerOf, out.Command = cfg.REST.Host, o.command(e)
@@ -81,7 +82,7 @@ func (o *options) holder(e term.Env, cfg manager.Config) datadir.Holder {
 // reasonNoCluster means that no management cluster was selected.
 const reasonNoCluster = "NoManagementCluster"
 
-// command returns the shell command that starts this manager again.
+// command returns the shell command that starts this manager again. `slipway status`, down, up and explain print it.
 func (o *options) command(e term.Env) string {
 	words := []string{"slipway", "manager"}
 	if o.kubeconfig == "" && e.Getenv("KUBECONFIG") != "" {
@@ -115,7 +116,8 @@ func (o *options) addLastCommand(e term.Env, err error) error {
 	return fault.New(fault.Invalid, reasonNoCluster, "%s; the last manager of %s was started with: %s", known.Message, dir, state.Holder.Command)
 }
 
-// addRightsHint adds a reference to the required rights to a Forbidden error.
+// addRightsHint adds a reference to the required rights to a Forbidden error. run passes the error of the manager to
+// it.
 func addRightsHint(err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err
