@@ -69,7 +69,7 @@ type createClusterFlags struct {
 	subnet        string
 	dryRun        bool
 	skipChecks    bool
-	timeout       time.Duration
+	timeout       *time.Duration
 	format        *term.Format
 
 	prefix    netip.Prefix
@@ -87,7 +87,7 @@ func (f *createClusterFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.subnet, "subnet", "", "IPv4 range between /8 and /20 for nodes, Pods and Services; a range in use is rejected (default: a free /18 of 172.16.0.0/12)")
 	set.BoolVar(&f.dryRun, "dry-run", false, "print the manifest and change nothing")
 	set.BoolVar(&f.skipChecks, "skip-checks", false, "create the cluster even if this host lacks node images, memory or disk space for it, or SSHHosts are missing")
-	set.DurationVar(&f.timeout, "wait-timeout", 10*time.Minute, "how long to wait for the nodes; 0: do not wait")
+	f.timeout = term.AddOptionalWaitTimeout(set, 10*time.Minute, "how long to wait for the nodes")
 	f.format = term.AddOutputFlag(set)
 }
 
@@ -102,9 +102,6 @@ func (f *createClusterFlags) check(name string) error {
 	f.ref.Name = f.class
 	if namespace, name, ok := strings.Cut(f.class, "/"); ok {
 		f.ref = clusterv1.ClusterClassRef{Namespace: namespace, Name: name}
-	}
-	if f.timeout < 0 {
-		return usage("--wait-timeout cannot be negative; 0 does not wait")
 	}
 	if f.workers < 0 {
 		return usage("--workers cannot be negative")

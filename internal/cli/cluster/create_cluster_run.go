@@ -41,7 +41,7 @@ func (f *createClusterFlags) run(ctx context.Context, e term.Env, name string) e
 		return c.Explain(err)
 	}
 	_, _ = fmt.Fprintf(e.Err, "Cluster %q applied: ClusterClass %s, Kubernetes %s, %s%s\n", name, f.class, f.version, f.nodes(), f.network())
-	if f.timeout == 0 {
+	if *f.timeout == 0 {
 		return nil
 	}
 	start := e.Now()
@@ -190,7 +190,7 @@ func (f *createClusterFlags) network() string {
 }
 
 func (f *createClusterFlags) wait(ctx context.Context, e term.Env, c *management.Connection, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	ctx, cancel := context.WithTimeout(ctx, *f.timeout)
 	defer cancel()
 	return progress.WaitForCreation(ctx, c.Client, c.Key(name), term.Reporter(e))
 }

@@ -39,11 +39,8 @@ With --all, the command lists the clusters of the namespace and prompts for conf
 	cmd.Flags().BoolVarP(&chosen.yes, "yes", "y", false, "with --all: skip the confirmation prompt")
 	connection := management.AddFlags(cmd.Flags())
 	cmd.ValidArgsFunction = connection.CompleteCluster(e)
-	timeout := cmd.Flags().Duration("wait-timeout", 10*time.Minute, "how long to wait for the deletion; 0: do not wait")
+	timeout := term.AddOptionalWaitTimeout(cmd.Flags(), 10*time.Minute, "how long to wait for the deletion")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if *timeout < 0 {
-			return fault.New(fault.Invalid, "Usage", "--wait-timeout cannot be negative; 0 does not wait")
-		}
 		c, err := connection.Connect(e)
 		if err != nil {
 			return err

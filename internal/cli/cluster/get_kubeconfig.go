@@ -70,7 +70,10 @@ func GetKubeconfigCommand(e term.Env) *cobra.Command {
   slipway get kubeconfig demo --user anna --role edit --valid 2h --output-file anna.kubeconfig
   slipway get kubeconfig --management --user anna --group team-a --output-file anna-management.kubeconfig`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if f.management && len(args) == 0 {
+			if f.management {
+				if len(args) > 0 {
+					return fault.New(fault.Invalid, "Usage", "--management issues credentials for the management cluster, not for cluster %q: omit one of both", args[0])
+				}
 				return nil
 			}
 			return term.ExactlyOneArgument("CLUSTER")(cmd, args)

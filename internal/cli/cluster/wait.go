@@ -32,7 +32,7 @@ rollout is paused, the command exits at once with exit code 2.`,
 		Args:    term.ExactlyOneArgument("NAME"),
 	}
 	connection := management.AddFlags(cmd.Flags())
-	timeout := cmd.Flags().Duration("wait-timeout", 10*time.Minute, "how long to wait")
+	timeout := term.AddWaitTimeout(cmd.Flags(), 10*time.Minute, "how long to wait")
 	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, args []string) error {
 		ctx, cancel := context.WithTimeout(ctx, *timeout)
 		defer cancel()

@@ -86,16 +86,36 @@ const reasonNoCluster = "NoManagementCluster"
 func (o *options) command(e term.Env) string {
 	words := []string{"slipway", "manager"}
 	if o.kubeconfig == "" && e.Getenv("KUBECONFIG") != "" {
-		words = append([]string{"KUBECONFIG=" + shellQuote(e.Getenv("KUBECONFIG"))}, words...)
+		paths := filepath.SplitList(e.Getenv("KUBECONFIG"))
+		for i := range paths {
+			paths[i] = absolute(paths[i])
+		}
+		words = append([]string{"KUBECONFIG=" + shellQuote(strings.Join(paths, string(filepath.ListSeparator)))}, words...)
 	}
 	for _, f := range o.set {
 		value := f.Value.String()
 		if list, isList := f.Value.(pflag.SliceValue); isList {
 			value = strings.Join(list.GetSlice(), ",")
 		}
+		if namesPath(f.Name) {
+			value = absolute(value)
+		}
 		words = append(words, shellQuote("--"+f.Name+"="+value))
 	}
 	return strings.Join(words, " ")
+}
+
+// namesPath reports whether the value of a flag is a path.
+func namesPath(flag string) bool {
+	return slices.Contains([]string{"bundles", "config", "kubeconfig"}, flag) || strings.HasSuffix(flag, "-file") || strings.HasSuffix(flag, "-dir")
+}
+
+// absolute returns a path that is valid in any working directory.
+func absolute(path string) string {
+	if out, err := filepath.Abs(path); path != "" && err == nil {
+		return out
+	}
+	return path
 }
 
 // addLastCommand adds the command line of the last manager with the same data directory to an error about a missing

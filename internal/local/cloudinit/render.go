@@ -75,7 +75,7 @@ func RenderScript(data BootstrapData, node NodeSettings, timeout time.Duration) 
 func parseBootstrapData(data BootstrapData, node NodeSettings) (Document, error) {
 	if data.Format != "" && data.Format != formatCloudConfig {
 		return Document{}, fault.New(fault.Invalid, reasonFormat,
-			"the bootstrap data has the format %q, but the Local provider supports only %q", data.Format, formatCloudConfig)
+			"the bootstrap data has the format %q, but only %q is supported", data.Format, formatCloudConfig)
 	}
 	return Parse(data.Value, node.metadata())
 }

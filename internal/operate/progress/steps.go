@@ -195,7 +195,7 @@ func (b builder) controlPlane() Step {
 	}
 	parts := []string{change, b.waitsFor(ref, types...)}
 	for i := range b.Machines {
-		if _, ok := b.Machines[i].Labels[clusterv1.MachineControlPlaneLabel]; ok && step.Detail == "" {
+		if _, ok := b.Machines[i].Labels[clusterv1.MachineControlPlaneLabel]; ok {
 			parts = append(parts, b.issuesOf(b.root.Find("Machine", b.Machines[i].Name)))
 		}
 	}
