@@ -82,6 +82,8 @@ func (j conditionInput) certificatesAvailable() condition.Result {
 		return condition.False(controlplanev1.KubeadmControlPlaneCertificatesNotAvailableReason, state.Problems[0].Text)
 	case len(state.Create) > 0 && j.out.Err != nil:
 		return condition.False(controlplanev1.KubeadmControlPlaneCertificatesNotAvailableReason, "Secrets are being created")
+	case len(state.Create) > 0 && !slices.ContainsFunc(j.plan.Actions, isSecretCreation):
+		return condition.False(controlplanev1.KubeadmControlPlaneCertificatesNotAvailableReason, "Secrets are missing, and are not created while the control plane waits")
 	}
 	return condition.True(controlplanev1.KubeadmControlPlaneCertificatesAvailableReason)
 }
