@@ -55,11 +55,14 @@ func Problems(g Graph, of []Ref, now time.Time) []Chain {
 	return out
 }
 
-// isBetter reports whether a chain shows the effect of its root cause better than another: it begins in the Cluster of the
-// root, or it is longer.
+// isBetter reports whether a chain shows the effect of its root cause better than another: it begins with the Cluster of the
+// root, or with another object of that Cluster, or it is longer.
 func (s *search) isBetter(a, b Chain) bool {
 	isOwn := func(c Chain) int {
-		if s.clusterOf(c.Links[0].Object) == s.clusterOf(c.Root().Object) {
+		switch first, cluster := c.Links[0].Object, s.clusterOf(c.Root().Object); {
+		case first == cluster:
+			return 2
+		case s.clusterOf(first) == cluster:
 			return 1
 		}
 		return 0
@@ -323,7 +326,8 @@ type candidate struct {
 }
 
 // follow returns the best chain below an object, and the problem of the object that leads there. It returns nil if the
-// object itself is the root cause.
+// object itself is the root cause. A lost connection to the workload cluster explains an object that nothing else explains,
+// because a machine that was stopped may be the reason for it.
 func (s *search) follow(o object, problems []problem, upward bool, depth int) (*Chain, problem) {
 	top := problems[0]
 	accept := func(c candidate, chain *Chain) bool {
@@ -344,7 +348,13 @@ func (s *search) follow(o object, problems []problem, upward bool, depth int) (*
 		return true
 	}
 	candidates := s.candidates(o, problems, upward)
-	below := s.best(candidates, depth, accept)
+	below := s.best(candidates, depth, func(c candidate, chain *Chain) bool {
+		isOther := c.through == nil || !c.through.isLostConnection()
+		return isOther && chain.hasUserTask() && accept(c, chain)
+	})
+	if below == nil {
+		below = s.best(candidates, depth, accept)
+	}
 	if below == nil {
 		return nil, top
 	}

@@ -591,6 +591,43 @@ func faultsWithoutPlans() map[string]injectedFault {
 			objects: things(thing("MachineSet c-w", scaling)),
 			of:      "MachineSet c-w", path: "MachineSet c-w", cause: "newer than version", since: 3, remedy: "Upgrade the control plane first",
 		},
+		"connection lost": {
+			reason: "the Cluster is where a user can act, whatever the message of the Machine contains",
+			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection probe failed: the API server at https://x/ does not respond", 9)),
+				worker(cond("NodeReady", "Unknown", "ConnectionDown", "The workload cluster does not answer", 4), cond("NodeHealthy", "Unknown", "ConnectionDown", "The workload cluster does not answer", 4),
+					cond("Ready", "Unknown", "ReadyUnknown", "* NodeHealthy: The workload cluster does not answer", 4), bad("Available", "NotReady", "* NodeHealthy: The workload cluster does not answer", 4))),
+			of: "Machine c-w1", path: "Machine c-w1 > Cluster c", cause: "https://x/ does not respond", since: 9, remedy: "Check that the API server of Cluster c runs",
+		},
+		"connection lost with the credentials": {
+			reason: "the kubeconfig is the kubeconfig of the Cluster",
+			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection probe failed: the API server rejects the credentials of the kubeconfig Secret", 9)),
+				thing("Machine c-1", owner("KubeadmControlPlane c"), cond("APIServerPodHealthy", "Unknown", "ConnectionDown", "The API server rejects the credentials of the kubeconfig Secret", 4),
+					bad("Ready", "NotReady", "* APIServerPodHealthy: The API server rejects the credentials of the kubeconfig Secret", 4))),
+			of: "Machine c-1", path: "Machine c-1 > Cluster c", cause: "rejects the credentials", since: 9, remedy: "Renew the kubeconfig in Secret c-kubeconfig",
+		},
+		"connection of a control plane lost": {
+			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection probe failed: the API server at https://x/ does not respond", 9)),
+				thing("KubeadmControlPlane c", owner("Cluster c"), cond("ControlPlaneComponentsHealthy", "Unknown", "ConnectionDown", "The workload cluster is not connected", 4), cond("Available", "Unknown", "ConnectionDown", "The workload cluster is not connected", 4))),
+			of: "KubeadmControlPlane c", path: "KubeadmControlPlane c > Cluster c", cause: "https://x/ does not respond", since: 9, remedy: "Check that the API server of Cluster c runs",
+		},
+		"connection lost, of the owner of the Machine": {
+			objects: append(workers("* Machine c-w1: * NodeHealthy: The workload cluster does not answer", 4),
+				cluster(bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection probe failed: the API server at https://x/ does not respond", 9)),
+				worker(cond("NodeHealthy", "Unknown", "ConnectionDown", "The workload cluster does not answer", 4), bad("Ready", "NotReady", "* NodeHealthy: The workload cluster does not answer", 4))),
+			of: "MachineSet c-w", path: "MachineSet c-w > Machine c-w1 > Cluster c", cause: "https://x/ does not respond", since: 9, remedy: "Check that the API server of Cluster c runs",
+		},
+		"connection lost because a machine was stopped": {
+			reason: "the machine is the cause of the lost connection",
+			objects: things(thing("Cluster c", plane("KubeadmControlPlane c"), bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection probe failed: the API server at https://x/ does not respond", 5)),
+				thing("KubeadmControlPlane c", owner("Cluster c")),
+				thing("Machine c-1", owner("KubeadmControlPlane c"), infrastructure("LocalMachine c-1"), cond("NodeHealthy", "Unknown", "ConnectionDown", "The workload cluster does not answer", 4), bad("InfrastructureReady", "NotReady", "x", 6)),
+				thing("LocalMachine c-1", owner("Machine c-1"), bad("MachineProvisioned", "MachineStopped", "The machine c-1 does not run (it ended with exit code 137)", 6))),
+			of: "Machine c-1", path: "Machine c-1 > LocalMachine c-1", cause: "exit code 137", since: 6, remedy: "docker start",
+		},
+		"connection lost, before the Cluster reports it": {
+			objects: things(cluster(), worker(cond("NodeHealthy", "Unknown", "ConnectionDown", "The workload cluster does not answer", 1), bad("Ready", "NotReady", "* NodeHealthy: The workload cluster does not answer", 1))),
+			of:      "Machine c-w1", path: "Machine c-w1", cause: "does not answer", since: 1, remedy: "when the API server of Cluster c responds", automatic: true,
+		},
 		"provider ID twice": {
 			objects: things(thing("MachinePool p", infrastructure("FooMachinePool p"), bad("MachinesReady", "NotReady", "* FooMachinePool p lists provider IDs more than once in spec.providerIDList: foo://one\n* Waiting for Nodes with the provider IDs of FooMachinePool p to exist: foo://one", 6))),
 			of:      "MachinePool p", path: "MachinePool p", cause: "foo://one", since: 6, remedy: "each Node has a provider ID of its own",
