@@ -66,12 +66,12 @@ func TestFind(t *testing.T) {
 	running := filepath.Join(home, "running")
 	def := write(t, running, "slipway", "kubeconfig")
 	given := write(t, home, "given", "kubeconfig")
-	started := write(t, home, "started", "kubeconfig")
-	h, err := datadir.Open(datadir.Dir(filepath.Dir(started)), datadir.Holder{PID: os.Getpid()})
+	h, err := datadir.Open(datadir.Dir(filepath.Join(home, "started")), datadir.Holder{PID: os.Getpid()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer h.Close()
+	started := write(t, home, "started", "kubeconfig")
 	cases := map[string]struct {
 		reason  string
 		vars    map[string]string
