@@ -74,10 +74,9 @@ func (l life) stage() string {
 // rollout is the picture, and the same as a table.
 type rollout struct {
 	// Counts are the Machines by version and stage, the latest version first.
-	Counts []versionCount
-	Lanes  []lane
-	// More is the number of Machines that the picture does not show.
-	More          int
+	Counts        []versionCount
+	Lanes         []lane
+	Cut           cut
 	Width, Height int
 	Ticks         []tick
 	Start, End    time.Time
@@ -123,7 +122,7 @@ func newRollout(lives []life, now time.Time) rollout {
 		latest = r.Counts[0].Version
 	}
 	shown := chooseLanes(lives, r.Start)
-	r.More = len(lives) - len(shown)
+	r.Cut = cut{len(shown), len(lives)}
 	for i, l := range shown {
 		r.Lanes = append(r.Lanes, newLane(l, i, l.version == latest, r))
 	}

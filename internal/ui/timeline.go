@@ -35,7 +35,7 @@ type entry struct {
 // timeline is the last hour of a cluster.
 type timeline struct {
 	Entries []entry
-	More    int
+	Cut     cut
 	Bars    []bar
 	Problem string
 }
@@ -78,8 +78,7 @@ func newTimeline(h happened, now time.Time) timeline {
 	})
 	all = mergeConditions(all)
 	out := timeline{Bars: newBars(all, now)}
-	out.More = max(0, len(all)-maxEntries)
-	out.Entries = all[:len(all)-out.More]
+	out.Entries, out.Cut = limit(all, maxEntries)
 	return out
 }
 
