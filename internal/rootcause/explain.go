@@ -216,6 +216,9 @@ func (s *search) chain(o object, upward bool, depth int) *Chain {
 		return s.end(o, top, plans)
 	}
 	below, through := s.follow(o, problems, upward, depth)
+	if missing := s.missingTemplate(o, problems, plans); missing != nil && !upward && (below == nil || compareChains(missing, below) < 0) {
+		return missing
+	}
 	if below == nil {
 		return s.remediate(o, s.end(o, top, plans))
 	}

@@ -13,6 +13,8 @@ type injectedFault struct {
 	reason  string
 	objects []*unstructured.Unstructured
 	plans   map[string]Plan // by object
+	// missing are objects that are known not to exist.
+	missing []string
 	of      string
 	// path is the expected chain.
 	path string
@@ -28,7 +30,7 @@ type injectedFault struct {
 // TestFaults explains faults that were injected into real clusters.
 func TestFaults(t *testing.T) {
 	all := map[string]injectedFault{}
-	for _, table := range []map[string]injectedFault{managementFaults(), machineFaults(), planeFaults(), topologyFaults(), deletionFaults(), faultsWithoutPlans(), sshFaults()} {
+	for _, table := range []map[string]injectedFault{managementFaults(), machineFaults(), planeFaults(), topologyFaults(), deletionFaults(), faultsWithoutPlans(), templateFaults(), sshFaults()} {
 		for name, f := range table {
 			if _, twice := all[name]; twice {
 				t.Errorf("%s exists twice", name)
@@ -45,7 +47,7 @@ func TestFaults(t *testing.T) {
 }
 
 func (f injectedFault) check(t *testing.T) {
-	g := memory(f.objects...)
+	g := completeMemory{memory(f.objects...), f.missing}
 	for object, plan := range f.plans {
 		g.SetPlans(refTo(object), []Plan{plan})
 	}

@@ -39,7 +39,7 @@ func machineRemedies() []group {
 		user("Correct spec.providerID: it has to be the provider ID of one Node", describeText, "DuplicateProviderIDs", "ForeignProviderID", "ProviderIDDiffers", "ProviderIDNotUnique"),
 		user("Upgrade the control plane first, or set spec.version to a version that it supports", "slipway kubectl get machinedeployments -n {namespace}", "NodeVersionSkew", "AnotherVersion"),
 		auto("Creation or deletion continues when the preflight check passes; the message names what it waits for", "PreflightCheckFailed"),
-		user("Create the template that the message names, or correct the reference to it", editText,
+		user(createTemplate, editText,
 			"BootstrapTemplateCloningFailed", "InfrastructureTemplateCloningFailed", "NoClone", "TemplateNotFound", "TemplateUnreadable", "WaitingForTemplate"),
 		user("Correct the error that the message names; the controller retries", "slipway kubectl get events -n {namespace}", "AdoptionFailed", "FailedAdopt", "FailedCreate", "FailedDelete", "FailedDeleteNode", "FailedDrainNode", "FailedHandOver", "FailedInPlaceUpdate", "FailedScale", "MachineCreationFailed", "MachineGenerationFailed"),
 		user("Remove the annotation or label that prevents the creation of Machines", describeText, "MachineCreateDisabled"),

@@ -19,7 +19,7 @@ var phrases = []phrase{
 	instruct("no space left on device|disk of *is full", "Free space on the disk that the message names", "df -h"),
 	slow(30*time.Second, instruct("template of *of clusterclass *does not exist", "Create the template that the message names, or correct the reference in ClusterClass {clusterclass}", "slipway kubectl edit clusterclass {clusterclass} -n {namespace}")),
 	slow(30*time.Second, instruct("waiting for clusterclass *to be created|clusterclasses.cluster.x-k8s.io *not found", "Create ClusterClass {clusterclass}, or correct spec.topology.classRef of Cluster {cluster}", "slipway kubectl get clusterclasses -n {namespace}")),
-	slow(30*time.Second, instruct("template ~ does not exist", "Create the template that the message names, or correct the reference to it", editText)),
+	slow(30*time.Second, instruct("template ~ does not exist", createTemplate, editText)),
 	slow(30*time.Second, instruct("cluster ~ does not exist: create it, or delete|cluster ~ does not exist; reconciliation", "Create Cluster {cluster}, or correct spec.clusterName", "slipway kubectl get clusters -n {namespace}")),
 	slow(30*time.Second, instruct("configmap *does not exist|secret *does not exist", "Create the object that the message names, or correct the reference to it", editText)),
 	instruct("cannot be read: key", "Correct the resources that the message names, so that they can be applied", editText),

@@ -33,6 +33,8 @@ type Store struct {
 	trimmer *trimmer
 	// onChange is called after each change, without a lock.
 	onChange func(Change)
+	// isComplete reports whether the Store has all objects of a kind; nil: no.
+	isComplete func(schema.GroupKind) bool
 
 	mu      sync.RWMutex
 	objects map[schema.GroupKind]map[fleet.Key]*unstructured.Unstructured
@@ -68,6 +70,13 @@ func (s *Store) Put(u *unstructured.Unstructured) {
 	if known == nil || !reflect.DeepEqual(contentOf(known), contentOf(u)) {
 		s.onChange(Change{Of: of, Object: u})
 	}
+}
+
+// IsMissing implements the graph of package rootcause: an object of a kind that is copied completely is missing if the Store does
+// not have it.
+func (s *Store) IsMissing(of rootcause.Ref) bool {
+	_, found := s.Get(of)
+	return !found && s.isComplete != nil && s.isComplete(of.GroupKind())
 }
 
 // isSameVersion reports whether two objects of the same name are the same state of one object.
