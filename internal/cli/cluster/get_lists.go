@@ -431,20 +431,36 @@ type listScreen struct {
 
 // update shows the rows and the status. On a terminal, both replace what was shown before.
 func (r listRun[R]) update(rows []R, status listStatus, screen *listScreen) error {
-	if !term.DetectScreen(r.env, r.env.Out).Live {
+	terminal := term.DetectScreen(r.env, r.env.Out)
+	if !terminal.Live {
 		r.note(status, &screen.status)
 		return r.show(rows, screen.shown, screen.first)
 	}
-	var out bytes.Buffer
-	out.WriteString(clearScreen)
-	if err := r.printScreen(&out, rows); err != nil {
+	text, err := r.drawing(rows, status, terminal)
+	if err != nil {
 		return err
 	}
-	if text := r.lines(status); text != "" {
-		out.WriteString("\n" + text)
-	}
-	_, err := term.Unescaped(r.env.Out).Write(out.Bytes())
+	_, err = io.WriteString(term.Unescaped(r.env.Out), text)
 	return err
+}
+
+// drawing returns the text that replaces the contents of a terminal. It is not longer than the terminal, because a terminal that
+// scrolls retains the previous rows above the new ones.
+func (r listRun[R]) drawing(rows []R, status listStatus, terminal term.Screen) (string, error) {
+	var table bytes.Buffer
+	if err := r.printScreen(&table, rows); err != nil {
+		return "", err
+	}
+	footer := r.lines(status)
+	if footer != "" {
+		footer = "\n" + footer
+	}
+	const reserved = 4 // for the remark below, which may be wrapped, and the line of the cursor
+	fitting, others := terminal.Fit(table.String(), terminal.Height-strings.Count(footer, "\n")-reserved)
+	if others > 0 {
+		fitting += fmt.Sprintf("\n%d of %d %s fit on the terminal. List fewer with --problems, -l or -n, or the worst first with --sort-by trouble.\n", max(0, len(rows)-others), len(rows), r.kind)
+	}
+	return clearScreen + fitting + footer, nil
 }
 
 // show prints the lines that differ from the lines shown before, and the names of rows that are gone. Ages are not compared. The
