@@ -50,7 +50,10 @@ func newStore(onChange func(Change)) *Store {
 
 // Put stores an object, which it may change. It replaces an object of the same name. A write that changes nothing of what is
 // stored is not reported as a change. The objects of one kind are put one after the other.
-func (s *Store) Put(u *unstructured.Unstructured) {
+func (s *Store) Put(u *unstructured.Unstructured) { s.put(s.trimmer.trim(u)) }
+
+// put stores a trimmed object.
+func (s *Store) put(u *unstructured.Unstructured) {
 	of := rootcause.RefOf(u)
 	key := fleet.Key{Namespace: of.Namespace, Name: of.Name}
 	s.mu.RLock()
@@ -59,7 +62,6 @@ func (s *Store) Put(u *unstructured.Unstructured) {
 	if known != nil && isSameVersion(known, u) {
 		return
 	}
-	u = s.trimmer.trim(u)
 	s.mu.Lock()
 	if s.objects[of.GroupKind()] == nil {
 		s.objects[of.GroupKind()] = map[fleet.Key]*unstructured.Unstructured{}
