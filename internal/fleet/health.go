@@ -102,7 +102,7 @@ func explain(g rootcause.Graph, of rootcause.Ref, now time.Time) (Cause, healthF
 		c.Since = &metav1.Time{Time: root.Since}
 	}
 	facts := healthFacts{troubled: !chain.IsWarning(), needsUser: c.NeedsUser, stalled: isStalled(root.Since, now)}
-	if facts.troubled && facts.stalled && !facts.needsUser {
+	if facts.stalled && chain.IsProgress() && !facts.needsUser { // other automatic remedies describe what ends the problem
 		c.Remedy, c.Command = "It takes longer than usual: the plans of its controllers show what they wait for", explainCommand(of)
 	}
 	return c, facts
