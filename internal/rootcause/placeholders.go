@@ -191,7 +191,7 @@ func WithFlags(command, flags string) string {
 			return command
 		}
 		flags = " --data-dir " + directory
-	case "describe", "explain", "get", "recover":
+	case "describe", "explain", "get", "hosts", "recover":
 	default:
 		return command
 	}
