@@ -146,6 +146,7 @@ func (s *search) explain(of Ref) (Chain, bool) {
 	}
 	out := *c
 	out.Time = s.now
+	s.protectLastMachine(&out)
 	return out, true
 }
 

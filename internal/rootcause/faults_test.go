@@ -25,6 +25,8 @@ type injectedFault struct {
 	// remedy is part of the text and command of the remedy.
 	remedy    string
 	automatic bool
+	// isWithoutCommand is true if no command ends the problem.
+	isWithoutCommand bool
 }
 
 // TestFaults explains faults that were injected into real clusters.
@@ -68,6 +70,9 @@ func (f injectedFault) check(t *testing.T) {
 	}
 	if c.Remedy.Automatic != f.automatic || c.NeedsUser() == f.automatic {
 		t.Errorf("%s: automatic is %t, want %t: %s", f.reason, c.Remedy.Automatic, f.automatic, remedy)
+	}
+	if f.isWithoutCommand != (c.Remedy.Command == "") && !c.Remedy.Automatic {
+		t.Errorf("%s: the command is %q", f.reason, c.Remedy.Command)
 	}
 	if c.Plans != (len(f.plans) > 0) {
 		t.Errorf("%s: plans used: %t", f.reason, c.Plans)
@@ -309,8 +314,23 @@ func planeFaults() map[string]injectedFault {
 	}
 	return map[string]injectedFault{
 		"C1 etcd member down": {
+			objects: things(kcp(bad("EtcdClusterHealthy", "NotHealthy", "* Machine c-1:\n  * EtcdPodHealthy: Pod etcd-c-1: etcd CrashLoopBackOff", 3)), member(bad("EtcdPodHealthy", "PodFailed", "Pod etcd-c-1: etcd CrashLoopBackOff", 3)),
+				thing("Machine c-2", owner("KubeadmControlPlane c"))),
+			of: "KubeadmControlPlane c", path: "KubeadmControlPlane c > Machine c-1", cause: "etcd CrashLoopBackOff", since: 3, remedy: "kubectl delete machine c-1 -n ns",
+		},
+		"C1 etcd member down, the only one": {
+			reason:  "to delete the only Machine of a control plane loses the data of the Cluster",
 			objects: things(kcp(bad("EtcdClusterHealthy", "NotHealthy", "* Machine c-1:\n  * EtcdPodHealthy: Pod etcd-c-1: etcd CrashLoopBackOff", 3)), member(bad("EtcdPodHealthy", "PodFailed", "Pod etcd-c-1: etcd CrashLoopBackOff", 3))),
-			of:      "KubeadmControlPlane c", path: "KubeadmControlPlane c > Machine c-1", cause: "etcd CrashLoopBackOff", since: 3, remedy: "kubectl delete machine c-1 -n ns",
+			of:      "KubeadmControlPlane c", path: "KubeadmControlPlane c > Machine c-1", cause: "etcd CrashLoopBackOff", since: 3, remedy: "Machine c-1 is the only Machine of its control plane", isWithoutCommand: true,
+		},
+		"infrastructure of a Cluster deleted": {
+			reason:  "a Cluster is not replaced if it is deleted",
+			objects: things(cluster(bad("InfrastructureReady", "ObjectDeleted", "LocalCluster c has been deleted", 4))),
+			of:      "Cluster c", path: "Cluster c", cause: "has been deleted", since: 4, remedy: "replaced with the Machine if you delete that", isWithoutCommand: true,
+		},
+		"infrastructure of a Machine deleted": {
+			objects: things(worker(bad("InfrastructureReady", "ObjectDeleted", "LocalMachine c-w1 has been deleted", 4))),
+			of:      "Machine c-w1", path: "Machine c-w1", cause: "has been deleted", since: 4, remedy: "\nslipway kubectl delete machine c-w1 -n ns",
 		},
 		"C2 alarm": {
 			objects: things(kcp(bad("EtcdClusterHealthy", "NotHealthy", "Etcd reports the alarms NOSPACE: the database has reached its quota", 3))),
@@ -621,7 +641,7 @@ func faultsWithoutPlans() map[string]injectedFault {
 		"connection lost because a machine was stopped": {
 			reason: "the machine is the cause of the lost connection",
 			objects: things(thing("Cluster c", plane("KubeadmControlPlane c"), bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection probe failed: the API server at https://x/ does not respond", 5)),
-				thing("KubeadmControlPlane c", owner("Cluster c")),
+				thing("KubeadmControlPlane c", owner("Cluster c")), thing("Machine c-2", owner("KubeadmControlPlane c")),
 				thing("Machine c-1", owner("KubeadmControlPlane c"), infrastructure("LocalMachine c-1"), cond("NodeHealthy", "Unknown", "ConnectionDown", "The workload cluster does not answer", 4), bad("InfrastructureReady", "NotReady", "x", 6)),
 				thing("LocalMachine c-1", owner("Machine c-1"), bad("MachineProvisioned", "MachineStopped", "The machine c-1 does not run (it ended with exit code 137)", 6))),
 			of: "Machine c-1", path: "Machine c-1 > LocalMachine c-1", cause: "exit code 137", since: 6, remedy: "docker start",

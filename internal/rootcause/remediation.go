@@ -2,6 +2,7 @@ package rootcause
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -41,6 +42,40 @@ func (s *search) remediate(o object, c *Chain) *Chain {
 		out.Remedy.At = remedy.At
 	}
 	return &out
+}
+
+// protectLastMachine removes the command of a remedy that deletes the only Machine of a control plane, because its data would be
+// lost.
+func (s *search) protectLastMachine(c *Chain) {
+	if !strings.Contains(c.Remedy.Command, " delete machine ") {
+		return
+	}
+	root := c.Root().Object
+	u, found := s.graph.Get(root)
+	if !found {
+		return
+	}
+	of := Ref{clusterv1.GroupVersion.Group, "Machine", root.Namespace, newObject(root, u).machine()}
+	machine, found := s.graph.Get(of)
+	if !found {
+		return
+	}
+	for _, owner := range ownersOf(machine) {
+		if strings.HasPrefix(owner.Group, "controlplane.") && s.countMachines(owner) == 1 {
+			c.Remedy.Command = ""
+			c.Remedy.Text += fmt.Sprintf(". %s is the only Machine of its control plane: to delete it loses the data of the Cluster, unless an etcd snapshot is restored", of)
+		}
+	}
+}
+
+// countMachines returns the number of Machines that an object owns.
+func (s *search) countMachines(owner Ref) (n int) {
+	for _, ref := range s.graph.Owned(owner) {
+		if ref.Group == clusterv1.GroupVersion.Group && ref.Kind == "Machine" {
+			n++
+		}
+	}
+	return n
 }
 
 // isOverdue reports whether a remediation should have happened.

@@ -78,7 +78,7 @@ func planeRemedies() []group {
 		user("Correct the error that the message names; the certificates are generated again", describeText, "CertificatesGenerationFailed"),
 		user("Delete ConfigMap {configmap}, so that another Machine initializes the control plane", "slipway kubectl delete configmap {configmap} -n {namespace}", "DataSecretGenerationFailed"),
 		user("Correct the ConfigMap that the message names in the workload cluster", "slipway get kubeconfig {cluster} -n {namespace} > {cluster}.kubeconfig", "KubeadmStateUnreadable"),
-		user("Delete the Machine of the component to have it replaced, or correct the configuration of the component in {kind} {name}", deleteMachine,
+		user("Correct the configuration of the component in the control plane, or if the other control plane Machines are healthy, delete Machine {machine} to have it replaced", deleteMachine,
 			"ControlPlaneComponentsUnhealthy", "EtcdClusterUnhealthy", "EtcdMemberSilent", "EtcdMemberUnhealthy", "EtcdMemberUnreachable", "EtcdRefused", "PodFailed", "PodMissing",
 			"NoControlPlaneAnswers"),
 		user("Start the machines of the lost etcd members, or rebuild the control plane from the remaining member", "slipway recover controlplane {cluster} -n {namespace}", "EtcdNoQuorum"),
