@@ -320,7 +320,7 @@ func planeFaults() map[string]injectedFault {
 		},
 		"C1 etcd member down, the only one": {
 			reason:  "to delete the only Machine of a control plane loses the data of the Cluster",
-			objects: things(kcp(bad("EtcdClusterHealthy", "NotHealthy", "* Machine c-1:\n  * EtcdPodHealthy: Pod etcd-c-1: etcd CrashLoopBackOff", 3)), member(bad("EtcdPodHealthy", "PodFailed", "Pod etcd-c-1: etcd CrashLoopBackOff", 3))),
+			objects: things(kcp(field(true, "status", "initialization", "controlPlaneInitialized"), bad("EtcdClusterHealthy", "NotHealthy", "* Machine c-1:\n  * EtcdPodHealthy: Pod etcd-c-1: etcd CrashLoopBackOff", 3)), member(bad("EtcdPodHealthy", "PodFailed", "Pod etcd-c-1: etcd CrashLoopBackOff", 3))),
 			of:      "KubeadmControlPlane c", path: "KubeadmControlPlane c > Machine c-1", cause: "etcd CrashLoopBackOff", since: 3, remedy: "Machine c-1 is the only Machine of its control plane", isWithoutCommand: true,
 		},
 		"infrastructure of a Cluster deleted": {
@@ -331,6 +331,15 @@ func planeFaults() map[string]injectedFault {
 		"infrastructure of a Machine deleted": {
 			objects: things(worker(bad("InfrastructureReady", "ObjectDeleted", "LocalMachine c-w1 has been deleted", 4))),
 			of:      "Machine c-w1", path: "Machine c-w1", cause: "has been deleted", since: 4, remedy: "\nslipway kubectl delete machine c-w1 -n ns",
+		},
+		"B1 command fails on the first control plane Machine": {
+			reason: "its commands are in the control plane, and it has no data yet",
+			objects: things(kcp(bad("Available", "NotAvailable", "Control plane not yet initialized", 9)), member(bad("InfrastructureReady", "NotReady", "x", 3)),
+				thing("LocalMachine c-1", owner("Machine c-1"), bad("BootstrapExecSucceeded", "BootstrapFailed", "slipway: runcmd ended with code 7", 3), func(u *unstructured.Unstructured) {
+					u.SetLabels(map[string]string{"cluster.x-k8s.io/cluster-name": "c", "cluster.x-k8s.io/control-plane": "", "cluster.x-k8s.io/control-plane-name": "c"})
+				})),
+			of: "KubeadmControlPlane c", path: "KubeadmControlPlane c > Machine c-1 > LocalMachine c-1", cause: "code 7", since: 3,
+			remedy: "in spec.kubeadmConfigSpec of KubeadmControlPlane c; new Machines get the correction. Then delete Machine c-1\nslipway kubectl delete machine c-1 -n ns",
 		},
 		"C2 alarm": {
 			objects: things(kcp(bad("EtcdClusterHealthy", "NotHealthy", "Etcd reports the alarms NOSPACE: the database has reached its quota", 3))),

@@ -44,8 +44,8 @@ func (s *search) remediate(o object, c *Chain) *Chain {
 	return &out
 }
 
-// protectLastMachine removes the command of a remedy that deletes the only Machine of a control plane, because its data would be
-// lost.
+// protectLastMachine removes the command of a remedy that deletes the only Machine of an initialized control plane, because its
+// data would be lost.
 func (s *search) protectLastMachine(c *Chain) {
 	if !strings.Contains(c.Remedy.Command, " delete machine ") {
 		return
@@ -61,11 +61,22 @@ func (s *search) protectLastMachine(c *Chain) {
 		return
 	}
 	for _, owner := range ownersOf(machine) {
-		if strings.HasPrefix(owner.Group, "controlplane.") && s.countMachines(owner) == 1 {
+		if strings.HasPrefix(owner.Group, "controlplane.") && s.isInitialized(owner) && s.countMachines(owner) == 1 {
 			c.Remedy.Command = ""
 			c.Remedy.Text += fmt.Sprintf(". %s is the only Machine of its control plane: to delete it loses the data of the Cluster, unless an etcd snapshot is restored", of)
 		}
 	}
+}
+
+// isInitialized reports whether a control plane may have data: it is initialized, or it cannot be read.
+func (s *search) isInitialized(controlPlane Ref) bool {
+	u, found := s.graph.Get(controlPlane)
+	if !found {
+		return true
+	}
+	initialized, _, _ := unstructured.NestedBool(u.Object, "status", "initialization", "controlPlaneInitialized")
+	older, _, _ := unstructured.NestedBool(u.Object, "status", "initialized")
+	return initialized || older
 }
 
 // countMachines returns the number of Machines that an object owns.

@@ -39,7 +39,7 @@ func sshRemedies() []group {
 		user("Delete the Machine of the SSHMachine that the message names to have it replaced", listHosts, "RecordLost"),
 		user("Remove the host from the other cluster, and run \"kubeadm reset\" on it", checkHost, "KubeletRunning"),
 		user("Remove by hand what the node left on the host, or reinstall the host", checkHost, "NoInventory"),
-		user("Correct the bootstrap data in the KubeadmConfigTemplate of Cluster {cluster} as the message says, then delete Machine {machine}", deleteMachine, "UnrecordableBootstrapData"),
+		user("Correct the bootstrap data in {bootstrap} as the message says, then delete Machine {machine}", deleteMachine, "UnrecordableBootstrapData"),
 		user("Delete the file that the message names on the host if nothing needs it", checkHost, "InvalidRecord"),
 		user("Remove on the host what the message names, or reinstall the host; the cleaning is repeated every few minutes", checkHost, "NotClean"),
 		user("Correct on the host what the message names; the host is checked again every minute", checkHost, "PreflightFailed"),

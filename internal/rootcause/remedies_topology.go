@@ -41,7 +41,7 @@ func localRemedies() []group {
 		user("Build the node image, or set an image that exists in spec.backend.container.image", "slipway image list", "UnsupportedBootstrapFormat", "ImageAbsent", "NodeImageUnknown", "NotANodeImage"),
 		user("Delete machines, or ask the operator to raise the limit of this host", "slipway status", "HostLimit", "MaximumReached"),
 		user("Start the machine that the message names, or delete Machine {machine} to have it replaced", deleteMachine, "MachineNotRunning", "MachineRemoved", "MachineStopped"),
-		user("Correct kubeletExtraArgs in the KubeadmConfigTemplate of Cluster {cluster}; new Machines get the correction", "slipway logs node {machine} -n {namespace} --unit kubelet", "KubeletFails"),
+		user("Correct kubeletExtraArgs in {bootstrap}; new Machines get the correction", "slipway logs node {machine} -n {namespace} --unit kubelet", "KubeletFails"),
 		user("Start the kubelet with the command that the message names, or delete Machine {machine} to have it replaced", "slipway kubectl delete machine {machine} -n {namespace}", "KubeletStopped"),
 		user("Read the log of the bootstrap and correct the bootstrap configuration; then delete Machine {machine}", "slipway logs node {machine} -n {namespace}",
 			"BootstrapFailed", "BootstrapInterrupted"),
