@@ -95,7 +95,7 @@ func explain(g rootcause.Graph, of rootcause.Ref, now time.Time) (Cause, healthF
 	}
 	root := chain.Root()
 	c := Cause{
-		Object: root.Object.Kind + " " + root.Object.Name, Reason: shortReason(of, root),
+		Object: root.Object.String(), Reason: shortReason(of, root),
 		Remedy: chain.Remedy.Text, Command: chain.Remedy.Command, NeedsUser: chain.NeedsUser(), chain: chain,
 	}
 	if !root.Since.IsZero() {
@@ -122,7 +122,7 @@ func isStalled(since, now time.Time) bool {
 func shortReason(of rootcause.Ref, root rootcause.Link) string {
 	text := cmp.Or(firstLine(root.Message), root.Reason, root.Type)
 	if root.Object != of {
-		text = root.Object.Kind + " " + root.Object.Name + ": " + text
+		text = root.Object.String() + ": " + text
 	}
 	return redact.Clip(text, maxReason)
 }

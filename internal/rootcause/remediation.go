@@ -2,6 +2,7 @@ package rootcause
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +21,7 @@ func (s *search) remediate(o object, c *Chain) *Chain {
 	if o.ref.Group != clusterv1.GroupVersion.Group || o.ref.Kind != "Machine" || len(c.Links) > 2 || c.weight == weightPaused {
 		return c
 	}
-	if root := c.Root(); len(c.Links) == 2 && !o.refersTo(root.Object) || root.Type == clusterv1.MachineExternallyRemediatedCondition {
+	if root := c.Root(); len(c.Links) == 2 && !slices.Contains(o.references(), root.Object) || root.Type == clusterv1.MachineExternallyRemediatedCondition {
 		return c
 	}
 	due := s.remediationOf(o)
@@ -113,15 +114,6 @@ func in(t, now time.Time) string {
 		return "in " + duration.HumanDuration(left)
 	}
 	return "now"
-}
-
-func (o object) refersTo(ref Ref) bool {
-	for _, r := range o.references() {
-		if r == ref {
-			return true
-		}
-	}
-	return false
 }
 
 var converter = runtime.DefaultUnstructuredConverter

@@ -52,7 +52,7 @@ status: {phase: Provisioned, conditions: [{type: TopologyReconciled, status: "Fa
 	}
 	source.refresh()
 	contains(t, "fleet", page(t, s, source.url(), 200), "1500 of 1508 clusters are shown. Narrow the list with the filter", "500 of 1508 values are shown. Use the text filter")
-	contains(t, "needs", page(t, s, "/needs", 200), "1508 clusters will not continue", "1500 of 1508 clusters are shown. Filter the fleet", "slipway get clusters -A --problems")
+	contains(t, "needs", page(t, s, "/needs", 200), "1508 clusters cannot continue until a user acts", "1500 of 1508 clusters are shown. Filter the fleet", "slipway get clusters -A --problems")
 	contains(t, "object", page(t, s, source.url()+"object/cluster.x-k8s.io/Machine/team/good-md-a-1", 200), "200 of 207 objects are shown.")
 }
 

@@ -45,7 +45,6 @@ type bar struct {
 	X, Height, Y int
 	Warning      int
 	WarningY     int
-	Title        string
 }
 
 // happened is what is known about the objects of a cluster.
