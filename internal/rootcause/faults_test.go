@@ -251,6 +251,15 @@ func machineFaults() map[string]injectedFault {
 			plans: map[string]Plan{"KubeadmConfig c-w1": {Waits: []Wait{{Reason: "SecretMissing", Message: "File /etc/registry.json comes from Secret registry-credentials, which does not exist; create it", User: true, On: []Ref{{Kind: "Secret", Name: "registry-credentials"}}}}}},
 			of:    "Machine c-w1", path: "Machine c-w1 > KubeadmConfig c-w1", cause: "registry-credentials", since: 3, remedy: "Create the object",
 		},
+		"bootstrap token in another form": {
+			reason:  "only the lock of the control plane is deleted",
+			objects: things(config(bad("DataSecretAvailable", "DataSecretGenerationFailed", "spec.joinConfiguration.discovery.bootstrapToken.token must have the form abcdef.0123456789abcdef", 3))),
+			of:      "KubeadmConfig c-w1", path: "KubeadmConfig c-w1", cause: "must have the form", since: 3, remedy: "Correct what the message names",
+		},
+		"lock without a Machine": {
+			objects: things(config(bad("DataSecretAvailable", "DataSecretGenerationFailed", "ConfigMap c-lock does not name the Machine that initializes the control plane; delete it", 3))),
+			of:      "KubeadmConfig c-w1", path: "KubeadmConfig c-w1", cause: "c-lock", since: 3, remedy: "kubectl delete configmap c-lock -n ns",
+		},
 		"B7 bootstrap takes too long": {
 			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 2)), localMachine(bad("BootstrapExecSucceeded", "BootstrapFailed", "its last lines: slipway: ended after 60 seconds", 2))),
 			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "60 seconds", since: 2, remedy: "bootstrapTimeoutSeconds",

@@ -76,7 +76,7 @@ func planeRemedies() []group {
 		user("Restore Secret {secret} from a backup", "slipway kubectl get secrets -n {namespace} -l cluster.x-k8s.io/cluster-name={cluster}",
 			"AuthorityMissing", "BootstrapSecretAbsent", "CertificatesMissing"),
 		user("Correct the error that the message names; the certificates are generated again", describeText, "CertificatesGenerationFailed"),
-		user("Delete ConfigMap {configmap}, so that another Machine initializes the control plane", "slipway kubectl delete configmap {configmap} -n {namespace}", "DataSecretGenerationFailed"),
+		user("Correct what the message names; the bootstrap data is generated then", describeText, "DataSecretGenerationFailed"),
 		user("Correct the ConfigMap that the message names in the workload cluster", "slipway get kubeconfig {cluster} -n {namespace} > {cluster}.kubeconfig", "KubeadmStateUnreadable"),
 		user("Correct the configuration of the component in the control plane, or if the other control plane Machines are healthy, delete Machine {machine} to have it replaced", deleteMachine,
 			"ControlPlaneComponentsUnhealthy", "EtcdClusterUnhealthy", "EtcdMemberSilent", "EtcdMemberUnhealthy", "EtcdMemberUnreachable", "EtcdRefused", "PodFailed", "PodMissing",

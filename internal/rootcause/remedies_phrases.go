@@ -22,6 +22,7 @@ var phrases = []phrase{
 	slow(30*time.Second, instruct("template ~ does not exist", createTemplate, editText)),
 	slow(30*time.Second, instruct("cluster ~ does not exist: create it, or delete|cluster ~ does not exist; reconciliation", "Create Cluster {cluster}, or correct spec.clusterName", "slipway kubectl get clusters -n {namespace}")),
 	slow(30*time.Second, instruct("configmap *does not exist|secret *does not exist", "Create the object that the message names, or correct the reference to it", editText)),
+	instruct("configmap *does not name the machine that initializes", "Delete ConfigMap {configmap}, so that another Machine initializes the control plane", "slipway kubectl delete configmap {configmap} -n {namespace}"),
 	instruct("cannot be read: key", "Correct the resources that the message names, so that they can be applied", editText),
 	instruct("exceeded quota", "Raise the ResourceQuota that the message names, or reduce spec.replicas", "slipway kubectl get resourcequota -n {namespace}"),
 	instruct("has disk pressure|kubelethasdiskpressure", "Free space on the disk of Node {node}, or delete its Machine to have it replaced", "slipway kubectl delete machine {machine} -n {namespace}"),
