@@ -51,7 +51,7 @@ func commonRemedies() []group {
 		endless(auto("The controller applies the resources when the Clusters that the message names are initialized and connected", "ClustersNotReady")),
 		user("Correct the type of Secret {secret}: delete it and create it with type addons.cluster.x-k8s.io/resource-set", "slipway kubectl delete secret {secret} -n {namespace}", "WrongSecretType"),
 		user("Correct the resources that the message names, so that they can be applied", "slipway kubectl get clusterresourcesets -n {namespace}", "ApplyFailed"),
-		user("Add addresses to the pool, or delete claims that are not needed", "slipway kubectl get ipaddressclaims -n {namespace}", "AllocationFailed", "NoAddressLeft", "PoolExhausted"),
+		user("Add addresses to the pool, or delete claims that are not needed", "slipway kubectl get ipaddressclaims -n {namespace}", "AllocationFailed", "PoolExhausted"),
 		auto("The address is allocated when the pool is ready", "PoolNotReady"),
 	}
 }
