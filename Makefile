@@ -161,6 +161,10 @@ bench-isolation: build ## measure what clusters that do not answer do to the oth
 bench-hook: build ## measure calls of Runtime Extensions, a quarter of an hour: OUT=file.json; no Docker
 	@go run ./test/bench hook --slipway bin/slipway --out '$(if $(filter file,$(origin OUT)),dist/bench/hook.json,$(OUT))'
 
+.PHONY: bench-ui
+bench-ui: build ## measure slipway ui with 1,000 simulated clusters: page, updates, memory, idle CPU, two minutes; no Docker
+	@SLIPWAY_BENCH_UI=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 10m -count 1 -v -run TestProcess ./test/browser
+
 REFERENCE ?=
 
 .PHONY: bench-verbs

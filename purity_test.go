@@ -90,7 +90,7 @@ func impureUse(used types.Object) string {
 	}
 	pkg := f.Pkg().Path()
 	full := pkg + "." + nameOf(f)
-	pureInNet := []string{"JoinHostPort", "SplitHostPort", "ParseIP", "ParseCIDR", "IP.String", "IP.To4", "IPNet.String", "IPNet.Contains"}
+	pureInNet := []string{"JoinHostPort", "SplitHostPort", "ParseIP", "ParseCIDR", "IP.String", "IP.To4", "IPNet.String", "IPNet.Contains", "Error.Timeout"}
 	clock := []string{"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "NewTimer", "NewTicker", "Tick"}
 	impure := []string{"os", "net", "net/http", "math/rand", "math/rand/v2", "crypto/rand", "sync", "syscall", "os/exec", "log", "log/slog", "github.com/go-logr/logr"}
 	switch {

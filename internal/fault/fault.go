@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"syscall"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -126,7 +128,7 @@ func KindOf(err error) Kind {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err), apierrors.IsMethodNotSupported(err),
 		apierrors.IsRequestEntityTooLargeError(err):
 		return Invalid
-	case isNetwork(err), errors.Is(err, context.DeadlineExceeded):
+	case isNetwork(err), isTimeout(err):
 		return Unreachable
 	}
 	return Transient
@@ -136,6 +138,20 @@ func isNetwork(err error) bool {
 	var op *net.OpError
 	var dns *net.DNSError
 	return errors.As(err, &op) || errors.As(err, &dns)
+}
+
+// isTimeout reports whether err is the timeout of a connection, such as a TLS handshake or a response that takes too long. An
+// error number of the operating system alone is none, because a file that is locked (EAGAIN) also reports a timeout.
+func isTimeout(err error) bool {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
+		return true
+	}
+	for timeout := net.Error(nil); errors.As(err, &timeout); err = errors.Unwrap(timeout) {
+		if _, isNumber := timeout.(syscall.Errno); timeout.Timeout() && !isNumber {
+			return true
+		}
+	}
+	return false
 }
 
 // WithHint returns an error with the hint before its message. In contrast to an error that wraps a fault, users see the

@@ -5,6 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -27,6 +31,12 @@ func TestKindOf(t *testing.T) {
 		"bad request":     {"trying again cannot help", apierrors.NewBadRequest("x"), fault.Invalid},
 		"network":         {"nobody listens", &net.OpError{Op: "dial", Err: errors.New("refused")}, fault.Unreachable},
 		"deadline":        {"nobody answered in time", context.DeadlineExceeded, fault.Unreachable},
+		"i/o timeout":     {"nobody answered in time", fmt.Errorf("reading: %w", os.ErrDeadlineExceeded), fault.Unreachable},
+		"handshake":       {"the server accepts connections and is too busy for more", requestError(t, http.Client{Transport: &http.Transport{TLSHandshakeTimeout: time.Nanosecond}}), fault.Unreachable},
+		"response":        {"the deadline of a client is no deadline of a context", requestError(t, http.Client{Timeout: time.Nanosecond}), fault.Unreachable},
+		"wrapped timeout": {"a transport may wrap the error", &url.Error{Op: "Get", Err: fmt.Errorf("trying: %w", requestError(t, http.Client{Timeout: time.Nanosecond}))}, fault.Unreachable},
+		"locked file":     {"the error number has a timeout, and nothing is connected", fmt.Errorf("locking: %w", syscall.EAGAIN), fault.Transient},
+		"busy":            {"the API server responds", apierrors.NewTimeoutError("request did not complete", 0), fault.Transient},
 		"anything else":   {"nothing is known of it", errors.New("x"), fault.Transient},
 		"wrapped fault":   {"wrapping keeps the kind", fmt.Errorf("reading: %w", fault.New(fault.Bug, "Panic", "x")), fault.Bug},
 		"fault over kube": {"the outermost opinion wins", fault.New(fault.Invalid, "Bad", "x").From(apierrors.NewNotFound(gr, "a")), fault.Invalid},
@@ -38,6 +48,22 @@ func TestKindOf(t *testing.T) {
 			}
 		})
 	}
+}
+
+// requestError returns the error of a request to a server that accepts connections and never responds.
+func requestError(t *testing.T, c http.Client) error {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	response, err := c.Get("https://" + l.Addr().String())
+	if err == nil {
+		_ = response.Body.Close()
+		t.Fatal("the request succeeds")
+	}
+	return err
 }
 
 func TestFaultIsASentinel(t *testing.T) {

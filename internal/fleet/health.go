@@ -95,14 +95,14 @@ func explain(g rootcause.Graph, of rootcause.Ref, now time.Time) (Cause, healthF
 	}
 	root := chain.Root()
 	c := Cause{
-		Object: root.Object.Kind + " " + root.Object.Name, Reason: shortReason(of, root),
+		Object: root.Object.String(), Reason: shortReason(of, root),
 		Remedy: chain.Remedy.Text, Command: chain.Remedy.Command, NeedsUser: chain.NeedsUser(), chain: chain,
 	}
 	if !root.Since.IsZero() {
 		c.Since = &metav1.Time{Time: root.Since}
 	}
 	facts := healthFacts{troubled: !chain.IsWarning(), needsUser: c.NeedsUser, stalled: isStalled(root.Since, now)}
-	if facts.troubled && facts.stalled && !facts.needsUser {
+	if facts.stalled && chain.IsProgress() && !facts.needsUser { // other automatic remedies describe what ends the problem
 		c.Remedy, c.Command = "It takes longer than usual: the plans of its controllers show what they wait for", explainCommand(of)
 	}
 	return c, facts
@@ -122,7 +122,7 @@ func isStalled(since, now time.Time) bool {
 func shortReason(of rootcause.Ref, root rootcause.Link) string {
 	text := cmp.Or(firstLine(root.Message), root.Reason, root.Type)
 	if root.Object != of {
-		text = root.Object.Kind + " " + root.Object.Name + ": " + text
+		text = root.Object.String() + ": " + text
 	}
 	return redact.Clip(text, maxReason)
 }

@@ -87,6 +87,23 @@ func TestRemedyOfStalledChange(t *testing.T) {
 	}
 }
 
+// The remedy of a problem that may take any time describes what ends it.
+func TestRemedyOfEndlessProblem(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	g := &rootcause.Memory{}
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": clusterv1.GroupVersion.String(), "kind": "Cluster", "metadata": map[string]any{"namespace": "team", "name": "c"},
+		"status": map[string]any{"conditions": []any{map[string]any{
+			"type": clusterv1.ClusterTopologyReconciledCondition, "status": "False", "reason": "LifecycleHookBlocking", "message": "Hook BeforeClusterUpgrade has blocked the upgrade",
+			"lastTransitionTime": now.Add(-time.Hour).Format(time.RFC3339),
+		}}},
+	}}
+	g.Add(u)
+	if c, facts := explain(g, rootcause.RefOf(u), now); facts.needsUser || !strings.Contains(c.Remedy, "The extension is called again") {
+		t.Errorf("%q, %+v", c.Remedy, facts)
+	}
+}
+
 func TestIncompleteReplicas(t *testing.T) {
 	number := func(n int32) *int32 { return &n }
 	for name, tc := range map[string]struct {

@@ -90,9 +90,9 @@ func addressOf(addresses clusterv1.MachineAddresses) string {
 	return ""
 }
 
-// readyText returns the status of a Node as kubectl prints it.
-func readyText(status string) string {
-	switch corev1.ConditionStatus(status) {
+// StatusText returns the readiness of the Node as kubectl prints it.
+func (n Node) StatusText() string {
+	switch corev1.ConditionStatus(n.Ready) {
 	case corev1.ConditionTrue:
 		return "Ready"
 	case corev1.ConditionFalse:
@@ -100,6 +100,3 @@ func readyText(status string) string {
 	}
 	return "Unknown"
 }
-
-// StatusText returns the readiness of the Node as kubectl prints it.
-func (n Node) StatusText() string { return readyText(n.Ready) }

@@ -98,6 +98,9 @@ func (c Chain) NeedsUser() bool { return c.Remedy.Text != "" && !c.Remedy.Automa
 // IsWarning reports whether all objects of the chain are as they should be, and the chain is a warning.
 func (c Chain) IsWarning() bool { return c.weight == weightWarning }
 
+// IsProgress reports whether the chain ends with work in progress, and nothing reports why it has not ended yet.
+func (c Chain) IsProgress() bool { return c.weight == weightProgress }
+
 // hasUserTask reports whether the chain ends at a known task of a user.
 func (c Chain) hasUserTask() bool { return c.NeedsUser() && !c.isLate }
 

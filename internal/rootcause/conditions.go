@@ -56,6 +56,20 @@ var classes = map[string]conditionClass{
 	"WorkerMachinesUpToDate":       classProgress,
 }
 
+// classOf returns the class of a condition without its expected status. After the connection to a workload cluster is lost, its
+// conditions repeat the state of the connection, which the Cluster reports. After an internal error, its owner reports the error
+// instead of what it mirrors.
+func classOf(conditionType, reason string) conditionClass {
+	class := classes[conditionType]
+	switch {
+	case reason == clusterv1.ConnectionDownReason && class != classProgress:
+		return classMirror
+	case reason == clusterv1.InternalErrorReason && class == classMirror:
+		return classOwn
+	}
+	return class
+}
+
 // handledTypes lists the condition types that are considered elsewhere.
 func handledTypes() []string {
 	return []string{clusterv1.PausedCondition, clusterv1.DeletingCondition}
@@ -96,9 +110,10 @@ func (o object) conditionProblems(now time.Time) (out []problem) {
 			}
 			continue
 		}
-		p.isMirror = classes[c.Type] == classMirror || classes[c.Type] == classSummary
-		p.on = o.conditionTarget(c.Type)
-		if r, _ := findRemedy(p.Link, now); r.isConclusive && len(p.on) == 0 && classes[c.Type] != classSummary && !o.isDeleting() {
+		class := classOf(c.Type, c.Reason)
+		p.isMirror = classes[c.Type] == classMirror || class == classMirror || class == classSummary
+		p.on = o.conditionTarget(c)
+		if r, _ := findRemedy(p.Link, now); r.isConclusive && len(p.on) == 0 && class != classSummary && !o.isDeleting() {
 			p.isConclusive = true
 		}
 		p.isSevere = c.Status == metav1.ConditionFalse && c.Severity == string(clusterv1.ConditionSeverityError) && classes[c.Type] != classMirror
@@ -127,12 +142,12 @@ func warningOf(c describe.Condition) (remedy, bool) {
 func demoteSummaries(problems []problem, now time.Time) {
 	var texts, messages []string
 	for _, p := range problems {
-		if classes[p.Type] == classSummary {
+		if classOf(p.Type, p.Reason) == classSummary {
 			continue
 		}
 		if r, known := findRemedy(p.Link, now); known {
 			texts = append(texts, r.text)
-			if !r.automatic && p.Message != "" {
+			if (!r.automatic || p.isLostConnection()) && p.Message != "" {
 				messages = append(messages, p.Message)
 			}
 		}
@@ -141,7 +156,7 @@ func demoteSummaries(problems []problem, now time.Time) {
 		p := &problems[i]
 		r, known := findRemedy(p.Link, now)
 		repeats := slices.ContainsFunc(messages, func(m string) bool { return strings.Contains(p.Message, m) })
-		if classes[p.Type] == classSummary && (repeats || known && slices.Contains(texts, r.text)) {
+		if classOf(p.Type, p.Reason) == classSummary && (repeats || known && slices.Contains(texts, r.text)) {
 			p.weight = max(p.weight, weightSummary)
 		}
 	}
@@ -150,11 +165,8 @@ func demoteSummaries(problems []problem, now time.Time) {
 // conditionWeight returns the weight of a condition without its expected status. Conditions other than Deleting do not
 // explain the state of an object that is being deleted.
 func (o object) conditionWeight(c describe.Condition, l Link, now time.Time) weight {
-	class := classes[c.Type]
+	class := classOf(c.Type, c.Reason)
 	r, known := findRemedy(l, now)
-	if class == classMirror && c.Reason == clusterv1.InternalErrorReason { // the owner failed, so that there is nothing to mirror
-		class = classOwn
-	}
 	switch {
 	case class == classProgress, o.isDeleting():
 		return weightProgress
@@ -177,8 +189,11 @@ func (o object) conditionWeight(c describe.Condition, l Link, now time.Time) wei
 }
 
 // conditionTarget returns the object whose state a mirror condition repeats.
-func (o object) conditionTarget(conditionType string) []Ref {
-	if host := o.sshHost(); conditionType == infrav1.HostReachableCondition || conditionType == infrav1.HostClaimedCondition {
+func (o object) conditionTarget(c describe.Condition) []Ref {
+	if cluster := clusterRef(o.ref.Namespace, o.cluster()); c.Reason == clusterv1.ConnectionDownReason && cluster.Name != "" && cluster != o.ref {
+		return []Ref{cluster}
+	}
+	if host := o.sshHost(); c.Type == infrav1.HostReachableCondition || c.Type == infrav1.HostClaimedCondition {
 		if host.Name == "" || host == o.ref {
 			return nil
 		}
@@ -191,7 +206,7 @@ func (o object) conditionTarget(conditionType string) []Ref {
 		"ControlPlaneAvailable":   {"spec", "controlPlaneRef"},
 		"ControlPlaneInitialized": {"spec", "controlPlaneRef"},
 		"ControlPlaneReady":       {"spec", "controlPlaneRef"},
-	}[conditionType]
+	}[c.Type]
 	if path == nil {
 		return nil
 	}

@@ -28,84 +28,6 @@ func Explain(g Graph, of Ref, now time.Time) (Chain, bool) {
 	return s.explain(of)
 }
 
-// Problems returns the chains of objects, one for each root cause: first those that need a user, with causes that make a
-// Cluster unavailable before others, then those that end without one. Older causes come first.
-func Problems(g Graph, of []Ref, now time.Time) []Chain {
-	s := newSearch(g, now)
-	best := map[Ref]Chain{}
-	for _, ref := range of {
-		c, found := s.explain(ref)
-		if !found {
-			continue
-		}
-		root := c.Root().Object
-		if known, seen := best[root]; !seen || s.isBetter(c, known) {
-			best[root] = c
-		}
-	}
-	var out []Chain
-	for _, c := range best {
-		if !s.isRepeated(c, best) {
-			out = append(out, c)
-		}
-	}
-	slices.SortFunc(out, func(a, b Chain) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), compareSince(a.Root().Since, b.Root().Since), a.Root().Object.compare(b.Root().Object))
-	})
-	return out
-}
-
-// isBetter reports whether a chain shows the effect of its root cause better than another: it begins in the Cluster of the
-// root, or it is longer.
-func (s *search) isBetter(a, b Chain) bool {
-	isOwn := func(c Chain) int {
-		if s.clusterOf(c.Links[0].Object) == s.clusterOf(c.Root().Object) {
-			return 1
-		}
-		return 0
-	}
-	return cmp.Or(cmp.Compare(isOwn(a), isOwn(b)), cmp.Compare(len(a.Links), len(b.Links))) > 0
-}
-
-// clusterOf returns the Cluster that an object belongs to.
-func (s *search) clusterOf(of Ref) Ref {
-	u, found := s.graph.Get(of)
-	if !found {
-		return Ref{}
-	}
-	return clusterRef(of.Namespace, newObject(of, u).cluster())
-}
-
-// isRepeated reports whether an owner of the root of a chain is the root of another chain with the same message and remedy, as
-// when a MachineSet and its MachineDeployment wait for the same template.
-func (s *search) isRepeated(c Chain, others map[Ref]Chain) bool {
-	u, found := s.graph.Get(c.Root().Object)
-	if !found {
-		return false
-	}
-	for _, owner := range ownersOf(u) {
-		if other, known := others[owner]; known && other.Remedy.Text == c.Remedy.Text && other.Root().Message == c.Root().Message {
-			return true
-		}
-	}
-	return false
-}
-
-// rank sorts chains by their effect: unavailable Clusters first, objects that are paused on purpose last.
-func rank(c Chain) int {
-	switch first := c.Links[0]; {
-	case c.IsWarning():
-		return 4
-	case !c.NeedsUser():
-		return 3
-	case c.weight == weightPaused:
-		return 2
-	case first.Object.Kind == clusterv1.ClusterKind && classes[first.Type] != classProgress:
-		return 0
-	}
-	return 1
-}
-
 // visit is a node of the search: an object, and the direction from which it was reached. Of an object that was reached
 // upwards, from one of its dependents, only its own state matters, because its other dependents have nothing to do with
 // the one that waits.
@@ -143,6 +65,7 @@ func (s *search) explain(of Ref) (Chain, bool) {
 	}
 	out := *c
 	out.Time = s.now
+	s.protectLastMachine(&out)
 	return out, true
 }
 
@@ -213,6 +136,9 @@ func (s *search) chain(o object, upward bool, depth int) *Chain {
 		return s.end(o, top, plans)
 	}
 	below, through := s.follow(o, problems, upward, depth)
+	if missing := s.missingTemplate(o, problems, plans); missing != nil && !upward && (below == nil || compareChains(missing, below) < 0) {
+		return missing
+	}
 	if below == nil {
 		return s.remediate(o, s.end(o, top, plans))
 	}
@@ -323,7 +249,8 @@ type candidate struct {
 }
 
 // follow returns the best chain below an object, and the problem of the object that leads there. It returns nil if the
-// object itself is the root cause.
+// object itself is the root cause. A lost connection to the workload cluster explains an object that nothing else explains,
+// because a machine that was stopped may be the reason for it.
 func (s *search) follow(o object, problems []problem, upward bool, depth int) (*Chain, problem) {
 	top := problems[0]
 	accept := func(c candidate, chain *Chain) bool {
@@ -344,7 +271,13 @@ func (s *search) follow(o object, problems []problem, upward bool, depth int) (*
 		return true
 	}
 	candidates := s.candidates(o, problems, upward)
-	below := s.best(candidates, depth, accept)
+	below := s.best(candidates, depth, func(c candidate, chain *Chain) bool {
+		isOther := c.through == nil || !c.through.isLostConnection()
+		return isOther && chain.hasUserTask() && accept(c, chain)
+	})
+	if below == nil {
+		below = s.best(candidates, depth, accept)
+	}
 	if below == nil {
 		return nil, top
 	}

@@ -156,6 +156,17 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// The chain of a Cluster whose connection is lost shows more of the effect than the chain of one of its Machines.
+func TestProblemsOfALostConnection(t *testing.T) {
+	g := memory(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "the API server at https://x/ does not respond", 9)), thing("MachineSet c-w", owner("MachineDeployment c-workers")),
+		worker(cond("NodeHealthy", "Unknown", "ConnectionDown", "The workload cluster does not answer", 4)))
+	for name, of := range map[string][]Ref{"Cluster first": {refTo("Cluster c"), refTo("Machine c-w1")}, "Machine first": {refTo("Machine c-w1"), refTo("Cluster c")}} {
+		if got := Problems(g, of, now); len(got) != 1 || path(got[0]) != "Cluster c" {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // A remedy never has a placeholder left, whatever the object.
 func TestPlaceholders(t *testing.T) {
 	o := newObject(refTo("Machine m"), thing("Machine m"))

@@ -13,6 +13,8 @@ type injectedFault struct {
 	reason  string
 	objects []*unstructured.Unstructured
 	plans   map[string]Plan // by object
+	// missing are objects that are known not to exist.
+	missing []string
 	of      string
 	// path is the expected chain.
 	path string
@@ -23,12 +25,14 @@ type injectedFault struct {
 	// remedy is part of the text and command of the remedy.
 	remedy    string
 	automatic bool
+	// isWithoutCommand is true if no command ends the problem.
+	isWithoutCommand bool
 }
 
 // TestFaults explains faults that were injected into real clusters.
 func TestFaults(t *testing.T) {
 	all := map[string]injectedFault{}
-	for _, table := range []map[string]injectedFault{managementFaults(), machineFaults(), planeFaults(), topologyFaults(), deletionFaults(), faultsWithoutPlans(), sshFaults()} {
+	for _, table := range []map[string]injectedFault{managementFaults(), machineFaults(), planeFaults(), topologyFaults(), deletionFaults(), faultsWithoutPlans(), templateFaults(), sshFaults()} {
 		for name, f := range table {
 			if _, twice := all[name]; twice {
 				t.Errorf("%s exists twice", name)
@@ -45,7 +49,7 @@ func TestFaults(t *testing.T) {
 }
 
 func (f injectedFault) check(t *testing.T) {
-	g := memory(f.objects...)
+	g := completeMemory{memory(f.objects...), f.missing}
 	for object, plan := range f.plans {
 		g.SetPlans(refTo(object), []Plan{plan})
 	}
@@ -66,6 +70,9 @@ func (f injectedFault) check(t *testing.T) {
 	}
 	if c.Remedy.Automatic != f.automatic || c.NeedsUser() == f.automatic {
 		t.Errorf("%s: automatic is %t, want %t: %s", f.reason, c.Remedy.Automatic, f.automatic, remedy)
+	}
+	if f.isWithoutCommand != (c.Remedy.Command == "") && !c.Remedy.Automatic {
+		t.Errorf("%s: the command is %q", f.reason, c.Remedy.Command)
 	}
 	if c.Plans != (len(f.plans) > 0) {
 		t.Errorf("%s: plans used: %t", f.reason, c.Plans)
@@ -244,6 +251,15 @@ func machineFaults() map[string]injectedFault {
 			plans: map[string]Plan{"KubeadmConfig c-w1": {Waits: []Wait{{Reason: "SecretMissing", Message: "File /etc/registry.json comes from Secret registry-credentials, which does not exist; create it", User: true, On: []Ref{{Kind: "Secret", Name: "registry-credentials"}}}}}},
 			of:    "Machine c-w1", path: "Machine c-w1 > KubeadmConfig c-w1", cause: "registry-credentials", since: 3, remedy: "Create the object",
 		},
+		"bootstrap token in another form": {
+			reason:  "only the lock of the control plane is deleted",
+			objects: things(config(bad("DataSecretAvailable", "DataSecretGenerationFailed", "spec.joinConfiguration.discovery.bootstrapToken.token must have the form abcdef.0123456789abcdef", 3))),
+			of:      "KubeadmConfig c-w1", path: "KubeadmConfig c-w1", cause: "must have the form", since: 3, remedy: "Correct what the message names",
+		},
+		"lock without a Machine": {
+			objects: things(config(bad("DataSecretAvailable", "DataSecretGenerationFailed", "ConfigMap c-lock does not name the Machine that initializes the control plane; delete it", 3))),
+			of:      "KubeadmConfig c-w1", path: "KubeadmConfig c-w1", cause: "c-lock", since: 3, remedy: "kubectl delete configmap c-lock -n ns",
+		},
 		"B7 bootstrap takes too long": {
 			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 2)), localMachine(bad("BootstrapExecSucceeded", "BootstrapFailed", "its last lines: slipway: ended after 60 seconds", 2))),
 			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "60 seconds", since: 2, remedy: "bootstrapTimeoutSeconds",
@@ -307,8 +323,32 @@ func planeFaults() map[string]injectedFault {
 	}
 	return map[string]injectedFault{
 		"C1 etcd member down": {
-			objects: things(kcp(bad("EtcdClusterHealthy", "NotHealthy", "* Machine c-1:\n  * EtcdPodHealthy: Pod etcd-c-1: etcd CrashLoopBackOff", 3)), member(bad("EtcdPodHealthy", "PodFailed", "Pod etcd-c-1: etcd CrashLoopBackOff", 3))),
-			of:      "KubeadmControlPlane c", path: "KubeadmControlPlane c > Machine c-1", cause: "etcd CrashLoopBackOff", since: 3, remedy: "kubectl delete machine c-1 -n ns",
+			objects: things(kcp(bad("EtcdClusterHealthy", "NotHealthy", "* Machine c-1:\n  * EtcdPodHealthy: Pod etcd-c-1: etcd CrashLoopBackOff", 3)), member(bad("EtcdPodHealthy", "PodFailed", "Pod etcd-c-1: etcd CrashLoopBackOff", 3)),
+				thing("Machine c-2", owner("KubeadmControlPlane c"))),
+			of: "KubeadmControlPlane c", path: "KubeadmControlPlane c > Machine c-1", cause: "etcd CrashLoopBackOff", since: 3, remedy: "kubectl delete machine c-1 -n ns",
+		},
+		"C1 etcd member down, the only one": {
+			reason:  "to delete the only Machine of a control plane loses the data of the Cluster",
+			objects: things(kcp(field(true, "status", "initialization", "controlPlaneInitialized"), bad("EtcdClusterHealthy", "NotHealthy", "* Machine c-1:\n  * EtcdPodHealthy: Pod etcd-c-1: etcd CrashLoopBackOff", 3)), member(bad("EtcdPodHealthy", "PodFailed", "Pod etcd-c-1: etcd CrashLoopBackOff", 3))),
+			of:      "KubeadmControlPlane c", path: "KubeadmControlPlane c > Machine c-1", cause: "etcd CrashLoopBackOff", since: 3, remedy: "Machine c-1 is the only Machine of its control plane", isWithoutCommand: true,
+		},
+		"infrastructure of a Cluster deleted": {
+			reason:  "a Cluster is not replaced if it is deleted",
+			objects: things(cluster(bad("InfrastructureReady", "ObjectDeleted", "LocalCluster c has been deleted", 4))),
+			of:      "Cluster c", path: "Cluster c", cause: "has been deleted", since: 4, remedy: "replaced with the Machine if you delete that", isWithoutCommand: true,
+		},
+		"infrastructure of a Machine deleted": {
+			objects: things(worker(bad("InfrastructureReady", "ObjectDeleted", "LocalMachine c-w1 has been deleted", 4))),
+			of:      "Machine c-w1", path: "Machine c-w1", cause: "has been deleted", since: 4, remedy: "\nslipway kubectl delete machine c-w1 -n ns",
+		},
+		"B1 command fails on the first control plane Machine": {
+			reason: "its commands are in the control plane, and it has no data yet",
+			objects: things(kcp(bad("Available", "NotAvailable", "Control plane not yet initialized", 9)), member(bad("InfrastructureReady", "NotReady", "x", 3)),
+				thing("LocalMachine c-1", owner("Machine c-1"), bad("BootstrapExecSucceeded", "BootstrapFailed", "slipway: runcmd ended with code 7", 3), func(u *unstructured.Unstructured) {
+					u.SetLabels(map[string]string{"cluster.x-k8s.io/cluster-name": "c", "cluster.x-k8s.io/control-plane": "", "cluster.x-k8s.io/control-plane-name": "c"})
+				})),
+			of: "KubeadmControlPlane c", path: "KubeadmControlPlane c > Machine c-1 > LocalMachine c-1", cause: "code 7", since: 3,
+			remedy: "in spec.kubeadmConfigSpec of KubeadmControlPlane c; new Machines get the correction. Then delete Machine c-1\nslipway kubectl delete machine c-1 -n ns",
 		},
 		"C2 alarm": {
 			objects: things(kcp(bad("EtcdClusterHealthy", "NotHealthy", "Etcd reports the alarms NOSPACE: the database has reached its quota", 3))),
@@ -590,6 +630,43 @@ func faultsWithoutPlans() map[string]injectedFault {
 		"workers newer than the control plane": {
 			objects: things(thing("MachineSet c-w", scaling)),
 			of:      "MachineSet c-w", path: "MachineSet c-w", cause: "newer than version", since: 3, remedy: "Upgrade the control plane first",
+		},
+		"connection lost": {
+			reason: "the Cluster is where a user can act, whatever the message of the Machine contains",
+			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection probe failed: the API server at https://x/ does not respond", 9)),
+				worker(cond("NodeReady", "Unknown", "ConnectionDown", "The workload cluster does not answer", 4), cond("NodeHealthy", "Unknown", "ConnectionDown", "The workload cluster does not answer", 4),
+					cond("Ready", "Unknown", "ReadyUnknown", "* NodeHealthy: The workload cluster does not answer", 4), bad("Available", "NotReady", "* NodeHealthy: The workload cluster does not answer", 4))),
+			of: "Machine c-w1", path: "Machine c-w1 > Cluster c", cause: "https://x/ does not respond", since: 9, remedy: "Check that the API server of Cluster c runs",
+		},
+		"connection lost with the credentials": {
+			reason: "the kubeconfig is the kubeconfig of the Cluster",
+			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection probe failed: the API server rejects the credentials of the kubeconfig Secret", 9)),
+				thing("Machine c-1", owner("KubeadmControlPlane c"), cond("APIServerPodHealthy", "Unknown", "ConnectionDown", "The API server rejects the credentials of the kubeconfig Secret", 4),
+					bad("Ready", "NotReady", "* APIServerPodHealthy: The API server rejects the credentials of the kubeconfig Secret", 4))),
+			of: "Machine c-1", path: "Machine c-1 > Cluster c", cause: "rejects the credentials", since: 9, remedy: "Renew the kubeconfig in Secret c-kubeconfig",
+		},
+		"connection of a control plane lost": {
+			objects: things(cluster(bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection probe failed: the API server at https://x/ does not respond", 9)),
+				thing("KubeadmControlPlane c", owner("Cluster c"), cond("ControlPlaneComponentsHealthy", "Unknown", "ConnectionDown", "The workload cluster is not connected", 4), cond("Available", "Unknown", "ConnectionDown", "The workload cluster is not connected", 4))),
+			of: "KubeadmControlPlane c", path: "KubeadmControlPlane c > Cluster c", cause: "https://x/ does not respond", since: 9, remedy: "Check that the API server of Cluster c runs",
+		},
+		"connection lost, of the owner of the Machine": {
+			objects: append(workers("* Machine c-w1: * NodeHealthy: The workload cluster does not answer", 4),
+				cluster(bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection probe failed: the API server at https://x/ does not respond", 9)),
+				worker(cond("NodeHealthy", "Unknown", "ConnectionDown", "The workload cluster does not answer", 4), bad("Ready", "NotReady", "* NodeHealthy: The workload cluster does not answer", 4))),
+			of: "MachineSet c-w", path: "MachineSet c-w > Machine c-w1 > Cluster c", cause: "https://x/ does not respond", since: 9, remedy: "Check that the API server of Cluster c runs",
+		},
+		"connection lost because a machine was stopped": {
+			reason: "the machine is the cause of the lost connection",
+			objects: things(thing("Cluster c", plane("KubeadmControlPlane c"), bad("RemoteConnectionProbe", "ProbeFailed", "Remote connection probe failed: the API server at https://x/ does not respond", 5)),
+				thing("KubeadmControlPlane c", owner("Cluster c")), thing("Machine c-2", owner("KubeadmControlPlane c")),
+				thing("Machine c-1", owner("KubeadmControlPlane c"), infrastructure("LocalMachine c-1"), cond("NodeHealthy", "Unknown", "ConnectionDown", "The workload cluster does not answer", 4), bad("InfrastructureReady", "NotReady", "x", 6)),
+				thing("LocalMachine c-1", owner("Machine c-1"), bad("MachineProvisioned", "MachineStopped", "The machine c-1 does not run (it ended with exit code 137)", 6))),
+			of: "Machine c-1", path: "Machine c-1 > LocalMachine c-1", cause: "exit code 137", since: 6, remedy: "docker start",
+		},
+		"connection lost, before the Cluster reports it": {
+			objects: things(cluster(), worker(cond("NodeHealthy", "Unknown", "ConnectionDown", "The workload cluster does not answer", 1), bad("Ready", "NotReady", "* NodeHealthy: The workload cluster does not answer", 1))),
+			of:      "Machine c-w1", path: "Machine c-w1", cause: "does not answer", since: 1, remedy: "when the API server of Cluster c responds", automatic: true,
 		},
 		"provider ID twice": {
 			objects: things(thing("MachinePool p", infrastructure("FooMachinePool p"), bad("MachinesReady", "NotReady", "* FooMachinePool p lists provider IDs more than once in spec.providerIDList: foo://one\n* Waiting for Nodes with the provider IDs of FooMachinePool p to exist: foo://one", 6))),

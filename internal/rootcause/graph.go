@@ -11,6 +11,8 @@ import (
 type Graph interface {
 	// Get returns an object, or false if it does not exist or cannot be read. Secrets have metadata only.
 	Get(of Ref) (*unstructured.Unstructured, bool)
+	// IsMissing reports whether an object is known not to exist. It is false for an object that may only be unreadable.
+	IsMissing(of Ref) bool
 	// Resolve returns the existing object that a message names by kind and name.
 	Resolve(kind, namespace, name string) (Ref, bool)
 	// Owned returns the objects that an object owns, sorted. A Cluster also owns all objects with its label that have no

@@ -306,6 +306,7 @@ func TestWithFlags(t *testing.T) {
 		"slipway get kubeconfig c -n ns > c.kubeconfig": "slipway get kubeconfig c -n ns --kubeconfig k --kubeconfig-context x --data-dir d > c.kubeconfig",
 		"slipway recover controlplane c -n ns":          "slipway recover controlplane c -n ns --kubeconfig k --kubeconfig-context x --data-dir d",
 		"slipway logs node m -n ns":                     "slipway logs node m -n ns --data-dir d",
+		"slipway hosts check h -n ns":                   "slipway hosts check h -n ns --kubeconfig k --kubeconfig-context x --data-dir d",
 		"slipway init --help":                           "slipway init --help",
 		"slipway status":                                "slipway status",
 		"docker ps --all":                               "docker ps --all",

@@ -91,6 +91,9 @@ func (m *Memory) Get(ref Ref) (*unstructured.Unstructured, bool) {
 	return u, found
 }
 
+// IsMissing implements [Graph]. The memory may not have all objects, so that none is known to be missing.
+func (m *Memory) IsMissing(Ref) bool { return false }
+
 // Resolve implements [Graph]. Objects without a namespace are found from every namespace.
 func (m *Memory) Resolve(kind, namespace, name string) (Ref, bool) {
 	m.mu.RLock()

@@ -23,7 +23,11 @@ func (o object) placeholders(message string, deletes bool) map[string]string {
 		"{annotated}": annotated.String(), "{annotatedkind}": resourceOf(annotated), "{annotatedname}": annotated.Name,
 		"{annotation}": annotationForm.FindString(message[:min(len(message), maxMentionText)]),
 		"{machine}":    o.machine(), "{node}": o.node(),
+		"{bootstrap}": o.bootstrapSource(), "{bootstrapresource}": "kubeadmconfigtemplates",
 		"{host}": host.Name, "{hostnamespace}": host.Namespace, "{record}": o.recordOnHost(),
+	}
+	if o.isOfControlPlane() {
+		values["{bootstrapresource}"] = "kubeadmcontrolplanes"
 	}
 	named, _ := mentions(message, o.ref.Namespace)
 	for placeholder, kind := range map[string]string{
@@ -38,6 +42,26 @@ func (o object) placeholders(message string, deletes bool) map[string]string {
 		}
 	}
 	return values
+}
+
+// isOfControlPlane reports whether the object is a Machine of a control plane, or belongs to one.
+func (o object) isOfControlPlane() bool {
+	_, is := o.content.GetLabels()[clusterv1.MachineControlPlaneLabel]
+	return is
+}
+
+// bootstrapSource describes the object whose specification determines the bootstrap configuration of a Machine.
+func (o object) bootstrapSource() string {
+	name := o.content.GetLabels()[clusterv1.MachineControlPlaneNameLabel]
+	switch {
+	case o.isOfControlPlane() && name != "":
+		return "spec.kubeadmConfigSpec of KubeadmControlPlane " + name
+	case o.isOfControlPlane():
+		return "spec.kubeadmConfigSpec of its KubeadmControlPlane"
+	case o.cluster() != "":
+		return "the KubeadmConfigTemplate of Cluster " + o.cluster()
+	}
+	return "its KubeadmConfigTemplate"
 }
 
 const clusterClassKind = "ClusterClass"
@@ -191,7 +215,7 @@ func WithFlags(command, flags string) string {
 			return command
 		}
 		flags = " --data-dir " + directory
-	case "describe", "explain", "get", "recover":
+	case "describe", "explain", "get", "hosts", "recover":
 	default:
 		return command
 	}

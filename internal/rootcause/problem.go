@@ -56,6 +56,9 @@ func (p problem) isFinal() bool {
 	return p.isConclusive || p.weight == weightPaused && len(p.on) == 0 || p.weight == weightFinalizer || p.weight == weightAbandoned
 }
 
+// isLostConnection reports whether the state of the object is unknown because its workload cluster is not connected.
+func (p problem) isLostConnection() bool { return p.Reason == clusterv1.ConnectionDownReason }
+
 // object is an object with its parsed conditions.
 type object struct {
 	ref        Ref

@@ -63,9 +63,10 @@ type Reader struct {
 	// listed has the kinds that were listed completely, and tried the kinds for which that was tried.
 	listed, tried map[schema.GroupKind]bool
 	gotten        map[schema.GroupKind]int
-	absent        map[Ref]bool
-	asked         map[Ref]bool
-	gets          int
+	// absent has the objects that cannot be read, and missing those of them that do not exist.
+	absent, missing map[Ref]bool
+	asked           map[Ref]bool
+	gets            int
 	// unreadable has the reasons why kinds cannot be read, and limits the limits that were reached.
 	unreadable map[schema.GroupKind]string
 	limits     map[string]bool
@@ -77,7 +78,7 @@ type Reader struct {
 func NewReader(ctx context.Context, o ReaderOptions) *Reader {
 	return &Reader{
 		ctx: ctx, ReaderOptions: o, listed: map[schema.GroupKind]bool{}, tried: map[schema.GroupKind]bool{}, gotten: map[schema.GroupKind]int{},
-		absent: map[Ref]bool{}, asked: map[Ref]bool{}, unreadable: map[schema.GroupKind]string{}, limits: map[string]bool{},
+		absent: map[Ref]bool{}, missing: map[Ref]bool{}, asked: map[Ref]bool{}, unreadable: map[schema.GroupKind]string{}, limits: map[string]bool{},
 	}
 }
 
@@ -170,6 +171,14 @@ func (r *Reader) Get(ref Ref) (*unstructured.Unstructured, bool) {
 	return r.get(ref)
 }
 
+// IsMissing implements [Graph]. An object is missing if a request has not found it, or if it is not in a complete list.
+func (r *Reader) IsMissing(ref Ref) bool {
+	if _, found := r.memory.Get(ref); found || r.err != nil {
+		return false
+	}
+	return r.missing[ref] || r.isListed(ref) && r.unreadable[ref.GroupKind()] == ""
+}
+
 // covers reports whether the lists of the Reader include a namespace.
 func (r *Reader) covers(namespace string) bool { return r.Namespace == "" || r.Namespace == namespace }
 
@@ -190,7 +199,7 @@ func (r *Reader) get(ref Ref) (*unstructured.Unstructured, bool) {
 	}
 	u, err := r.read(mapping, key)
 	if err != nil {
-		r.absent[ref] = true
+		r.absent[ref], r.missing[ref] = true, apierrors.IsNotFound(err)
 		if !apierrors.IsNotFound(err) {
 			r.note(ref.GroupKind(), err)
 		}

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // reasonCatalog has the reasons in the source code of Slipway's controllers and in the API of Cluster API, each with a
@@ -183,6 +184,28 @@ func TestEveryReasonHasARemedy(t *testing.T) {
 			t.Errorf("%s (%s) has no remedy: add it to a table in remedies_*.go, or to noProblem", reason, found[reason])
 		case known && isFine:
 			t.Errorf("%s has a remedy and is listed in noProblem", reason)
+		}
+	}
+}
+
+// Remedies correspond to the messages of the reason, which the code of its controller has.
+func TestRemediesOfMessages(t *testing.T) {
+	for message, want := range map[Link]string{
+		{Reason: "Stopped", Message: "The control plane is stopped until annotation x is removed"}:                                 "Remove the annotation",
+		{Reason: "MachineRemoved", Message: "No SSHHost has the claim of this machine any more"}:                                   "Delete Machine",
+		{Reason: "NoAddressLeft", Message: "all addresses for nodes in 172.24.0.0/24 are in use"}:                                  "Delete machines",
+		{Reason: "VirtualIPNotPossible", Message: "the host has no keepalived or socat; build the bundle again"}:                   "its bundle",
+		{Reason: "AnotherVersion", Message: "The node image x has Kubernetes v1.36.3, but spec.version of the Machine is v1.36.4"}: "Remove the image",
+		{Reason: "DockerRefused", Message: "Docker refuses: invalid mount"}:                                                        "Correct the setting",
+		{Reason: "DockerError", Message: "starting container x: oci runtime error; retrying"}:                                      "is repeated",
+		{Reason: "SnapshotIdentityMissing", Message: "Snapshot x cannot be decrypted with the identity in the Secret"}:             "Store the age identity",
+		{Reason: "RestoreImpossible", Message: "A simulated control plane has no etcd on this host: it cannot be restored"}:        "Remove the request",
+		{Reason: "UnsupportedBootstrapFormat", Message: "format ignition is not supported"}:                                        "Use a format",
+		{Reason: "EtcdTakesNoSnapshots", Message: "This control plane has no snapshots"}:                                           "Exclude the Cluster",
+	} {
+		message.Since = now.Add(-time.Hour)
+		if r, known := findRemedy(message, now); !known || !strings.Contains(r.text, want) {
+			t.Errorf("%s: the remedy is %q, want %q", message.Reason, r.text, want)
 		}
 	}
 }

@@ -2,6 +2,8 @@ package rootcause
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,7 +21,7 @@ func (s *search) remediate(o object, c *Chain) *Chain {
 	if o.ref.Group != clusterv1.GroupVersion.Group || o.ref.Kind != "Machine" || len(c.Links) > 2 || c.weight == weightPaused {
 		return c
 	}
-	if root := c.Root(); len(c.Links) == 2 && !o.refersTo(root.Object) || root.Type == clusterv1.MachineExternallyRemediatedCondition {
+	if root := c.Root(); len(c.Links) == 2 && !slices.Contains(o.references(), root.Object) || root.Type == clusterv1.MachineExternallyRemediatedCondition {
 		return c
 	}
 	due := s.remediationOf(o)
@@ -41,6 +43,51 @@ func (s *search) remediate(o object, c *Chain) *Chain {
 		out.Remedy.At = remedy.At
 	}
 	return &out
+}
+
+// protectLastMachine removes the command of a remedy that deletes the only Machine of an initialized control plane, because its
+// data would be lost.
+func (s *search) protectLastMachine(c *Chain) {
+	if !strings.Contains(c.Remedy.Command, " delete machine ") {
+		return
+	}
+	root := c.Root().Object
+	u, found := s.graph.Get(root)
+	if !found {
+		return
+	}
+	of := Ref{clusterv1.GroupVersion.Group, "Machine", root.Namespace, newObject(root, u).machine()}
+	machine, found := s.graph.Get(of)
+	if !found {
+		return
+	}
+	for _, owner := range ownersOf(machine) {
+		if strings.HasPrefix(owner.Group, "controlplane.") && s.isInitialized(owner) && s.countMachines(owner) == 1 {
+			c.Remedy.Command = ""
+			c.Remedy.Text += fmt.Sprintf(". %s is the only Machine of its control plane: to delete it loses the data of the Cluster, unless an etcd snapshot is restored", of)
+		}
+	}
+}
+
+// isInitialized reports whether a control plane may have data: it is initialized, or it cannot be read.
+func (s *search) isInitialized(controlPlane Ref) bool {
+	u, found := s.graph.Get(controlPlane)
+	if !found {
+		return true
+	}
+	initialized, _, _ := unstructured.NestedBool(u.Object, "status", "initialization", "controlPlaneInitialized")
+	older, _, _ := unstructured.NestedBool(u.Object, "status", "initialized")
+	return initialized || older
+}
+
+// countMachines returns the number of Machines that an object owns.
+func (s *search) countMachines(owner Ref) (n int) {
+	for _, ref := range s.graph.Owned(owner) {
+		if ref.Group == clusterv1.GroupVersion.Group && ref.Kind == "Machine" {
+			n++
+		}
+	}
+	return n
 }
 
 // isOverdue reports whether a remediation should have happened.
@@ -67,15 +114,6 @@ func in(t, now time.Time) string {
 		return "in " + duration.HumanDuration(left)
 	}
 	return "now"
-}
-
-func (o object) refersTo(ref Ref) bool {
-	for _, r := range o.references() {
-		if r == ref {
-			return true
-		}
-	}
-	return false
 }
 
 var converter = runtime.DefaultUnstructuredConverter

@@ -13,9 +13,10 @@ import (
 
 // remedy is a row of the tables of remedies. Texts and commands have placeholders: {kind}, {name}, {namespace}, {cluster},
 // {group} and {resource} of the object, {machine} and {node} of the Machine that it is or belongs to, {host}, {hostnamespace} and
-// {record} of the SSHHost that it is or uses, and {secret}, {configmap},
-// {clusterclass}, {extension} and {policy} for the first object of these kinds that the message names. {annotation} is the annotation that the message names,
-// and {annotated} is the object that has it, {annotatedkind} and {annotatedname} its kind and name.
+// {record} of the SSHHost that it is or uses, and {secret}, {configmap}, {clusterclass}, {extension} and {policy} for the first
+// object of these kinds that the message names. {annotation} is the annotation that the message names, and {annotated} is the object
+// that has it, {annotatedkind} and {annotatedname} its kind and name. {bootstrap} is the field or object that determines the bootstrap
+// configuration, and {bootstrapresource} its resource.
 type remedy struct {
 	text, command string
 	automatic     bool

@@ -25,7 +25,7 @@ func commonRemedies() []group {
 			"InvalidSelector", "InvalidSpec", "InvalidStrategy", "InvalidVersion", "NameTemplateInvalid", "RequestInvalid", "SnapshotRequestRefused", "ReplicasNotAllowed", "TooManyReplicas"),
 		user("Create the object that the message names, or correct the reference to it", editText,
 			"DoesNotExist", "NotFound", "ObjectDoesNotExist", "ReferenceUnreadable", "RetrievingResourceFailed", "SecretMissing"),
-		user("The object that the message names was deleted: delete {kind} {name} to have it replaced, or restore the object from a backup", "slipway kubectl delete {resource} {name} -n {namespace}",
+		user("Restore the object that the message names from a backup; an object of a Machine is replaced with the Machine if you delete that", deleteMachine,
 			"Deleted", "ObjectDeleted"),
 		user("Rename or delete the object that the message names: it has another owner", "slipway kubectl get {resource} -n {namespace}", "AlreadyExists", "NameTaken", "NotOwned"),
 		user("Remove label cluster.x-k8s.io/watch-filter from the object that the message names, or set it to the value of this manager", describeText,
@@ -51,7 +51,7 @@ func commonRemedies() []group {
 		endless(auto("The controller applies the resources when the Clusters that the message names are initialized and connected", "ClustersNotReady")),
 		user("Correct the type of Secret {secret}: delete it and create it with type addons.cluster.x-k8s.io/resource-set", "slipway kubectl delete secret {secret} -n {namespace}", "WrongSecretType"),
 		user("Correct the resources that the message names, so that they can be applied", "slipway kubectl get clusterresourcesets -n {namespace}", "ApplyFailed"),
-		user("Add addresses to the pool, or delete claims that are not needed", "slipway kubectl get ipaddressclaims -n {namespace}", "AllocationFailed", "NoAddressLeft", "PoolExhausted"),
+		user("Add addresses to the pool, or delete claims that are not needed", "slipway kubectl get ipaddressclaims -n {namespace}", "AllocationFailed", "PoolExhausted"),
 		auto("The address is allocated when the pool is ready", "PoolNotReady"),
 	}
 }

@@ -182,12 +182,13 @@ func newEvent(e *eventsv1.Event) event {
 	return out
 }
 
-// eventsOf selects the Events about some objects.
-func eventsOf(events []event, about func(rootcause.Ref) bool, most int) (out []event) {
+// eventsOf selects the Events about some objects, up to a limit.
+func eventsOf(events []event, about func(rootcause.Ref) bool, most int) ([]event, cut) {
+	var out []event
 	for _, e := range events {
-		if about(e.Of) && len(out) < most {
+		if about(e.Of) {
 			out = append(out, e)
 		}
 	}
-	return out
+	return limit(out, most)
 }

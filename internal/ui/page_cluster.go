@@ -23,6 +23,8 @@ const (
 	maxTreeRows      = 1000
 	maxClusterEvents = 500
 	maxObjects       = 5000
+	// maxMembers is the maximum number of links of a row for several objects in the same state.
+	maxMembers = 50
 )
 
 type clusterContent struct {
@@ -34,8 +36,7 @@ type clusterContent struct {
 	Rollout   rollout
 	LaneURLs  map[string]string
 	Tree      []treeRow
-	// TreeMore is the number of rows that are not shown.
-	TreeMore int
+	TreeCut   cut
 	// TreeProblem is the reason why objects are missing in the tree, or empty.
 	TreeProblem string
 	// ShowAll is true if healthy rows are not folded, and ToggleURL changes that.
@@ -54,23 +55,25 @@ type hookView struct {
 
 // treeRow is one row of the tree of package describe.
 type treeRow struct {
-	Depth     int
-	Role      string
-	Kind      string
-	Name      string
-	URL       string
-	Members   []memberLink
-	Replicas  string
-	Status    string
-	Good      bool
-	Headline  string
-	Reason    string
-	Since     age
-	Messages  []string
-	Deleting  bool
-	Issues    []treeIssue
-	ID        string
-	Remedying string
+	Depth   int
+	Role    string
+	Kind    string
+	Name    string
+	URL     string
+	Members []memberLink
+	// MembersCut are the numbers of links and of members.
+	MembersCut cut
+	Replicas   string
+	Status     string
+	Good       bool
+	Headline   string
+	Reason     string
+	Since      age
+	Messages   []string
+	Deleting   bool
+	Issues     []treeIssue
+	ID         string
+	Remedying  string
 }
 
 type treeIssue struct {
@@ -85,6 +88,8 @@ type memberLink struct{ Name, URL string }
 type timelineView struct {
 	timeline
 	Rows []timelineRow
+	// ObjectsCut and EventsCut describe which part of the objects and Events the timeline considers.
+	ObjectsCut, EventsCut cut
 }
 
 type timelineRow struct {
@@ -138,8 +143,7 @@ func (c *clusterContent) addTree(q request, key fleet.Key) {
 	}
 	t := treeBuilder{source: q.source, now: q.now}
 	t.add(describe.Build(snapshot, options), 0)
-	c.TreeMore = max(0, len(t.rows)-maxTreeRows)
-	c.Tree = t.rows[:len(t.rows)-c.TreeMore]
+	c.Tree, c.TreeCut = limit(t.rows, maxTreeRows)
 	for _, h := range snapshot.Hooks {
 		c.Blocking = append(c.Blocking, hookView{Message: h.Message, Since: newAge(h.LastTransitionTime.Time, q.now)})
 	}
@@ -183,7 +187,9 @@ func (t *treeBuilder) row(o *describe.Object, depth int) treeRow {
 			row.URL = t.source.detailURL(of)
 		}
 	}
-	for _, name := range o.Members[:min(len(o.Members), 50)] {
+	var members []string
+	members, row.MembersCut = limit(o.Members, maxMembers)
+	for _, name := range members {
 		of.Name = name
 		row.Members = append(row.Members, memberLink{Name: name, URL: t.source.objectURL(of)})
 	}
@@ -253,23 +259,24 @@ func (s *Source) machinesOf(key fleet.Key) (out []*unstructured.Unstructured) {
 	return out
 }
 
-// objectsOf returns the objects of a cluster of all copied kinds.
-func (s *Source) objectsOf(key fleet.Key) (out []*unstructured.Unstructured) {
+// objectsOf returns the objects of a cluster of all copied kinds, up to a limit.
+func (s *Source) objectsOf(key fleet.Key) ([]*unstructured.Unstructured, cut) {
+	var out []*unstructured.Unstructured
 	for _, kind := range s.mirror.Kinds() {
 		if !kind.Namespaced {
 			continue
 		}
 		for _, u := range s.store.Objects(kind.GroupKind(), key.Namespace) {
-			if len(out) < maxObjects && slices.Contains(s.store.ClustersOf(u), key) && kind.Kind != "ClusterClass" {
+			if kind.Kind != "ClusterClass" && slices.Contains(s.store.ClustersOf(u), key) {
 				out = append(out, u)
 			}
 		}
 	}
-	return out
+	return limit(out, maxObjects)
 }
 
 func (c *clusterContent) addTimeline(q request, key fleet.Key) {
-	objects := q.source.objectsOf(key)
+	objects, objectsCut := q.source.objectsOf(key)
 	known := map[rootcause.Ref]bool{}
 	for _, u := range objects {
 		known[rootcause.RefOf(u)] = true
@@ -280,10 +287,11 @@ func (c *clusterContent) addTimeline(q request, key fleet.Key) {
 	}
 	all, problem := q.source.events.read(q.Context(), eventQuery{Namespace: key.Namespace}, q.now)
 	isKnown := func(of rootcause.Ref) bool { return known[of] }
+	events, eventsCut := eventsOf(all, isKnown, maxClusterEvents)
 	c.Timeline = q.source.timelineView(newTimeline(happened{
-		objects: objects, events: eventsOf(all, isKnown, maxClusterEvents), removed: removed, actions: q.source.actions.after(q.now.Add(-history), isKnown),
+		objects: objects, events: events, removed: removed, actions: q.source.actions.after(q.now.Add(-history), isKnown),
 	}, q.now), q.now)
-	c.Timeline.Problem = problem
+	c.Timeline.Problem, c.Timeline.ObjectsCut, c.Timeline.EventsCut = problem, objectsCut, eventsCut
 }
 
 func (s *Source) timelineView(t timeline, now time.Time) timelineView {

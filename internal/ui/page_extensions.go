@@ -35,7 +35,7 @@ const (
 
 type extensionsContent struct {
 	Extensions []extensionView
-	More       int
+	Cut        cut
 	// Unread is the reason why ExtensionConfigs are not known, or empty.
 	Unread string
 	// MetricsText is the reason why calls are not shown.
@@ -76,9 +76,9 @@ func (s *Server) extensionsPage(q request) (any, error) {
 	case !c.Listed:
 		out.Unread = "ExtensionConfigs are being read."
 	}
-	configs := q.source.store.Objects(kind, "")
-	out.More = max(0, len(configs)-maxExtensions)
-	for _, u := range configs[:len(configs)-out.More] {
+	var configs []*unstructured.Unstructured
+	configs, out.Cut = limit(q.source.store.Objects(kind, ""), maxExtensions)
+	for _, u := range configs {
 		out.Extensions = append(out.Extensions, newExtensionView(q, u, metrics))
 	}
 	return out, nil

@@ -15,8 +15,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/fleet"
 )
 
-// maxRows is the maximum number of clusters on the fleet page.
-const maxRows = 1500
+// Limits of the pages about the fleet.
+const (
+	maxRows = 1500
+	// maxValues is the maximum number of values in a list of the filter.
+	maxValues = 500
+)
 
 // fleetFilter selects clusters.
 type fleetFilter struct {
@@ -88,9 +92,15 @@ type fleetContent struct {
 	All      string
 	// Rows are the rendered rows of the table.
 	Rows []template.HTML
-	More int
+	Cut  cut
 	// The values of the lists of the filter.
-	Namespaces, Classes, Versions, Providers []string
+	Namespaces, Classes, Versions, Providers filterValues
+}
+
+// filterValues are the values of a list of the filter.
+type filterValues struct {
+	Values []string
+	Cut    cut
 }
 
 type healthCount struct {
@@ -135,8 +145,8 @@ func newFleetContent(q request, rows []fleet.Cluster) fleetContent {
 	if f.Sort != "name" {
 		slices.SortStableFunc(selected, fleet.CompareClustersByTrouble)
 	}
-	out.More = max(0, len(selected)-maxRows)
-	for _, row := range selected[:len(selected)-out.More] {
+	selected, out.Cut = limit(selected, maxRows)
+	for _, row := range selected {
 		out.Rows = append(out.Rows, q.source.rows.render(q, row))
 	}
 	return out
@@ -214,16 +224,15 @@ func (c *fleetContent) addValues(rows []fleet.Cluster) {
 			sets[2][v] = true
 		}
 	}
-	const most = 500
-	for i, to := range []*[]string{&c.Namespaces, &c.Classes, &c.Versions, &c.Providers} {
-		*to = slices.Sorted(maps.Keys(sets[i]))
-		*to = (*to)[:min(len(*to), most)]
+	for i, to := range []*filterValues{&c.Namespaces, &c.Classes, &c.Versions, &c.Providers} {
+		to.Values, to.Cut = limit(slices.Sorted(maps.Keys(sets[i])), maxValues)
 	}
 }
 
 // needsContent lists what needs a user.
 type needsContent struct {
 	Rows []needsRow
+	Cut  cut
 	// NotRead are the management clusters that have not been read, or whose data is stale.
 	NotRead []notRead
 }
@@ -259,8 +268,6 @@ func (s *Server) needsPage(q request) (any, error) {
 		}
 	}
 	slices.SortStableFunc(out.Rows, func(a, b needsRow) int { return fleet.CompareClustersByTrouble(a.Cluster, b.Cluster) })
-	if len(out.Rows) > maxRows {
-		out.Rows = out.Rows[:maxRows]
-	}
+	out.Rows, out.Cut = limit(out.Rows, maxRows)
 	return out, nil
 }

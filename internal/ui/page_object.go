@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,10 +43,12 @@ type objectContent struct {
 	Plans      []planView
 	PlanText   string
 	Events     []timelineRow
+	EventsCut  cut
 	EventText  string
 	Owners     []link
+	OwnersCut  cut
 	Owned      []link
-	OwnedMore  int
+	OwnedCut   cut
 	// YAML is the object without managed fields, the last applied configuration and credentials.
 	YAML      string
 	YAMLShort bool
@@ -221,15 +224,15 @@ func toYAML(v any) (string, bool) {
 
 // addRelated adds the owners, the owned objects and the cluster.
 func (c *objectContent) addRelated(s *Source, u *unstructured.Unstructured) {
-	for _, r := range u.GetOwnerReferences() {
-		if len(c.Owners) < maxRelated {
-			group := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).Group
-			c.Owners = append(c.Owners, s.link(rootcause.Ref{Group: group, Kind: r.Kind, Namespace: c.Namespace, Name: r.Name}))
-		}
+	var owners []metav1.OwnerReference
+	owners, c.OwnersCut = limit(u.GetOwnerReferences(), maxRelated)
+	for _, r := range owners {
+		group := schema.FromAPIVersionAndKind(r.APIVersion, r.Kind).Group
+		c.Owners = append(c.Owners, s.link(rootcause.Ref{Group: group, Kind: r.Kind, Namespace: c.Namespace, Name: r.Name}))
 	}
-	owned := s.store.Owned(c.Ref)
-	c.OwnedMore = max(0, len(owned)-maxRelated)
-	for _, of := range owned[:len(owned)-c.OwnedMore] {
+	var owned []rootcause.Ref
+	owned, c.OwnedCut = limit(s.store.Owned(c.Ref), maxRelated)
+	for _, of := range owned {
 		c.Owned = append(c.Owned, s.link(of))
 	}
 	if clusters := s.store.ClustersOf(u); len(clusters) == 1 {
@@ -250,7 +253,9 @@ func (c *objectContent) addEvents(q request) {
 	all, problem := q.source.events.read(q.Context(), eventQuery{Namespace: namespace, Kind: c.Kind, Name: c.Name}, q.now)
 	c.EventText = problem
 	about := func(of rootcause.Ref) bool { return of.Kind == c.Kind && of.Name == c.Name && of.Group == c.Group }
-	for _, e := range eventsOf(all, about, maxObjectEvents) {
+	var events []event
+	events, c.EventsCut = eventsOf(all, about, maxObjectEvents)
+	for _, e := range events {
 		c.Events = append(c.Events, timelineRow{
 			entry: entry{At: e.At, What: "event", Title: e.Reason, Message: e.Note, Warning: e.Type == "Warning", Count: e.Count, Manager: e.Manager}, Age: newAge(e.At, q.now),
 		})

@@ -74,13 +74,12 @@ func (l life) stage() string {
 // rollout is the picture, and the same as a table.
 type rollout struct {
 	// Counts are the Machines by version and stage, the latest version first.
-	Counts []versionCount
-	Lanes  []lane
-	// More is the number of Machines that the picture does not show.
-	More          int
-	Width, Height int
-	Ticks         []tick
-	Start, End    time.Time
+	Counts     []versionCount
+	Lanes      []lane
+	Cut        cut
+	Height     int
+	Ticks      []tick
+	start, end time.Time
 	// Active is true if a Machine was created or deleted in the period.
 	Active bool
 }
@@ -93,11 +92,10 @@ type versionCount struct {
 
 // lane is the row of one Machine.
 type lane struct {
-	Name, Version, Stage string
-	ControlPlane         bool
-	Y                    int
-	Spans                []span
-	Gone                 bool
+	Name, Version string
+	Y             int
+	Spans         []span
+	Gone          bool
 }
 
 // span is one stage of a Machine in the picture.
@@ -117,17 +115,17 @@ func newRollout(lives []life, now time.Time) rollout {
 	slices.SortFunc(lives, func(a, b life) int {
 		return cmp.Or(boolOrder(b.controlPlane, a.controlPlane), a.created.Compare(b.created), cmp.Compare(a.name, b.name))
 	})
-	r := rollout{Width: pictureWidth, Start: now.Add(-history), End: now, Counts: countVersions(lives)}
+	r := rollout{start: now.Add(-history), end: now, Counts: countVersions(lives)}
 	latest := ""
 	if len(r.Counts) > 0 {
 		latest = r.Counts[0].Version
 	}
-	shown := chooseLanes(lives, r.Start)
-	r.More = len(lives) - len(shown)
+	shown := chooseLanes(lives, r.start)
+	r.Cut = cut{len(shown), len(lives)}
 	for i, l := range shown {
 		r.Lanes = append(r.Lanes, newLane(l, i, l.version == latest, r))
 	}
-	r.Active = slices.ContainsFunc(lives, func(l life) bool { return l.isActive(r.Start) })
+	r.Active = slices.ContainsFunc(lives, func(l life) bool { return l.isActive(r.start) })
 	r.Height = len(shown)*rowHeight + rowHeight + 4
 	for minutes := 60; minutes >= 0; minutes -= 10 {
 		text := fmt.Sprintf("-%dm", minutes)
@@ -197,12 +195,12 @@ func countVersions(lives []life) []versionCount {
 }
 
 func newLane(l life, i int, latest bool, r rollout) lane {
-	out := lane{Name: l.name, Version: l.version, Stage: l.stage(), ControlPlane: l.controlPlane, Y: i * rowHeight, Gone: !l.removed.IsZero()}
+	out := lane{Name: l.name, Version: l.version, Y: i * rowHeight, Gone: !l.removed.IsZero()}
 	age := "old"
 	if latest {
 		age = "new"
 	}
-	end := firstTime(l.removed, r.End)
+	end := firstTime(l.removed, r.end)
 	ready := firstTime(l.ready, l.deleting, end)
 	deleting := firstTime(l.deleting, end)
 	for _, s := range []struct {
@@ -229,6 +227,6 @@ func firstTime(times ...time.Time) time.Time {
 
 // x returns the position of a time, limited to the period.
 func (r rollout) x(at time.Time) int {
-	position := int(float64(at.Sub(r.Start)) / float64(r.End.Sub(r.Start)) * pictureWidth)
+	position := int(float64(at.Sub(r.start)) / float64(r.end.Sub(r.start)) * pictureWidth)
 	return min(max(position, 0), pictureWidth)
 }

@@ -56,8 +56,8 @@ func TestRolloutOfManyMachines(t *testing.T) {
 		lives = append(lives, life{name: fmt.Sprintf("a-%03d", i), version: "v1.36.0", created: ago(100 * time.Hour), ready: ago(99 * time.Hour), upToDate: true})
 	}
 	r := newRollout(lives, mirrortest.Now())
-	if len(r.Lanes) != maxLanes || r.More != 101-maxLanes || r.Lanes[0].Name != "z-new" {
-		t.Errorf("%d lanes, %d more, the first is %s", len(r.Lanes), r.More, r.Lanes[0].Name)
+	if len(r.Lanes) != maxLanes || r.Cut.Text("Machine") != "40 of 101 Machines are shown." || r.Lanes[0].Name != "z-new" {
+		t.Errorf("%d lanes, %q, the first is %s", len(r.Lanes), r.Cut.Text("Machine"), r.Lanes[0].Name)
 	}
 	if r := newRollout(nil, mirrortest.Now()); r.Active || len(r.Lanes) > 0 {
 		t.Errorf("without Machines: %+v", r)

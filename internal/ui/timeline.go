@@ -35,7 +35,7 @@ type entry struct {
 // timeline is the last hour of a cluster.
 type timeline struct {
 	Entries []entry
-	More    int
+	Cut     cut
 	Bars    []bar
 	Problem string
 }
@@ -45,7 +45,6 @@ type bar struct {
 	X, Height, Y int
 	Warning      int
 	WarningY     int
-	Title        string
 }
 
 // happened is what is known about the objects of a cluster.
@@ -78,8 +77,7 @@ func newTimeline(h happened, now time.Time) timeline {
 	})
 	all = mergeConditions(all)
 	out := timeline{Bars: newBars(all, now)}
-	out.More = max(0, len(all)-maxEntries)
-	out.Entries = all[:len(all)-out.More]
+	out.Entries, out.Cut = limit(all, maxEntries)
 	return out
 }
 

@@ -190,7 +190,9 @@ func functions() template.FuncMap {
 		"plural":  plural,
 		"replica": newReplicaView,
 		"short":   shortName,
-		"choice":  func(title, name, current string, values []string) choice { return choice{title, name, current, values} },
+		"choice": func(title, name, current string, values filterValues) choice {
+			return choice{title, name, current, values}
+		},
 	}
 }
 
@@ -212,16 +214,37 @@ func textLines(v any) []string {
 }
 
 func plural(n int, one string) string {
-	if n == 1 {
+	switch stem, isY := strings.CutSuffix(one, "y"); {
+	case n == 1:
 		return "1 " + one
+	case isY:
+		return fmt.Sprintf("%d %sies", n, stem)
 	}
 	return fmt.Sprintf("%d %ss", n, one)
+}
+
+// cut describes which part of a list a page shows.
+type cut struct{ Shown, Total int }
+
+// limit returns the part of a list that a page shows.
+func limit[T any](all []T, most int) ([]T, cut) {
+	shown := min(len(all), most)
+	return all[:shown], cut{shown, len(all)}
+}
+
+// Text describes a list that is not complete, with the number of what is shown and of what exists. It is empty for a complete
+// list.
+func (c cut) Text(one string) string {
+	if c.Shown >= c.Total {
+		return ""
+	}
+	return fmt.Sprintf("%d of %s are shown.", c.Shown, plural(c.Total, one))
 }
 
 // choice is a list of values of a filter.
 type choice struct {
 	Title, Name, Current string
-	Values               []string
+	filterValues
 }
 
 // shortName shortens a name for the picture, where the end distinguishes the Machines of a set.

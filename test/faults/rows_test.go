@@ -328,7 +328,7 @@ func ownRows() []row {
 		{id: "N6", fault: "MachineDeployment whose template does not exist", inject: func(n *namespace) string {
 			n.fleet("MachineDeployment", "{spec: {template: {spec: {infrastructureRef: {name: gone}}}}}")
 			return "MachineDeployment/fleet-workers"
-		}, object: "Machine", cause: "LocalMachineTemplate gone", remedy: "Create the template"},
+		}, object: "LocalMachineTemplate gone", cause: "does not exist", remedy: "Create LocalMachineTemplate gone"},
 		{id: "N7", fault: "MachineDeployment of a Cluster that does not exist", inject: func(n *namespace) string {
 			n.fleet("MachineDeployment", "{spec: {clusterName: nowhere, template: {spec: {clusterName: nowhere}}}}")
 			return "MachineDeployment/fleet-workers"

@@ -62,6 +62,7 @@ type API struct {
 	objects   map[string]*unstructured.Unstructured
 	forbidden map[string]bool
 	requests  []string
+	streams   bool
 	closed    bool
 }
 
@@ -101,6 +102,14 @@ func (a *API) Forbid(resource string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.forbidden[resource] = true
+}
+
+// Stream lets clients read the objects of a list as events, as current API servers do. Otherwise such requests are rejected, as
+// by older ones.
+func (a *API) Stream() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.streams = true
 }
 
 // Requests returns the paths of all requests so far.
@@ -203,13 +212,13 @@ func (a *API) serveObjects(w http.ResponseWriter, r *http.Request, parts []strin
 		name = parts[1]
 	}
 	a.mu.Lock()
-	forbidden := a.forbidden[parts[0]]
+	forbidden, streams := a.forbidden[parts[0]], a.streams
 	a.mu.Unlock()
 	query := r.URL.Query()
 	switch {
 	case forbidden:
 		fail(w, http.StatusForbidden, metav1.StatusReasonForbidden, parts[0]+" is forbidden")
-	case query.Get("sendInitialEvents") != "":
+	case query.Get("sendInitialEvents") != "" && !streams:
 		fail(w, http.StatusUnprocessableEntity, metav1.StatusReasonInvalid, "sendInitialEvents is not supported")
 	case name != "":
 		a.get(w, parts[0]+"/"+namespace+"/"+name)
@@ -247,11 +256,8 @@ func (a *API) list(w http.ResponseWriter, r *http.Request, resource, namespace s
 	version := strconv.Itoa(a.version)
 	a.mu.Unlock()
 	list := map[string]any{"apiVersion": "v1", "kind": "List", "metadata": map[string]any{"resourceVersion": version}, "items": items}
-	for _, known := range resources() {
-		if known.name == resource {
-			list["apiVersion"], list["kind"] = strings.TrimPrefix(known.group+"/"+known.version, "/"), known.kind+"List"
-		}
-	}
+	known := resourceNamed(resource)
+	list["apiVersion"], list["kind"] = strings.TrimPrefix(known.group+"/"+known.version, "/"), known.kind+"List"
 	if resource == "customresourcedefinitions" {
 		list["apiVersion"], list["kind"] = "meta.k8s.io/v1", "PartialObjectMetadataList"
 	}
@@ -264,6 +270,9 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request, resource, namespace 
 	w.WriteHeader(http.StatusOK)
 	_ = http.NewResponseController(w).Flush()
 	seen, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
+	if r.URL.Query().Get("sendInitialEvents") == "true" {
+		seen = a.sendInitialEvents(w, resource, namespace)
+	}
 	stop := make(chan struct{})
 	defer close(stop)
 	go func() {
@@ -292,6 +301,35 @@ func (a *API) watch(w http.ResponseWriter, r *http.Request, resource, namespace 
 		}
 		_ = http.NewResponseController(w).Flush()
 	}
+}
+
+// sendInitialEvents sends the current objects and the event that ends them, and returns their version.
+func (a *API) sendInitialEvents(w http.ResponseWriter, resource, namespace string) int {
+	out := json.NewEncoder(w)
+	kind := resourceNamed(resource)
+	a.mu.Lock()
+	version := a.version
+	var all []*unstructured.Unstructured
+	for key, u := range a.objects {
+		if strings.HasPrefix(key, resource+"/") && (namespace == "" || u.GetNamespace() == namespace) {
+			all = append(all, u)
+		}
+	}
+	a.mu.Unlock()
+	for _, u := range all {
+		_ = out.Encode(map[string]any{"type": "ADDED", "object": u.Object}) // the connection may end, which the caller notices
+	}
+	_ = out.Encode(map[string]any{"type": "BOOKMARK", "object": map[string]any{
+		"apiVersion": strings.TrimPrefix(kind.group+"/"+kind.version, "/"), "kind": kind.kind,
+		"metadata": map[string]any{"resourceVersion": strconv.Itoa(version), "annotations": map[string]any{metav1.InitialEventsAnnotationKey: "true"}},
+	}})
+	_ = http.NewResponseController(w).Flush()
+	return version
+}
+
+func resourceNamed(name string) resource {
+	all := resources()
+	return all[slices.IndexFunc(all, func(r resource) bool { return r.name == name })]
 }
 
 // next waits for changes after a version.

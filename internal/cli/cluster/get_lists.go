@@ -1,12 +1,10 @@
 package cluster
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -25,7 +23,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/fleet"
 	"github.com/slipwayhq/slipway/internal/fleet/mirror"
-	"github.com/slipwayhq/slipway/internal/pause"
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
@@ -364,133 +361,4 @@ func (t cellTimes) since(at *metav1.Time) string {
 
 func (t cellTimes) age(at time.Time) string {
 	return duration.HumanDuration(max(0, t.now.Sub(at)))
-}
-
-// follow prints the rows again after changes: the whole table on a terminal, elsewhere the changed rows.
-func (r listRun[R]) follow(ctx context.Context) error {
-	changed := make(chan struct{}, 1)
-	copied, err := r.newCopy(func() {
-		select {
-		case changed <- struct{}{}:
-		default:
-		}
-	})
-	if err != nil {
-		return err
-	}
-	if err := noNamespace(ctx, r.connection, r.namespace, r.kind); err != nil {
-		return err
-	}
-	run, cancel := context.WithCancel(ctx)
-	ended := make(chan struct{})
-	go func() { defer close(ended); copied.Run(run) }()
-	defer func() { cancel(); <-ended }()
-	if err := r.awaitSync(ctx, copied); err != nil {
-		return err
-	}
-	for screen := (listScreen{shown: map[string]string{}, first: true}); ; screen.first = false {
-		rows := r.choose(copied.rows(r.env.Now()))
-		if err := r.update(rows, r.statusOf(copied, true), &screen); err != nil {
-			return err
-		}
-		if err := pause.Sleep(ctx, watchSettle); err != nil {
-			return err
-		}
-		if err := pause.Wait(ctx, watchAges, changed); err != nil {
-			return err
-		}
-	}
-}
-
-// awaitSync waits until all kinds have been read. It is an error if the kind of the rows has not.
-func (r listRun[R]) awaitSync(ctx context.Context, copied listCopy[R]) error {
-	for limit := r.env.Now().Add(watchSync); ; {
-		status, rows, err := copied.Status(), copied.CopyOf(r.of), copied.ErrorOf(r.of)
-		switch {
-		case status.Err != nil:
-			return status.Err
-		case rows.Listed && (status.Synced || r.env.Now().After(limit)):
-			return nil
-		case apierrors.IsForbidden(err):
-			return r.listError(copied, err)
-		case err != nil && r.env.Now().After(limit):
-			return err
-		case r.env.Now().After(limit):
-			return fault.New(fault.Unreachable, "NotListed", "the %s were not listed within %s: the API server is slow; try again", r.kind, watchSync)
-		}
-		if err := pause.Sleep(ctx, watchSettle/5); err != nil {
-			return err
-		}
-	}
-}
-
-// listScreen is what was shown of a list: the lines with the names of their rows, and the status. first is set until the first
-// rows are shown.
-type listScreen struct {
-	shown  map[string]string
-	status listStatus
-	first  bool
-}
-
-// update shows the rows and the status. On a terminal, both replace what was shown before.
-func (r listRun[R]) update(rows []R, status listStatus, screen *listScreen) error {
-	if !term.DetectScreen(r.env, r.env.Out).Live {
-		r.note(status, &screen.status)
-		return r.show(rows, screen.shown, screen.first)
-	}
-	var out bytes.Buffer
-	out.WriteString(clearScreen)
-	if err := r.printScreen(&out, rows); err != nil {
-		return err
-	}
-	if text := r.lines(status); text != "" {
-		out.WriteString("\n" + text)
-	}
-	_, err := term.Unescaped(r.env.Out).Write(out.Bytes())
-	return err
-}
-
-// show prints the lines that differ from the lines shown before, and the names of rows that are gone. Ages are not compared. The
-// keys of shown are the lines, and the values the names.
-func (r listRun[R]) show(rows []R, shown map[string]string, first bool) error {
-	next := map[string]string{}
-	names := map[string]bool{}
-	var changed []R
-	for _, row := range rows {
-		a, c := r.attributes(row), r.cells(row, cellTimes{})
-		key := strings.Join(slices.Concat([]string{a.namespace, c.reason, c.remedy}, c.cells, c.wide), "\x00")
-		next[key], names[a.key()] = a.key(), true
-		if _, isShown := shown[key]; !isShown {
-			changed = append(changed, row)
-		}
-	}
-	before := slices.Collect(maps.Values(shown))
-	clear(shown)
-	maps.Copy(shown, next)
-	if err := r.printGone(before, names); err != nil || len(changed) == 0 && !first {
-		return err
-	}
-	return r.table(r.env.Out, changed, first)
-}
-
-// printGone prints the names of rows that are not listed any more.
-func (r listRun[R]) printGone(before []string, names map[string]bool) error {
-	slices.Sort(before)
-	for _, name := range slices.Compact(before) {
-		if names[name] {
-			continue
-		}
-		if _, err := fmt.Fprintf(r.env.Out, "%s is not listed any more.\n", redact.Escape(name)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// printScreen prints the rows on a cleared terminal, or that there are none.
-func (r listRun[R]) printScreen(w io.Writer, rows []R) error {
-	if len(rows) == 0 {
-		return r.printEmpty(w)
-	}
-	return r.print(w, rows)
 }

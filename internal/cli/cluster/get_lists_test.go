@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -376,6 +377,8 @@ func TestListWatch(t *testing.T) {
 	w.await("Healthy")
 	api.Put(t, mirrortest.Broken("team", "a", "it belongs to another object"))
 	w.await("it belongs to another object")
+	api.Put(t, mirrortest.Cluster("team", "a"))
+	w.await("Healthy  -  -\n")
 	w.end()
 }
 
@@ -403,21 +406,70 @@ func TestListWatchOutage(t *testing.T) {
 	}
 }
 
-// Outside of a terminal, --watch names the rows that are gone.
-func TestWatchShowsRowsThatAreGone(t *testing.T) {
-	var out bytes.Buffer
-	r := listRun[fleet.Cluster]{
+// listOfNames returns a list whose rows have a name, a status and a reason.
+func listOfNames(out io.Writer) listRun[fleet.Cluster] {
+	return listRun[fleet.Cluster]{
 		lists: lists[fleet.Cluster]{
-			kind: "clusters", header: []string{"NAME"},
+			kind: "clusters", header: []string{"NAME", "STATUS"},
 			attributes: func(c fleet.Cluster) attributes { return attributes{namespace: c.Namespace, name: c.Name} },
 			cells: func(c fleet.Cluster, _ cellTimes) listCells {
-				return listCells{cells: []string{c.Name, string(c.Health)}}
+				return listCells{cells: []string{c.Name, string(c.Health)}, reason: c.Reason}
 			},
 		},
 		listFlags: &listFlags{format: term.AddOutputFlag(pflag.NewFlagSet("x", pflag.ContinueOnError), "wide")},
-		env:       term.Env{Out: &out, Err: &out, Getenv: func(string) string { return "" }, Now: mirrortest.Now},
+		env:       term.Env{Out: out, Err: out, Getenv: func(string) string { return "" }, Now: mirrortest.Now},
 		namespace: "team",
 	}
+}
+
+// A terminal shows each row once, and after a repair without the previous reason. It never scrolls, because that would retain
+// the previous rows.
+func TestWatchReplacesRows(t *testing.T) {
+	r := listOfNames(io.Discard)
+	broken := fleet.Cluster{Namespace: "team", Name: "a", Health: fleet.Problem, Cause: fleet.Cause{Reason: "it ended"}}
+	repaired := fleet.Cluster{Namespace: "team", Name: "a", Health: "Healthy"}
+	long := broken
+	long.Reason = strings.Repeat("x", 100)
+	for name, tc := range map[string]struct {
+		rows     []fleet.Cluster
+		status   listStatus
+		terminal term.Screen
+		want     []string
+	}{
+		"broken":       {[]fleet.Cluster{broken}, listStatus{}, term.Screen{Width: 80, Height: 24}, []string{"NAME STATUS SINCE REASON", "a Problem - it ended"}},
+		"repaired":     {[]fleet.Cluster{repaired}, listStatus{}, term.Screen{Width: 80, Height: 24}, []string{"NAME STATUS SINCE REASON", "a Healthy - -"}},
+		"unknown size": {slices.Repeat([]fleet.Cluster{repaired}, 2), listStatus{}, term.Screen{}, []string{"NAME STATUS SINCE REASON", "a Healthy - -", "a Healthy - -"}},
+		"too many": {slices.Repeat([]fleet.Cluster{repaired}, 9), listStatus{}, term.Screen{Width: 80, Height: 7}, []string{"NAME STATUS SINCE REASON", "a Healthy - -", "a Healthy - -",
+			"", "2 of 9 clusters fit on the terminal. List fewer with --problems, -l or -n, or the worst first with --sort-by trouble."}},
+		"wrapped": {[]fleet.Cluster{long, repaired}, listStatus{}, term.Screen{Width: 70, Height: 7}, []string{"NAME STATUS SINCE REASON", "a Problem - " + long.Reason,
+			"", "1 of 2 clusters fit on the terminal. List fewer with --problems, -l or -n, or the worst first with --sort-by trouble."}},
+		"outdated": {[]fleet.Cluster{repaired, repaired}, listStatus{outdated: "no response"}, term.Screen{Width: 80, Height: 8}, []string{"NAME STATUS SINCE REASON", "a Healthy - -",
+			"", "1 of 2 clusters fit on the terminal. List fewer with --problems, -l or -n, or the worst first with --sort-by trouble.", "", "The clusters are not updated: no response."}},
+	} {
+		text, err := r.drawing(tc.rows, tc.status, tc.terminal)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, isCleared := strings.CutPrefix(text, clearScreen)
+		var got []string
+		lines := 1 // of the cursor
+		for line := range strings.Lines(text) {
+			line = strings.TrimSuffix(line, "\n")
+			got = append(got, strings.Join(strings.Fields(line), " "))
+			if tc.terminal.Width > 0 {
+				lines += max(1, (len(line)+tc.terminal.Width-1)/tc.terminal.Width)
+			}
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" || !isCleared || lines > max(1, tc.terminal.Height) {
+			t.Errorf("%s: cleared %t, %d lines:\n%s", name, isCleared, lines, diff)
+		}
+	}
+}
+
+// Outside of a terminal, --watch names the rows that are gone.
+func TestWatchShowsRowsThatAreGone(t *testing.T) {
+	var out bytes.Buffer
+	r := listOfNames(&out)
 	shown := map[string]string{}
 	a, b := fleet.Cluster{Namespace: "team", Name: "a"}, fleet.Cluster{Namespace: "team", Name: "b"}
 	changed := a
@@ -427,7 +479,7 @@ func TestWatchShowsRowsThatAreGone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := "NAME SINCE REASON\na - - -\nb - - -\nteam/b is not listed any more.\na Problem - -\n"; strings.Join(strings.Fields(out.String()), " ") != strings.Join(strings.Fields(want), " ") {
+	if want := "NAME STATUS SINCE REASON\na - - -\nb - - -\nteam/b is not listed any more.\na Problem - -\n"; strings.Join(strings.Fields(out.String()), " ") != strings.Join(strings.Fields(want), " ") {
 		t.Errorf("got:\n%s", out.String())
 	}
 }

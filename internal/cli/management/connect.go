@@ -205,6 +205,8 @@ func (c *Connection) Explain(err error) error {
 		return fault.New(fault.Invalid, "BeingDeleted", "the management cluster at %s rejected the request: %v; wait for the end of the deletion, or check which finalizers block it", c.host, err).From(err)
 	case apierrors.IsUnauthorized(err), apierrors.IsForbidden(err):
 		return fault.New(fault.Invalid, "NotAllowed", "the management cluster at %s rejected the request: %v; use a kubeconfig with the required permissions", c.host, err).From(err)
+	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsTooManyRequests(err):
+		return fault.New(fault.Transient, "ManagementClusterBusy", "%s", c.busyText(err)).From(err)
 	case fault.KindOf(err) == fault.Unreachable && here.text != "":
 		return fault.New(fault.Unreachable, reasonNotReady,
 			"the management cluster in %s runs but did not respond at %s: this host is busy, or it hangs; try again, and see \"slipway status\" (%v)", c.DataDir, c.host, err).From(err)
@@ -215,6 +217,15 @@ func (c *Connection) Explain(err error) error {
 		return fault.New(fault.Unreachable, ReasonNotRunning, "the management cluster at %s does not respond", c.host).From(err)
 	}
 	return err
+}
+
+// busyText is the message for a request that the API server has received and did not complete, because it or its host is
+// busy.
+func (c *Connection) busyText(err error) string {
+	if c.DataDir != "" {
+		return fmt.Sprintf("the management cluster in %s is busy and did not complete the request: wait until this host has less to do, then run the command again; \"slipway status\" shows its processes (%v)", c.DataDir, err)
+	}
+	return fmt.Sprintf("the API server of the management cluster at %s is busy and did not complete the request: wait a moment and run the command again; if it stays busy, reduce the load of its host (%v)", c.host, err)
 }
 
 // WithWarnings creates a client with a warning handler, for commands that show warnings of the API server.

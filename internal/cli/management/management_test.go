@@ -66,12 +66,12 @@ func TestFind(t *testing.T) {
 	running := filepath.Join(home, "running")
 	def := write(t, running, "slipway", "kubeconfig")
 	given := write(t, home, "given", "kubeconfig")
-	started := write(t, home, "started", "kubeconfig")
-	h, err := datadir.Open(datadir.Dir(filepath.Dir(started)), datadir.Holder{PID: os.Getpid()})
+	h, err := datadir.Open(datadir.Dir(filepath.Join(home, "started")), datadir.Holder{PID: os.Getpid()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer h.Close()
+	started := write(t, home, "started", "kubeconfig")
 	cases := map[string]struct {
 		reason  string
 		vars    map[string]string
@@ -186,6 +186,9 @@ func TestExplain(t *testing.T) {
 		"terminating":    {"no kubeconfig may do it", remote, apierrors.NewForbidden(schema.GroupResource{Resource: "clusters"}, "a", errors.New("create not allowed while custom resource definition is terminating")), fault.Invalid, "wait for the end of the deletion"},
 		"no manager":     {"a write that no webhook checks says who is missing", remote, apierrors.NewInternalError(errors.New(`failed calling webhook "a.b": connection refused`)), fault.Unreachable, "a webhook of the management cluster at https://127.0.0.1:1 does not respond"},
 		"slow manager":   {"what is slow is not absent", remote, apierrors.NewInternalError(errors.New(`failed calling webhook "a.b": context deadline exceeded`)), fault.Unreachable, "did not respond in time, because its host is busy or the manager hangs"},
+		"timeout":        {"the API server responds, and has too much to do", remote, fmt.Errorf("creating: %w", apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0)), fault.Transient, "is busy and did not complete the request: wait a moment and run the command again"},
+		"server timeout": {"it may be the host of this command", local, apierrors.NewServerTimeout(schema.GroupResource{Resource: "clusters"}, "list", 1), fault.Transient, "wait until this host has less to do"},
+		"too many":       {"the API server limits requests", remote, apierrors.NewTooManyRequests("the server has received too many requests", 1), fault.Transient, "https://127.0.0.1:1 is busy"},
 		"known":          {"a fault that says what to do is kept", local, known, fault.Gone, "as it is"},
 		"interrupted":    {"the user knows", local, context.Canceled, fault.KindOf(context.Canceled), "context canceled"},
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/heap"
 	"github.com/slipwayhq/slipway/internal/manager"
 	"github.com/slipwayhq/slipway/internal/rootcause"
 	"github.com/slipwayhq/slipway/internal/ui"
@@ -89,6 +90,7 @@ func (f *uiFlags) selections() ([]*management.Flags, error) {
 }
 
 func (f *uiFlags) run(ctx context.Context, e term.Env) error {
+	heap.Collect(heap.Manager()) // the process holds the objects of its management clusters, and is idle most of the time
 	if err := ui.CheckListenAddress(f.listen); err != nil {
 		return err
 	}

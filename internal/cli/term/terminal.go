@@ -3,6 +3,8 @@ package term
 import (
 	"io"
 	"os"
+	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/term"
 
@@ -18,16 +20,16 @@ type Screen struct {
 	Unicode bool
 	// Color is true for a terminal unless NO_COLOR is set, and for other writers if CLICOLOR_FORCE is set.
 	Color bool
-	// Width is the width of the terminal in columns; 0: unknown, or not a terminal.
-	Width int
+	// Width and Height are the size of the terminal in columns and lines; 0: unknown, or not a terminal.
+	Width, Height int
 }
 
 // DetectScreen returns the capabilities of w.
 func DetectScreen(e Env, w io.Writer) Screen {
 	s := screenOf(e.Getenv, isTerminal(w))
 	if f, ok := Unescaped(w).(*os.File); ok && s.Live {
-		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
-			s.Width = width
+		if width, height, err := term.GetSize(int(f.Fd())); err == nil {
+			s.Width, s.Height = width, height
 		}
 	}
 	return s
@@ -43,6 +45,24 @@ func screenOf(getenv func(string) string, terminal bool) Screen {
 		s.Color = false
 	}
 	return s
+}
+
+// Fit returns the first lines of a text that fit into some lines of the terminal, and the number of other lines. A line that is
+// wider than the terminal takes several. Everything fits if the size is unknown.
+func (s Screen) Fit(text string, lines int) (fitting string, others int) {
+	if s.Width <= 0 || s.Height <= 0 {
+		return text, 0
+	}
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		columns := utf8.RuneCountInString(strings.TrimSuffix(line, "\n"))
+		if lines -= max(1, (columns+s.Width-1)/s.Width); lines < 0 {
+			others++
+			continue
+		}
+		out.WriteString(line)
+	}
+	return out.String(), others
 }
 
 // asciiOnly reports whether the locale excludes box characters. A missing locale does not, because containers rarely

@@ -116,6 +116,7 @@ func New(cfg *rest.Config, o Options) (*Mirror, error) {
 		Store: newStore(o.OnChange), namespace: o.Namespace, scheme: runtime.NewScheme(), states: map[schema.GroupKind]*kindState{},
 		onStatus: o.OnStatus, now: o.Now, userAgent: o.UserAgent, selected: o.Kinds, required: o.Required, rediscover: rediscover,
 	}
+	m.Store.isComplete = func(kind schema.GroupKind) bool { return m.CopyOf(kind).IsComplete() }
 	if m.required.Empty() {
 		m.required = clusterKind()
 	}

@@ -93,6 +93,29 @@ func TestUnreadableKinds(t *testing.T) {
 	}
 }
 
+// An object is missing only if all objects of its kind are copied.
+func TestIsMissing(t *testing.T) {
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "a"))
+	api.Forbid("localmachines")
+	m := newMirror(t, api, mirror.Options{})
+	machine := rootcause.Ref{Group: "cluster.x-k8s.io", Kind: "Machine", Namespace: "team", Name: "none"}
+	if m.Store.IsMissing(machine) {
+		t.Error("an object is missing before the kinds are read")
+	}
+	if err := m.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	exists, unreadable, unknown := machine, machine, machine
+	exists.Name = "a-cp"
+	unreadable.Group, unreadable.Kind = "infrastructure.slipway.dev", "LocalMachine"
+	unknown.Kind = "Thing"
+	for of, want := range map[rootcause.Ref]bool{machine: true, exists: false, unreadable: false, unknown: false} {
+		if got := m.Store.IsMissing(of); got != want {
+			t.Errorf("%s is missing: %t", of, got)
+		}
+	}
+}
+
 func TestTrim(t *testing.T) {
 	api := mirrortest.Start(t, mirrortest.Cluster("team", "a"))
 	api.Put(t, `

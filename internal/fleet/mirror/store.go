@@ -33,6 +33,8 @@ type Store struct {
 	trimmer *trimmer
 	// onChange is called after each change, without a lock.
 	onChange func(Change)
+	// isComplete reports whether the Store has all objects of a kind; nil: no.
+	isComplete func(schema.GroupKind) bool
 
 	mu      sync.RWMutex
 	objects map[schema.GroupKind]map[fleet.Key]*unstructured.Unstructured
@@ -48,7 +50,10 @@ func newStore(onChange func(Change)) *Store {
 
 // Put stores an object, which it may change. It replaces an object of the same name. A write that changes nothing of what is
 // stored is not reported as a change. The objects of one kind are put one after the other.
-func (s *Store) Put(u *unstructured.Unstructured) {
+func (s *Store) Put(u *unstructured.Unstructured) { s.put(s.trimmer.trim(u)) }
+
+// put stores a trimmed object.
+func (s *Store) put(u *unstructured.Unstructured) {
 	of := rootcause.RefOf(u)
 	key := fleet.Key{Namespace: of.Namespace, Name: of.Name}
 	s.mu.RLock()
@@ -57,7 +62,6 @@ func (s *Store) Put(u *unstructured.Unstructured) {
 	if known != nil && isSameVersion(known, u) {
 		return
 	}
-	u = s.trimmer.trim(u)
 	s.mu.Lock()
 	if s.objects[of.GroupKind()] == nil {
 		s.objects[of.GroupKind()] = map[fleet.Key]*unstructured.Unstructured{}
@@ -68,6 +72,13 @@ func (s *Store) Put(u *unstructured.Unstructured) {
 	if known == nil || !reflect.DeepEqual(contentOf(known), contentOf(u)) {
 		s.onChange(Change{Of: of, Object: u})
 	}
+}
+
+// IsMissing implements the graph of package rootcause: an object of a kind that is copied completely is missing if the Store does
+// not have it.
+func (s *Store) IsMissing(of rootcause.Ref) bool {
+	_, found := s.Get(of)
+	return !found && s.isComplete != nil && s.isComplete(of.GroupKind())
 }
 
 // isSameVersion reports whether two objects of the same name are the same state of one object.

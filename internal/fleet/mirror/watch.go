@@ -54,28 +54,72 @@ func (m *Mirror) applyPlan(ctx context.Context, plan watchPlan, running map[sche
 
 // watch lists and watches one kind until the context ends.
 func (m *Mirror) watch(ctx context.Context, k Kind) {
-	resource := m.resource(k)
-	note := func(err error) {
+	source := m.newSource(k, func(err error) {
 		if ctx.Err() == nil && !isRepeated(err) {
 			m.update(k.GroupKind(), func(s *kindState) { s.err = err })
 		}
-	}
-	source := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			list, err := resource.List(ctx, o)
-			note(err)
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			w, err := resource.Watch(ctx, o)
-			note(err)
-			return w, err
-		},
-	}
+	})
 	objects := &kindStore{mirror: m, kind: k}
 	cache.NewReflectorWithOptions(cache.ToListWatcherWithWatchListSemantics(source, m.objects), &unstructured.Unstructured{}, objects, cache.ReflectorOptions{
 		Name: m.userAgent, TypeDescription: k.Resource + "." + k.Group,
 	}).RunWithContext(ctx)
+}
+
+// newSource returns what a reflector reads a kind from. Objects are trimmed as soon as they are decoded, because the reflector
+// has all objects of a kind in memory before it passes them on. The function is called after each request.
+func (m *Mirror) newSource(k Kind, note func(error)) *cache.ListWatch {
+	resource := m.resource(k)
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := resource.List(ctx, o)
+			note(err)
+			if err != nil {
+				return nil, err
+			}
+			for i := range list.Items {
+				list.Items[i] = *m.Store.trimmer.trim(&list.Items[i])
+			}
+			return list, nil
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			w, err := resource.Watch(ctx, o)
+			note(err)
+			if err != nil {
+				return nil, err
+			}
+			return m.trimmed(w), nil
+		},
+	}
+}
+
+// trimmed returns a watch whose objects are trimmed. Bookmarks and errors are passed on unchanged.
+func (m *Mirror) trimmed(w watch.Interface) watch.Interface {
+	events := make(chan watch.Event)
+	out := watch.NewProxyWatcher(events)
+	go func() {
+		defer close(events)
+		defer w.Stop()
+		for {
+			var e watch.Event
+			var isOpen bool
+			select {
+			case e, isOpen = <-w.ResultChan():
+			case <-out.StopChan():
+			}
+			if !isOpen {
+				return
+			}
+			if u, ok := e.Object.(*unstructured.Unstructured); ok && e.Type != watch.Bookmark && e.Type != watch.Error {
+				e.Object = m.Store.trimmer.trim(u)
+			}
+			select {
+			case events <- e:
+			case <-out.StopChan():
+				return
+			}
+		}
+	}()
+	return out
 }
 
 // isRepeated reports whether the reflector repeats a request at once in another form: from the latest version, or as a list.
@@ -94,7 +138,7 @@ var _ cache.ReflectorStore = &kindStore{}
 // Add implements cache.ReflectorStore.
 func (k *kindStore) Add(o any) error {
 	if u, ok := o.(*unstructured.Unstructured); ok {
-		k.mirror.Store.Put(u)
+		k.mirror.Store.put(u)
 	}
 	return nil
 }
@@ -116,7 +160,7 @@ func (k *kindStore) Replace(objects []any, _ string) error {
 	for _, o := range objects {
 		if u, ok := o.(*unstructured.Unstructured); ok {
 			present[u.GetUID()] = true
-			k.mirror.Store.Put(u)
+			k.mirror.Store.put(u)
 		}
 	}
 	for _, u := range k.mirror.Store.Objects(k.kind.GroupKind(), "") {
