@@ -227,71 +227,6 @@ type SSHHostSpec struct {
 	Settings SSHHostSettings `json:"settings,omitempty,omitzero"`
 }
 
-// SSHHostFacts describe a host.
-// +kubebuilder:validation:MinProperties=1
-type SSHHostFacts struct {
-	// hostname of the host, which becomes the name of the Node.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=256
-	Hostname string `json:"hostname,omitempty"`
-
-	// osImage is the name and version of the distribution, for example Debian GNU/Linux 13 (trixie).
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=256
-	OSImage string `json:"osImage,omitempty"`
-
-	// architecture is the processor architecture in Kubernetes notation, for example amd64.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=256
-	Architecture string `json:"architecture,omitempty"`
-
-	// kernel is the version of the kernel.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=256
-	Kernel string `json:"kernel,omitempty"`
-
-	// cpus is the number of processors.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	CPUs int32 `json:"cpus,omitempty"`
-
-	// memoryMiB is the size of the memory.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	MemoryMiB int64 `json:"memoryMiB,omitempty"`
-
-	// diskMiB is the size of the file system with /var/lib.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	DiskMiB int64 `json:"diskMiB,omitempty"`
-
-	// containerRuntime is the name of a container runtime on the host that the provider did not install.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=256
-	ContainerRuntime string `json:"containerRuntime,omitempty"`
-
-	// clockOffsetSeconds is the difference between the clock of the host and the clock of the manager, rounded to full
-	// minutes, so that it does not change with every check.
-	// +optional
-	ClockOffsetSeconds *int32 `json:"clockOffsetSeconds,omitempty"`
-
-	// cgroupVersion is the version of control groups: 1 or 2.
-	// +optional
-	// +kubebuilder:validation:Minimum=1
-	CgroupVersion int32 `json:"cgroupVersion,omitempty"`
-
-	// machineIDHash is a hash of /etc/machine-id, which must be unique in a cluster.
-	// +optional
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=64
-	MachineIDHash string `json:"machineIDHash,omitempty"`
-}
-
 // SSHHostClaim is the SSHMachine that uses a host.
 type SSHHostClaim struct {
 	// namespace of the SSHMachine.
@@ -393,6 +328,10 @@ type SSHHostStatus struct {
 	// record is the record on the host.
 	// +optional
 	Record *SSHHostRecord `json:"record,omitempty"`
+
+	// lastCleaning is the checklist of the last cleaning, which the host has until its next claim.
+	// +optional
+	LastCleaning *SSHHostCleaningRecord `json:"lastCleaning,omitempty"`
 
 	// lastNamespace is the namespace that used the host last.
 	// +optional

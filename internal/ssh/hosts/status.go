@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,6 +105,7 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		Facts:              old.Facts,
 		Record:             old.Record,
 		Bundles:            old.Bundles,
+		LastCleaning:       old.LastCleaning,
 		LastNamespace:      inventory.LastNamespace(s.Object),
 	}
 	if status.State != old.State || old.StateSince == nil {
@@ -113,6 +115,7 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		status.ConfirmedClaimID = s.Object.Status.Claim.ClaimID
 	}
 	if k := s.Check; k != nil && k.Fault == nil {
+		status.LastCleaning = lastCleaning(k.Facts.Cleaning)
 		status.Facts, status.Record, status.Bundles = facts(k.Facts), record(k.Record), bundles(k.Facts.Bundles, s.Versions)
 	}
 	return reconciler.Report{Status: status, Events: eventsOf(s, p, status, out)}
@@ -144,7 +147,11 @@ func (s snapshot) after(out reconciler.Outcome) snapshot {
 func facts(f remote.Facts) infrav1.SSHHostFacts {
 	out := infrav1.SSHHostFacts{
 		Hostname: f.Hostname, OSImage: f.OSImage, Architecture: f.Architecture, Kernel: f.Kernel, CPUs: int32(f.CPUs), MemoryMiB: min(f.MemoryMiB, maxMiB),
-		DiskMiB: min(f.DiskMiB, maxMiB), ContainerRuntime: f.ContainerRuntime, CgroupVersion: int32(f.CgroupVersion), MachineIDHash: f.MachineIDHash,
+		DiskMiB: min(f.DiskMiB, maxMiB), ContainerRuntime: f.ContainerRuntime, CgroupVersion: int32(f.CgroupVersion), MachineIDHash: f.MachineIDHash, ProductUUIDHash: f.ProductUUIDHash,
+		SecurityModule: f.SecurityModule,
+	}
+	for _, d := range f.Disks {
+		out.Disks = append(out.Disks, infrav1.SSHHostDisk{Name: d.Name, SizeMiB: min(d.SizeMiB, maxMiB)})
 	}
 	if offset := f.ClockOffset.Round(time.Minute); offset != 0 {
 		out.ClockOffsetSeconds = ptr.To(int32(min(max(offset.Seconds(), -1<<30), 1<<30)))
@@ -157,6 +164,14 @@ func record(r *remote.Record) *infrav1.SSHHostRecord {
 		return nil
 	}
 	return &infrav1.SSHHostRecord{ClaimID: r.ClaimID, Namespace: r.Namespace, Name: r.Name}
+}
+
+func lastCleaning(r *remote.CleaningRecord) *infrav1.SSHHostCleaningRecord {
+	if r == nil {
+		return nil
+	}
+	items := slices.DeleteFunc(slices.Clone(r.Verified), func(item string) bool { return item == "" })
+	return &infrav1.SSHHostCleaningRecord{ClaimID: r.ClaimID, Time: ptr.To(metav1.NewTime(r.CleanedAt)), Verified: items}
 }
 
 func bundles(digests []string, versions map[string]string) (out []infrav1.SSHHostBundle) {

@@ -123,7 +123,11 @@ func TestDecide(t *testing.T) {
 	recorded := func(h *infrav1.SSHHost) {
 		h.Status.Record = &infrav1.SSHHostRecord{ClaimID: claimA, Namespace: "team-a", Name: "m"}
 	}
+	since := func(then func(*infrav1.SSHHost), ago time.Duration) func(*infrav1.SSHHost) {
+		return func(h *infrav1.SSHHost) { then(h); h.Status.StateSince = ptr.To(metav1.NewTime(now.Add(-ago))) }
+	}
 	preflight := fault.New(fault.Invalid, reasonPreflight, "the host cannot become this node")
+	damaged := fault.New(fault.Invalid, "DiskSuspected", "bin/kubelet is damaged on host h each time it is copied").RetryIn(10 * time.Minute)
 	gone := fault.New(fault.Unreachable, remote.ReasonUnreachable, "host h does not respond")
 	for name, tc := range map[string]struct {
 		reason   string
@@ -156,6 +160,10 @@ func TestDecide(t *testing.T) {
 		"just adopted":        {"its record was foreign until now", identified, snapshot{Host: h(func(h *infrav1.SSHHost) { in(infrav1.SSHHostQuarantined, claimed)(h); recorded(h) })}, nil, 0, stageClaim, reasonRecording},
 		"unreachable":         {"it may come back", identified, snapshot{Host: h(in(infrav1.SSHHostUnreachable, confirmed))}, nil, 0, stagePreparation, reasonUnreachable},
 		"quarantined":         {"the record is lost", identified, snapshot{Host: h(in(infrav1.SSHHostQuarantined, confirmed))}, nil, 0, stagePreparation, reasonQuarantined},
+		"just unreachable":    {"it may reboot", identified, snapshot{Host: h(since(in(infrav1.SSHHostUnreachable, claimed), time.Minute))}, nil, 0, stageClaim, reasonUnreachable},
+		"died unrecorded":     {"another host can be used", identified, snapshot{Host: h(since(in(infrav1.SSHHostUnreachable, claimed), unrecordedTimeout))}, []reconciler.Action{releaseHost{"hosts/h", "it does not respond, and the claim was not recorded on it"}}, 0, stageClaim, ""},
+		"died recorded":       {"it may be a node", identified, snapshot{Host: h(since(in(infrav1.SSHHostUnreachable, confirmed), time.Hour))}, nil, 0, stagePreparation, reasonUnreachable},
+		"died, restored":      {"it may be a node, whose record the status lost", identified, snapshot{Host: h(since(in(infrav1.SSHHostUnreachable, claimed), time.Hour)), Machine: coreMachine(func(m *clusterv1.Machine) { m.Spec.ProviderID = "ssh://x" })}, nil, 0, stageClaim, reasonUnreachable},
 		"unknown progress":    {"it may be a node already", identified, snapshot{Host: h(confirmed)}, nil, 1, stageBootstrap, ""},
 		"connection lost":     {"it is tried again", identified, snapshot{Host: h(confirmed), Fault: gone}, nil, 0, stagePreparation, remote.ReasonUnreachable},
 		"prepare":             {"nothing is installed", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone)}, []reconciler.Action{prepare{"hosts/h", preparation}}, 0, stagePreparation, reasonPreparing},
@@ -165,6 +173,8 @@ func TestDecide(t *testing.T) {
 		"preflight":           {"the host has problems", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(preflight, time.Second)}, nil, 0, stagePreparation, reasonPreflight},
 		"preflight, later":    {"they may be solved", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(preflight, waitRecheck)}, []reconciler.Action{prepare{"hosts/h", preparation}}, 0, stagePreparation, reasonPreparing},
 		"upload cut":          {"it is continued", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(gone, time.Second)}, nil, 0, stagePreparation, remote.ReasonUnreachable},
+		"damaged":             {"the disk may be defective", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(damaged, 9*time.Minute)}, nil, 0, stagePreparation, "DiskSuspected"},
+		"damaged, later":      {"the disk may be replaced", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(damaged, 10*time.Minute)}, []reconciler.Action{prepare{"hosts/h", preparation}}, 0, stagePreparation, reasonPreparing},
 		"no bundle":           {"the operator has to build it", identified, snapshot{Host: h(confirmed), NoBundle: fault.New(fault.Invalid, "BundleMissing", "there is no bundle"), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, "BundleMissing"},
 		"no version":          {"which bundle?", identified, snapshot{Host: h(confirmed), Machine: coreMachine(func(m *clusterv1.Machine) { m.Spec.Version = "" }), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, reasonNoVersion},
 		"no node address":     {"a name is no address", identified, snapshot{Host: h(func(h *infrav1.SSHHost) { confirmed(h); h.Spec.Address = "a.example" }), Bundle: theBundle(), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, "NodeAddressMissing"},
@@ -297,5 +307,22 @@ func TestVirtualIPBeforeBootstrap(t *testing.T) {
 		if got := condition.Set(report(s, p, reconciler.Outcome{}).Status.(infrav1.SSHMachineStatus).Conditions); !got.IsTrue(infrav1.HostPreparedCondition) {
 			t.Errorf("%s: the host is prepared: %+v", name, got)
 		}
+	}
+}
+
+// The checks before a host is used compare it with the facts of the hosts of the cluster's other machines.
+func TestPreflightOptions(t *testing.T) {
+	facts := func(h *infrav1.SSHHost) {
+		h.Status.Facts.MachineIDHash, h.Status.Facts.ProductUUIDHash = "machine-"+h.Name, "product-"+h.Name
+	}
+	own := sshHost("h", facts)
+	s := snapshot{Object: sshMachine(identified), Machine: coreMachine(nil), Host: own, Bundle: theBundle(), Peers: []*infrav1.SSHHost{own, sshHost("i", facts), sshHost("old", nil)}}
+	want := remote.PreflightOptions{
+		ManagedBundle: true, Architecture: "amd64",
+		Hostnames:  map[string]string{"i": "hosts/i", "old": "hosts/old"},
+		MachineIDs: map[string]string{"machine-i": "hosts/i"}, ProductUUIDs: map[string]string{"product-i": "hosts/i"},
+	}
+	if diff := cmp.Diff(want, s.preflightOptions()); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"math"
 	"regexp"
 	"slices"
@@ -26,6 +27,10 @@ type Facts struct {
 	MemoryMiB    int64
 	// DiskMiB is the size of the file system of /var/lib, DiskFreeMiB its free space.
 	DiskMiB, DiskFreeMiB int64
+	// Disks are the disks of the host, sorted by name.
+	Disks []Disk
+	// SecurityModule is "AppArmor", "SELinux (enforcing)", "SELinux (permissive)" or empty.
+	SecurityModule string
 	// ContainerRuntime lists the units of container runtimes that are active, separated by commas.
 	ContainerRuntime string
 	// ClockOffset is how far the host's clock is ahead, with an error of about a second.
@@ -39,11 +44,34 @@ type Facts struct {
 	MachineIDHash, ProductUUIDHash string
 	// KubeletRunning is set if a kubelet runs, HasRecord if a claim is recorded.
 	KubeletRunning, HasRecord bool
+	// Cleaning is the checklist of the last cleaning. Nil: the host was not cleaned since its last claim.
+	Cleaning *CleaningRecord
 	// Bundles are the digests of the complete bundles on the host, sorted.
 	Bundles []string
 }
 
+// CleaningRecord is the checklist of a cleaning that left nothing behind, as recorded on the host.
+type CleaningRecord struct {
+	// ClaimID is the claim whose node was removed, or "unrecorded".
+	ClaimID string `json:"claimID"`
+	// CleanedAt is the time by the clock of the host.
+	CleanedAt time.Time `json:"cleanedAt"`
+	// Verified lists what was compared with the inventory from before the claim.
+	Verified []string `json:"verified"`
+}
+
+// Disk is a disk of a host.
+type Disk struct {
+	// Name of the block device, such as "nvme0n1".
+	Name    string
+	SizeMiB int64
+}
+
 const (
+	// maxVerified limits the items of a checklist.
+	maxVerified = 16
+	// maxDisks limits the number of reported disks.
+	maxDisks = 32
 	// maxFact limits the length of a text in Facts.
 	maxFact = 128
 	// maxBundles limits the number of reported bundles.
@@ -100,7 +128,7 @@ var digest = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 func parseFacts(text string, began, ended time.Time) Facts {
 	v := values(text, "OS", "ARCHITECTURE", "KERNEL", "HOSTNAME", "CPUS", "MEMORY_KIB", "DISK_KIB", "DISK_FREE_KIB", "RUNTIME", "NOW", "CGROUP", "BOOT_ID",
-		"MACHINE_ID", "PRODUCT_UUID", "KUBELET", "RECORD", "BUNDLE")
+		"MACHINE_ID", "PRODUCT_UUID", "KUBELET", "RECORD", "BUNDLE", "DISK", "SELINUX", "APPARMOR", "CLEANED")
 	f := Facts{
 		OSImage: fact(first(v, "OS")), Architecture: architecture(first(v, "ARCHITECTURE")), Kernel: fact(first(v, "KERNEL")), Hostname: fact(first(v, "HOSTNAME")),
 		CPUs: int(min(number(first(v, "CPUS")), math.MaxInt32)), MemoryMiB: number(first(v, "MEMORY_KIB")) / 1024,
@@ -108,7 +136,8 @@ func parseFacts(text string, began, ended time.Time) Facts {
 		ContainerRuntime: fact(first(v, "RUNTIME")), ClockOffset: clockOffset(number(first(v, "NOW")), began, ended),
 		CgroupVersion: int(min(number(first(v, "CGROUP")), 2)), BootID: fact(first(v, "BOOT_ID")),
 		MachineIDHash: identityHash("machine-id", first(v, "MACHINE_ID")), ProductUUIDHash: identityHash("product-uuid", first(v, "PRODUCT_UUID")),
-		KubeletRunning: first(v, "KUBELET") == "true", HasRecord: first(v, "RECORD") == "true",
+		Disks: disks(v["DISK"]), SecurityModule: securityModule(first(v, "SELINUX"), first(v, "APPARMOR")),
+		Cleaning: cleaningRecord(first(v, "CLEANED")), KubeletRunning: first(v, "KUBELET") == "true", HasRecord: first(v, "RECORD") == "true",
 	}
 	for _, b := range v["BUNDLE"] {
 		if digest.MatchString(b) && len(f.Bundles) < maxBundles {
@@ -117,6 +146,49 @@ func parseFacts(text string, began, ended time.Time) Facts {
 	}
 	slices.Sort(f.Bundles)
 	return f
+}
+
+// cleaningRecord parses the record of a cleaning, nil if it is none.
+func cleaningRecord(text string) *CleaningRecord {
+	var r CleaningRecord
+	if json.Unmarshal([]byte(text), &r) != nil || r.ClaimID != claimUnrecorded && !claimID.MatchString(r.ClaimID) || r.CleanedAt.Year() < 2000 || r.CleanedAt.Year() > 9999 {
+		return nil
+	}
+	r.CleanedAt, r.Verified = r.CleanedAt.UTC().Truncate(time.Second), r.Verified[:min(len(r.Verified), maxVerified)]
+	for i, item := range r.Verified {
+		r.Verified[i] = fact(item)
+	}
+	return &r
+}
+
+// diskName matches the name of a block device.
+var diskName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9!._-]{0,31}$`)
+
+// disks parses lines of a name and a size in sectors of 512 bytes. A name that occurs several times counts once.
+func disks(lines []string) (out []Disk) {
+	for _, line := range lines {
+		name, size, _ := strings.Cut(line, " ")
+		d := Disk{Name: name, SizeMiB: number(size) / 2048}
+		isKnown := slices.ContainsFunc(out, func(other Disk) bool { return other.Name == name })
+		if d.SizeMiB > 0 && diskName.MatchString(name) && !isKnown && len(out) < maxDisks {
+			out = append(out, d)
+		}
+	}
+	slices.SortFunc(out, func(a, b Disk) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// securityModule names the security module with the contents of the files in which the kernel reports it.
+func securityModule(selinux, apparmor string) string {
+	switch {
+	case selinux == "1":
+		return "SELinux (enforcing)"
+	case selinux == "0":
+		return "SELinux (permissive)"
+	case apparmor == "Y":
+		return "AppArmor"
+	}
+	return ""
 }
 
 // architecture returns the name that Kubernetes uses for a machine name of uname.
@@ -145,12 +217,22 @@ func clockOffset(read int64, began, ended time.Time) time.Duration {
 	return 0
 }
 
-// identityHash returns a short hash of an ID, empty for an empty ID.
+// identityHash returns a short hash of an ID, empty for an ID that identifies nothing.
 func identityHash(kind, id string) string {
 	id = strings.ToLower(strings.TrimSpace(id))
-	if id == "" || id == "uninitialized" {
+	if slices.Contains(noIdentities(), id) {
 		return ""
 	}
 	sum := sha256.Sum256([]byte("slipway " + kind + " " + id))
 	return hex.EncodeToString(sum[:8])
+}
+
+// noIdentities are the contents of /etc/machine-id before the first boot, and product UUIDs that firmware has if its vendor has
+// set none. Many machines have them.
+func noIdentities() []string {
+	return []string{
+		"", "uninitialized",
+		"00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff",
+		"03000200-0400-0500-0006-000700080009", "00020003-0004-0005-0006-000700080009",
+	}
 }

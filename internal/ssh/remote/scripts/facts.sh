@@ -13,7 +13,17 @@ echo "DISK_FREE_KIB=$(df -Pk /var/lib | awk 'NR == 2 {print $4}')"
 echo "CGROUP=$(cgroup_version)"
 echo "BOOT_ID=$(boot_id)"
 echo "MACHINE_ID=$(head -c 64 /etc/machine-id 2>/dev/null)"
-echo "PRODUCT_UUID=$(head -c 64 /sys/class/dmi/id/product_uuid 2>/dev/null)"
+echo "PRODUCT_UUID=$(product_uuid)"
+
+security_modules
+
+# Disks. Those of volumes that a node attaches over the network come and go, and partitions and logical volumes are no disks.
+for device in /sys/block/*; do
+	name=${device##*/}
+	case $name in loop* | ram* | zram* | sr* | fd* | dm-* | md* | nbd* | rbd* | drbd* | mmcblk*boot* | mmcblk*rpmb) continue ;; esac
+	[ -e "$device/size" ] && [ "$(cat "$device/hidden" 2>/dev/null)" != 1 ] || continue
+	echo "DISK=$name $(head -c 32 "$device/size")"
+done | head -n 100
 
 runtime=
 for unit in containerd docker crio; do
@@ -22,6 +32,7 @@ done
 echo "RUNTIME=$runtime"
 if kubelet_runs; then echo KUBELET=true; else echo KUBELET=false; fi
 if [ -e $etc/machine.json ]; then echo RECORD=true; else echo RECORD=false; fi
+[ ! -f $state/cleaned.json ] || echo "CLEANED=$(head -c 2048 $state/cleaned.json | tr -d '\n')"
 if [ -d $state/bundles ]; then
 	for bundle in $state/bundles/*/complete; do
 		[ ! -e "$bundle" ] || { bundle=${bundle%/complete}; echo "BUNDLE=${bundle##*/}"; }

@@ -67,6 +67,26 @@ has() { command -v "$1" >/dev/null 2>&1; }
 # The version of cgroups: 1 or 2.
 cgroup_version() { if [ -e /sys/fs/cgroup/cgroup.controllers ]; then echo 2; else echo 1; fi; }
 
+# Whether the host is a container, which shows the hardware of the machine that it runs on.
+in_container() { [ -e /run/systemd/container ] || [ -e /.dockerenv ] || systemd-detect-virt --quiet --container 2>/dev/null; }
+
+# The ID of the hardware. A container has none of its own.
+product_uuid() { in_container || head -c 64 /sys/class/dmi/id/product_uuid 2>/dev/null; }
+
+# Prints the state of the Linux security modules. A container without the file system of AppArmor cannot use it.
+security_modules() {
+	echo "SELINUX=$(head -c 1 /sys/fs/selinux/enforce 2>/dev/null)"
+	[ ! -d /sys/kernel/security/apparmor ] || echo "APPARMOR=$(head -c 1 /sys/module/apparmor/parameters/enabled 2>/dev/null)"
+}
+
+# The file of a kernel setting.
+setting_file() { echo /proc/sys/$(echo "$1" | tr . /); }
+
+# Kernel settings that a node changes: Slipway or kubeadm set the first, and the kubelet the others when it starts.
+settings="net.ipv4.ip_forward net.ipv6.conf.all.forwarding net.bridge.bridge-nf-call-iptables net.bridge.bridge-nf-call-ip6tables
+fs.inotify.max_user_instances fs.inotify.max_user_watches vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops
+kernel.keys.root_maxkeys kernel.keys.root_maxbytes"
+
 # Whether a process with this name runs. Names are cut after 15 bytes by the kernel.
 process_runs() { grep -qsx -- "$(printf %.15s "$1")" /proc/[0-9]*/comm; }
 
@@ -79,7 +99,8 @@ kubelet_runs() {
 # Directories whose content belongs to a node, unless it was there before.
 content_paths="/etc/kubernetes /var/lib/kubelet /var/lib/etcd /var/lib/cni /run/flannel /etc/cni/net.d /run/cluster-api /var/log/pods /var/log/containers"
 
-content() { [ ! -d "$1" ] || [ -L "$1" ] || find "$1" -xdev -mindepth 1 2>/dev/null | sort | sed 's/^/content /'; }
+# Each path is one line: line breaks become question marks, because the rest of a name could be another path of the host.
+content() { [ ! -d "$1" ] || [ -L "$1" ] || find "$1" -xdev -mindepth 1 -print0 2>/dev/null | tr '\n\0' '?\n' | sort | sed 's/^/content /'; }
 
 # The network devices of the networks of Pods. One end of a pair belongs to them if the other is in a network namespace
 # of CNI.
@@ -121,11 +142,12 @@ inventory() {
 	return 0
 }
 
-# Waits until no other script changes the host.
+# Waits until no other script changes the host, for the given number of seconds. A script waits for a shorter time than its
+# caller, so that it does not change the host when the caller has given up.
 lock() {
 	mkdir -p $node && chmod 700 $node
 	exec 9>$state/lock
-	! has flock || flock -w 240 9 || fail "another change of the node does not end"
+	flock -w "$1" 9 || fail "another change of the node does not end"
 }
 
 # Whether Slipway installed a path.
@@ -136,6 +158,12 @@ remember() { installed "$1" || printf '%s\n' "$1" >>$node/installed; }
 
 # An ID that changes with each boot, also with that of a container, whose kernel continues to run.
 boot_id() { echo "$(cat /proc/sys/kernel/random/boot_id)-$(sed 's/.*) //' /proc/1/stat | cut -d ' ' -f 20)"; }
+
+# Whether a text is the digest of a bundle.
+is_digest() {
+	case $1 in *[!0-9a-f]*) return 1 ;; esac
+	[ ${#1} = 64 ]
+}
 
 # The sizes and times of a bundle's files.
 stamps() { (cd "$1" && sed 's/^[^ ]*  //' SHA256SUMS | xargs stat -c '%n %s %Y'); }

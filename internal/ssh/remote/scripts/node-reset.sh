@@ -1,6 +1,6 @@
 # Removes what a node of a claim left on the host, and prints what remains compared with the inventory from before.
 read_parameters
-lock
+lock 230
 unrecorded=
 if [ "$claim" = unrecorded ]; then
 	# The operator wants the node of another installer to be removed.
@@ -35,7 +35,9 @@ own_kubelet=
 [ -z "$unrecorded" ] && [ ! -e $node/started ] && ! installed /etc/systemd/system/kubelet.service || own_kubelet=true
 [ -z "$own_kubelet" ] || stop_unit kubelet.service
 
-# Containers: their processes are in control groups below kubepods, and their shims in containerd's.
+# Containers: their processes are in control groups below kubepods, and their shims in containerd's. The kubelet creates kubepods
+# at the top, or below each controller with version 1. Deeper ones belong to clusters in containers of another engine.
+pod_groups() { find /sys/fs/cgroup -maxdepth 2 -type d -name 'kubepods*' 2>/dev/null; }
 managed=
 ! installed /etc/systemd/system/containerd.service || managed=true
 if [ -z "$managed" ] && [ -e /etc/kubernetes ] && has kubeadm && { [ -e $node/started ] || [ -n "$unrecorded" ]; }; then
@@ -47,7 +49,7 @@ if [ -n "$managed" ] || [ -e $node/started ]; then
 	[ -z "$managed" ] || stop_unit containerd.service
 	tries=0
 	while [ $tries -lt 20 ]; do
-		processes=$(find /sys/fs/cgroup -path '*kubepods*' -name cgroup.procs -exec cat {} + 2>/dev/null | sort -u)
+		processes=$(for group in $(pod_groups); do find "$group" -name cgroup.procs -exec cat {} + 2>/dev/null; done | sort -u)
 		[ -n "$processes" ] || break
 		kill -9 $processes 2>/dev/null
 		tries=$((tries + 1))
@@ -60,14 +62,14 @@ if [ -n "$managed" ] || [ -e $node/started ]; then
 			! tr '\0' '\n' <"$shim/cmdline" 2>/dev/null | grep -Fqx /run/containerd/containerd.sock || kill -9 "${shim##*/}" 2>/dev/null
 		done
 	fi
-	find /sys/fs/cgroup -depth -type d -path '*kubepods*' -exec rmdir {} \; 2>/dev/null
+	for group in $(pod_groups); do find "$group" -depth -type d -exec rmdir {} \; 2>/dev/null; done
 fi
 
 # Mounts, the deepest first. A path with a space is written with \040 in the list.
 below() { awk -v at="$1" '$2 ~ "^" at "(/|$)" {print $2}' /proc/self/mounts | sort -r; }
-for root in /var/lib/kubelet /run/containerd /var/lib/containerd /run/netns; do
-	[ -n "$managed" ] || [ $root = /var/lib/kubelet ] || [ $root = /run/netns ] || continue
-	for at in $(below $root); do
+for tree in /var/lib/kubelet /run/containerd /var/lib/containerd /run/netns; do
+	[ -n "$managed" ] || [ $tree = /var/lib/kubelet ] || [ $tree = /run/netns ] || continue
+	for at in $(below $tree); do
 		! before "mount $at" || continue
 		case $at in /run/netns | /run/netns/[!c]*) continue ;; esac
 		at=$(printf '%b' "$at")
@@ -105,7 +107,7 @@ for unit in kubelet containerd slipway-keepalived; do
 done
 if [ -e $node/enabled ]; then
 	while read -r unit; do
-		case $unit in kubelet.service | containerd.service | slipway-*) ;; *) systemctl disable --quiet --now "$unit" 2>/dev/null ;; esac
+		case $unit in kubelet.service | containerd.service | slipway-* | -*) ;; *) systemctl disable --quiet --now "$unit" 2>/dev/null ;; esac
 	done <$node/enabled
 fi
 if [ -e $node/users ]; then
@@ -120,7 +122,7 @@ if [ -e $node/groups ]; then
 fi
 if [ -e $node/passwords ]; then
 	while IFS=: read -r name password expires; do
-		usermod -p "$password" "$name" 2>/dev/null
+		printf '%s:%s\n' "$name" "$password" | chpasswd --encrypted 2>/dev/null
 		chage -E "${expires:--1}" "$name" 2>/dev/null
 	done <$node/passwords
 fi
@@ -132,19 +134,28 @@ if [ -e $node/backups ]; then
 fi
 [ ! -e $node/default-kubelet ] || cp -p $node/default-kubelet /etc/default/kubelet
 if [ -e $node/installed ]; then
-	while IFS= read -r path; do
-		case $path in /*) [ -d "$path" ] && [ ! -L "$path" ] || rm -f -- "$path" ;; esac
-	done <$node/installed
+	# Directories that the bootstrap data created have files of it, or directories.
+	sort -r $node/installed | while IFS= read -r path; do
+		case $path in
+		/*) if [ -d "$path" ] && [ ! -L "$path" ]; then rmdir -- "$path" 2>/dev/null; else rm -f -- "$path"; fi ;;
+		esac
+	done
 fi
 rmdir /etc/slipway/keepalived /etc/systemd/system/kubelet.service.d /etc/systemd/system/containerd.service.d /etc/slipway/kubelet.conf.d /etc/slipway/authorities 2>/dev/null
 
 # Directories of the node, without what was in them before. Nothing is deleted across mounts.
+line_break='
+'
 empty() {
 	[ -e "$1" ] || [ -L "$1" ] || return 0
 	if before "path $1"; then
 		[ -e $node/inventory ] && ! before "more-content $1" || return 0
+		# Names with line breaks are not in the list, and were not there before unless one has a question mark.
+		grep -F "content $1/" $node/inventory | grep -qF '?' || find "$1" -xdev -mindepth 1 -path "*$line_break*" -delete 2>/dev/null
 		content "$1" | sort -r | grep -vFx -f $node/inventory | while IFS= read -r line; do
-			if [ -d "${line#content }" ] && [ ! -L "${line#content }" ]; then rmdir -- "${line#content }"; else rm -f -- "${line#content }"; fi 2>/dev/null
+			item=${line#content }
+			case $item in "$1"/*) ;; *) continue ;; esac
+			if [ -d "$item" ] && [ ! -L "$item" ]; then rmdir -- "$item"; else rm -f -- "$item"; fi 2>/dev/null
 		done
 		return 0
 	fi
@@ -159,24 +170,42 @@ rmdir /etc/cni /opt/cni 2>/dev/null
 rm -rf $run /run/slipway
 
 if [ -e $node/sysctl ]; then
-	while IFS='=' read -r key value; do
-		file=/proc/sys/$(echo "$key" | tr . /)
-		case $key in net.* | fs.inotify.*) { echo "$value" >"$file"; } 2>/dev/null ;; esac
-	done <$node/sysctl
+	for name in $settings; do
+		value=$(sed -n "s/^$name=//p" $node/sysctl | head -n 1)
+		file=$(setting_file $name)
+		[ -n "$value" ] && [ -e "$file" ] && [ "$(cat "$file")" != "$value" ] || continue
+		{ echo "$value" >"$file"; } 2>/dev/null
+	done
 fi
 systemctl daemon-reload
 systemctl reset-failed kubelet.service containerd.service slipway-bootstrap.service slipway-keepalived.service 2>/dev/null
-rm -rf $node/files $node/imported $node/started $node/bootstrapped $node/default-kubelet $node/served $node/virtual-ip.files $state/current $state/lib
+rm -rf $node/files $node/imported $node/started $node/bootstrapped $node/default-kubelet $node/served $node/virtual-ip.files
 rm -rf $state/bundles/*/preload # users of the node had access to copies of it
 
 # What remains. Without an inventory, the programs of another installer may stay.
 remaining() {
 	[ ! -e $node/users ] || while read -r name home; do ! id -u "$name" >/dev/null 2>&1 || echo "user $name"; done <$node/users
+	[ ! -e $node/groups ] || while read -r name; do ! getent group "$name" >/dev/null || echo "group $name"; done <$node/groups
+	[ ! -e $node/installed ] || while IFS= read -r path; do
+		case $path in /*) [ ! -f "$path" ] && [ ! -L "$path" ] || echo "file $path" ;; esac
+	done <$node/installed
+	# Other settings belong to the kernel, which containers share.
+	for name in net.ipv4.ip_forward net.ipv6.conf.all.forwarding; do
+		value=$(sed -n "s/^$name=//p" $node/sysctl 2>/dev/null | head -n 1)
+		[ -z "$value" ] || [ "$(cat "$(setting_file $name)" 2>/dev/null)" = "$value" ] || echo "setting $name"
+	done
 	if [ -e $node/inventory ]; then
 		inventory | grep -vFx -f $node/inventory
 	else
 		inventory | grep -vE '^content ' | grep -vE '^((unit|enabled-unit|process) containerd|mount /(run|var/lib)/containerd|path /(run/containerd|var/lib/containerd|etc/containerd|opt/cni/bin|etc/systemd/|usr/local/bin/|etc/cni/net.d))'
 	fi
+}
+# The checklist of what was verified, for the operator. It stays until the next claim.
+checklist() {
+	printf '{\n  "claimID": "%s",\n  "cleanedAt": "%s",\n  "verified": [' "$claim" "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
+	printf '"processes", "systemd units", "mounts", "network devices", "packet filter rules", "directories"'
+	[ -n "$unrecorded" ] || printf ', "files", "users", "groups", "IP forwarding"'
+	printf ']\n}\n'
 }
 # Processes need a moment to end.
 tries=0
@@ -191,14 +220,18 @@ clean=true
 [ ! -s $node/leftovers ] || clean=
 rm -f $node/leftovers
 if [ -n "$clean" ]; then
+	[ -z "$claim" ] || { checklist >$state/cleaned.json.draft && chmod 644 $state/cleaned.json.draft && mv $state/cleaned.json.draft $state/cleaned.json; }
+	# The programs of the bundle, such as iptables-save, are needed until here, and by the next attempt.
+	rm -f $state/current $state/lib
 	rm -f $node/installed $node/sysctl $node/virtual-ip $node/users $node/groups $node/passwords $node/enabled $node/backups $node/backup.* $node/filters $node/*.tar
 	[ -e $etc/machine.json ] || rm -rf $node
 fi
 
-# Bundles that the node's users changed.
+# Bundles that the node's users changed, or to which they added programs. Besides its files, a bundle has three of the scripts.
 for sums in $state/bundles/*/SHA256SUMS; do
 	[ -e "$sums" ] || continue
 	bundle=${sums%/SHA256SUMS}
-	[ "$(sha256sum <"$sums" | cut -d ' ' -f 1)" = "${bundle##*/}" ] && [ "$(stamps "$bundle" 2>/dev/null)" = "$(cat "$bundle/stamps" 2>/dev/null)" ] || rm -rf "$bundle"
+	number=$(find "$bundle" -path "$bundle/preload" -prune -o ! -type d -print0 | tr -dc '\0' | wc -c)
+	[ "$number" = $(($(wc -l <"$sums") + 3)) ] && [ "$(sha256sum <"$sums" | cut -d ' ' -f 1)" = "${bundle##*/}" ] && [ "$(stamps "$bundle" 2>/dev/null)" = "$(cat "$bundle/stamps" 2>/dev/null)" ] || rm -rf "$bundle"
 done
 echo RESET=true

@@ -19,8 +19,14 @@ if has ip && ip link add slipway-probe type vxlan id 16777215 dstport 0 dev lo 2
 elif ! has ip; then
 	echo VXLAN=unknown
 fi
-echo "FORWARDING=$(cat /proc/sys/net/ipv4/ip_forward)"
-[ -w /proc/sys/net/ipv4/ip_forward ] && ( : >>/proc/sys/net/ipv4/ip_forward ) 2>/dev/null && echo SYSCTL=true
+for name in $settings; do
+	file=$(setting_file $name)
+	[ -e "$file" ] || continue
+	echo "SETTING=$name $(head -c 64 "$file")"
+	( : >>"$file" ) 2>/dev/null || echo "FIXED=$name"
+done
+! grep -qsE '^protectKernelDefaults: *true|--protect-kernel-defaults([^=]|=true|$)' /var/lib/kubelet/config.yaml /etc/default/kubelet /etc/sysconfig/kubelet \
+	/etc/systemd/system/kubelet.service.d/*.conf /usr/lib/systemd/system/kubelet.service.d/*.conf || echo PROTECTED=true
 
 echo "SWAP=$(awk 'NR > 1' /proc/swaps 2>/dev/null | wc -l)"
 awk '$4 == "0A" {sub(".*:", "", $2); print "PORT=" $2}' /proc/net/tcp /proc/net/tcp6 2>/dev/null | sort -u | head -n 500
@@ -32,9 +38,10 @@ echo "NOW=$(date +%s)"
 echo "ARCHITECTURE=$(uname -m)"
 echo "HOSTNAME=$(uname -n)"
 echo "MACHINE_ID=$(head -c 64 /etc/machine-id 2>/dev/null)"
-echo "PRODUCT_UUID=$(head -c 64 /sys/class/dmi/id/product_uuid 2>/dev/null)"
-echo "SELINUX=$(cat /sys/fs/selinux/enforce 2>/dev/null)"
+echo "PRODUCT_UUID=$(product_uuid)"
+security_modules
 has chcon && echo CHCON=true
+has apparmor_parser && echo APPARMOR_PARSER=true
 has findmnt && echo "VAR_OPTIONS=$(findmnt -n -o OPTIONS -T /var/lib 2>/dev/null | head -n 1)"
 for path in /etc /var/lib /usr/local/bin /opt; do
 	[ -d $path ] && [ ! -w $path ] && echo "READ_ONLY=$path"
@@ -43,7 +50,7 @@ done
 for unit in firewalld ufw; do
 	! systemctl is-active --quiet $unit.service 2>/dev/null || echo "FIREWALL=$unit"
 done
-for tool in tar sha256sum base64 awk sed grep find mount umount nsenter df systemd-run sync; do
+for tool in tar sha256sum base64 awk sed grep find mount umount nsenter df systemd-run sync flock; do
 	has $tool || echo "MISSING=$tool"
 done
 if kubelet_runs; then echo KUBELET=true; fi
@@ -58,7 +65,7 @@ for path in /etc/systemd/system/containerd.service /lib/systemd/system/container
 done
 # Data of another node, which the node of a machine would mix with its own, or delete.
 for path in /var/lib/etcd /var/lib/kubelet /etc/kubernetes; do
-	found=$(find $path -mindepth 1 ! -type d 2>/dev/null | sed 's/^/content /' | sort | head -n 2000)
+	found=$(find $path -mindepth 1 ! -type d -print0 2>/dev/null | tr '\n\0' '?\n' | sed 's/^/content /' | sort | head -n 2000)
 	[ ! -e $node/inventory ] || found=$(printf '%s\n' "$found" | grep -Fx -f $node/inventory)
 	[ -z "$found" ] || echo "CONTENT=$path"
 done

@@ -3,7 +3,7 @@
 read_parameters
 [ -n "$claim" ] || fail "no claim"
 mkdir -p $etc || fail "$etc cannot be created"
-lock
+lock 45
 chmod 755 $etc $state
 if [ -e $etc/machine.json ] || [ -L $etc/machine.json ]; then
 	recorded "$claim" || exit 3
@@ -14,9 +14,17 @@ if [ -e $node/installed ] || [ -e $node/started ]; then
 	fail "the record of the host was deleted before it was cleaned: $node belongs to $(sed -n '1s/^claim /claim /p' $node/inventory 2>/dev/null)"
 fi
 { echo "claim $claim" && inventory; } >$node/inventory.draft && mv $node/inventory.draft $node/inventory || fail "the inventory cannot be written"
+rm -f $state/cleaned.json
+for name in $settings; do
+	file=$(setting_file $name)
+	[ ! -e "$file" ] || echo "$name=$(cat "$file")"
+done >$node/sysctl
+rm -f $etc/.machine.json.* # of a script that was killed
 draft=$etc/.machine.json.$$
 receive $draft
 chmod 644 $draft || fail "$etc cannot be written"
+# A host that loses power now has a complete record or none.
+sync $node/inventory $node/sysctl $draft 2>/dev/null
 ln $draft $etc/machine.json 2>/dev/null
 linked=$?
 rm -f $draft
