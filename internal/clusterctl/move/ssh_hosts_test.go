@@ -277,6 +277,22 @@ func TestSSHHostsThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// A move reads the credentials only of SSHHosts that may move: users of a namespace may lack the right to read others.
+func TestSSHHostsWhoseCredentialsCannotBeRead(t *testing.T) {
+	deny := func(c client.WithWatch) client.WithWatch {
+		return interceptor.NewClient(c, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if slices.Contains([]string{"free-ssh", "theirs-ssh", "unoffered-ssh"}, key.Name) {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, key.Name, errors.New("no role"))
+			}
+			return c.Get(ctx, key, o, opts...)
+		}})
+	}
+	source, target := (&process{}).through(management(nil, sshWorld()...)), (&process{}).through(management(nil))
+	if _, err := move.New(deny(source), target, instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})).Run(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A journal that names SSHHosts or Secrets that the machines of the namespace do not use moves and deletes none of them.
 func TestJournalMovesNoOtherHosts(t *testing.T) {
 	paused := func(o *unstructured.Unstructured) { graph.Annotate(o, "cluster.x-k8s.io/paused", true) }

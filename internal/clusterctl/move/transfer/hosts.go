@@ -88,7 +88,7 @@ func (s *Endpoint) withCredentials(ctx context.Context, namespace string, hosts 
 	seen := map[graph.ID]bool{}
 	for _, h := range hosts {
 		machine, _, claimed := graph.MachineOf(h.Unstructured)
-		if h.GetNamespace() == namespace || claimed && machine.Namespace != namespace {
+		if h.GetNamespace() == namespace || claimed && machine.Namespace != namespace || !claimed && !isLabelled(h) {
 			continue
 		}
 		for _, id := range graph.CredentialsOf(h.Unstructured) {
