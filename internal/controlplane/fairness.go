@@ -152,7 +152,7 @@ func (f fairness) applyLevel(ctx context.Context, want *flowcontrolv1.PriorityLe
 	return err
 }
 
-// requestLimits of concurrent reads of one tenant. An informer retries rejected requests. The manager of another
+// Limits of concurrent reads of one tenant. An informer retries rejected requests. The manager of another
 // provider starts about twenty informers.
 const (
 	tenantLists   = 2
@@ -161,7 +161,7 @@ const (
 )
 
 // tenantLimits returns the limits for each user, and for all ServiceAccounts of a namespace together, because an editor
-// can create further ServiceAccounts. Package tenants applies them in the API server of the management cluster.
+// can create further ServiceAccounts. tenantlimits.go applies them in the API server of the management cluster.
 func tenantLimits() requestLimits {
 	return requestLimits{Of: tenant, Lists: tenantLists, Waiting: tenantWaiting, Watches: tenantWatches}
 }
