@@ -36,8 +36,9 @@ type Inventory interface {
 // ReasonNoHost is the reason of the wait for a host.
 const ReasonNoHost = "NoHostAvailable"
 
-// OwnerAnnotation is the annotation of a simulated host with the control plane whose machine uses it, as kind/name.
-const OwnerAnnotation = "plan.slipway.dev/owner"
+// OwnerAnnotation is the annotation of a simulated host with the control plane whose machine uses it, as kind/name. It is
+// neither stored nor printed, so its name has no domain.
+const OwnerAnnotation = "plan-owner"
 
 // Objects reads the objects of a [World].
 type Objects interface {
