@@ -229,12 +229,25 @@ func TestPlanOfHosts(t *testing.T) {
 	}
 }
 
-// Without the right to read the hosts, a plan says that it assumes enough of them.
+// Without the right to read the hosts, a plan says that it assumes enough of them, if it needs any.
 func TestPlanWithoutHosts(t *testing.T) {
-	_, s, _ := planned(t, plan.Snapshot{}, plan.Change{Apply: objects(t, inventory(0))})
-	s.WithoutHosts = true
-	p, _, text := planned(t, s, plan.Change{Apply: objects(t, sshCluster(2, "v1.36.3"))})
-	if !p.HostsUnknown || len(p.MissingHosts) > 0 || !strings.Contains(text, "assumes that there are enough") {
-		t.Errorf("%+v\n%s", p, text)
+	for name, tc := range map[string]struct {
+		before, change string
+		want           bool
+	}{
+		"workers":                {"", sshCluster(2, "v1.36.3"), true},
+		"control plane":          {"", kubeadmCluster(3, "v1.36.3"), true},
+		"control plane, grows":   {kubeadmCluster(1, "v1.36.3"), kubeadmCluster(3, "v1.36.3"), true},
+		"control plane, spare":   {kubeadmCluster(3, "v1.36.2"), kubeadmCluster(3, "v1.36.3"), true},
+		"control plane, same":    {kubeadmCluster(3, "v1.36.3"), kubeadmCluster(3, "v1.36.3"), false},
+		"control plane, shrinks": {kubeadmCluster(3, "v1.36.3"), kubeadmCluster(1, "v1.36.3"), false},
+	} {
+		_, s, _ := planned(t, plan.Snapshot{}, plan.Change{Apply: objects(t, inventory(4)+"---\n"+tc.before)})
+		s.Objects = slices.DeleteFunc(s.Objects, func(u *unstructured.Unstructured) bool { return u.GetKind() == "SSHHost" })
+		s.WithoutHosts = true
+		p, _, text := planned(t, s, plan.Change{Apply: objects(t, tc.change)})
+		if p.HostsUnknown != tc.want || len(p.MissingHosts) > 0 || strings.Contains(text, "assumes that there are enough") != tc.want {
+			t.Errorf("%s: %+v\n%s", name, p, text)
+		}
 	}
 }
