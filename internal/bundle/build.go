@@ -17,11 +17,12 @@ import (
 )
 
 const (
+	// Archives of container images. The scripts of package ssh/remote find them on a host by these paths.
 	nodeImages         = "images/node.tar"
 	controlPlaneImages = "images/control-plane.tar"
 )
 
-// BuildOptions of a bundle.
+// BuildOptions of a bundle. `slipway bundle build` fills them in from its flags.
 type BuildOptions struct {
 	// KubernetesVersion is the version of kubelet, kubeadm and the images. Default: nodeimage.DefaultVersion.
 	KubernetesVersion string
@@ -133,8 +134,9 @@ func additionalPackages() []string { return []string{"keepalived"} }
 
 func additionalPrograms() []string { return []string{"/usr/sbin/keepalived"} }
 
-// debianFiles returns the programs of Debian, the CNI plugins and the plugins of iptables with their libraries, by
-// path in the bundle. A library in both userlands is the one of the first.
+// debianFiles returns the programs of Debian, the CNI plugins and the plugins of iptables with their libraries, by path
+// in the bundle. A library in both userlands is the one of the first. Build compiles the other programs with package
+// nodeimage (writeParts).
 func debianFiles(from, additional *userland) (map[string][]byte, error) {
 	c := &collector{from: from, files: map[string][]byte{}}
 	for _, name := range debianPrograms() {
@@ -181,7 +183,8 @@ func (c *collector) addFile(to, name string) error {
 }
 
 // packetFilterCommand returns the script for one of the commands of iptables, which look for their plugins in a
-// directory that only the environment can change.
+// directory that only the environment can change. The paths are those that the scripts of package ssh/remote create on
+// a host.
 func packetFilterCommand(name string) []byte {
 	return []byte(strings.ReplaceAll(`#!/bin/sh
 XTABLES_LIBDIR=/var/lib/slipway/lib/xtables

@@ -52,7 +52,8 @@ type File struct {
 	Role string `json:"role,omitempty"`
 }
 
-// Manifest describes a bundle.
+// Manifest describes a bundle. It is stored in the bundle as manifest.json, so an incompatible change needs another
+// format number.
 type Manifest struct {
 	Format            int    `json:"format"`
 	KubernetesVersion string `json:"kubernetesVersion"`
@@ -62,7 +63,9 @@ type Manifest struct {
 	Files      []File `json:"files"`
 }
 
-// Bundle is a bundle in a directory.
+// Bundle is a directory with everything that turns a Linux host into a Kubernetes node, for one version and
+// architecture. `slipway bundle` builds, exports and imports it, and the SSHMachine controller installs it on hosts
+// (package ssh/remote).
 type Bundle struct {
 	Dir string
 	Manifest
@@ -70,7 +73,9 @@ type Bundle struct {
 	Digest string
 }
 
-// Sums returns the checksums of the files in the format of sha256sum, sorted by path.
+// Sums returns the checksums of the files in the format of sha256sum, sorted by path. Hosts check that the SHA-256 of
+// these lines is the digest (ssh/remote/scripts/bundle-finish.sh). They store the bundle in a directory of that name,
+// so the form must not change.
 func (b Bundle) Sums() []byte {
 	var out strings.Builder
 	for _, f := range b.Files {
@@ -88,7 +93,7 @@ func (b Bundle) Size() (n int64) {
 }
 
 // ForNode returns the part of a bundle that a node needs: all of it for a control plane, else without the images of
-// control planes. It has a digest of its own.
+// control planes. It has a digest of its own. Each host stores one of the two parts under its digest.
 func (b Bundle) ForNode(controlPlane bool) Bundle {
 	if controlPlane {
 		return b
@@ -108,8 +113,8 @@ func withDigest(b Bundle) Bundle {
 	return b
 }
 
-// Open reads the manifest of a bundle in a directory and checks that the files have the right sizes. Their content is
-// checked when the bundle is exported or imported, and on each host.
+// Open reads the manifest of a bundle in a directory and checks that the files have the right sizes. It does not read
+// their content: [Bundle.Export] and [Store.Import] verify it, and each host does after the upload.
 func Open(dir string) (Bundle, error) {
 	f, err := os.Open(filepath.Join(dir, manifestName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -137,7 +142,8 @@ func Open(dir string) (Bundle, error) {
 	return b, nil
 }
 
-// sha256Form, architectureForm and imageForm match fields of a manifest.
+// sha256Form, architectureForm, imageForm and pathForm match fields of a manifest. Scripts on hosts read these as
+// fields of a line, so they contain no spaces.
 var (
 	sha256Form       = regexp.MustCompile(`^[0-9a-f]{64}$`)
 	architectureForm = regexp.MustCompile(`^[a-z0-9]{1,16}$`)
@@ -209,7 +215,8 @@ func hashOf(file string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// describe returns the manifest for the files in a directory.
+// describe returns the manifest for the files in a directory. [Store.Build] calls it. It parses its own result, so that
+// Build fails for a bundle that Import would reject.
 func describe(dir string, m Manifest) (Manifest, error) {
 	m.Format, m.Files = format, nil
 	err := filepath.WalkDir(dir, func(file string, d fs.DirEntry, err error) error {

@@ -9,7 +9,9 @@ import (
 	"slices"
 )
 
-// Paths on hosts. Both are short enough to replace the paths that Debian's programs and their loader contain.
+// Paths on hosts. Both are short enough to replace the paths that Debian's programs and their loader contain. Hosts
+// link /var/lib/slipway/lib to the libraries of the bundle in use (ssh/remote/scripts/node-prepare.sh), so the paths
+// must not change.
 const (
 	hostLibraries = "/var/lib/slipway/lib/"
 	hostLoader    = hostLibraries + loaderName
@@ -99,7 +101,8 @@ func replaceText(data, old []byte, with string, count int) ([]byte, error) {
 	return bytes.ReplaceAll(data, old, padded), nil
 }
 
-// collector collects programs of a userland with their libraries, as files of a bundle.
+// collector collects programs of a userland with their libraries, as files of a bundle. debianFiles collects the Debian
+// programs of a bundle with it.
 type collector struct {
 	from *userland
 	// files by path in the bundle.

@@ -26,7 +26,8 @@ const (
 	maxDraftAge = 24 * time.Hour
 )
 
-// Store is a directory with a bundle in each subdirectory.
+// Store is a directory with a bundle in each subdirectory. `slipway bundle` changes it, and the SSH provider only reads
+// it. A directory is replaced as a whole, never changed.
 type Store struct{ Dir string }
 
 // name returns the name of a bundle's directory.
@@ -82,7 +83,7 @@ func (s Store) Find(kubernetesVersion, architecture string) (Bundle, error) {
 func (s Store) Remove(b Bundle) error { return os.RemoveAll(filepath.Join(s.Dir, b.name())) }
 
 // place creates a bundle with a function that writes its files and manifest to a directory. The bundle appears in the
-// store when it is complete, and replaces the one for the same version.
+// store when it is complete, and replaces the one for the same version. [Store.Build] and [Store.Import] call it.
 func (s Store) place(write func(dir string) error) (Bundle, error) {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return Bundle{}, fmt.Errorf("creating the directory of bundles: %w", err)

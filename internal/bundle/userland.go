@@ -14,7 +14,8 @@ import (
 // maxLinks limits the symbolic links that are followed for one path.
 const maxLinks = 40
 
-// userland is a file system in a tar archive. Files are read on demand.
+// userland is a file system in a tar archive, from which debianFiles copies programs into a bundle. Package nodeimage
+// installs Debian packages into it. Files are read on demand.
 type userland struct {
 	archive *os.File
 	entries map[string]userlandEntry

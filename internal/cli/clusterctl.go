@@ -23,7 +23,7 @@ func clusterctlVerbs() []string {
 	}
 }
 
-// newClusterctlRoot returns the root command with only the commands of clusterctl.
+// newClusterctlRoot returns the root command with only the commands of clusterctl, for [Run].
 func newClusterctlRoot(e term.Env) *cobra.Command {
 	root := newRoot(e)
 	root.Use, root.Short = term.Clusterctl, "The commands of clusterctl, provided by Slipway "+buildinfo.Version()
@@ -95,7 +95,7 @@ func replaceProgramName(text string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// acceptFlags adds the global flags of clusterctl to its commands.
+// acceptFlags adds the global flags of clusterctl to its commands. newSlipwayRoot calls it when all commands are added.
 func acceptFlags(root *cobra.Command) {
 	for _, verb := range clusterctlVerbs() {
 		cmd, rest, err := root.Find(strings.Fields(verb))

@@ -21,7 +21,7 @@ func checkShell(cmd *cobra.Command, args []string) error {
 	return fault.New(fault.Invalid, "Usage", "%q needs the name of one shell: %s", cmd.CommandPath(), strings.Join(shells(), ", "))
 }
 
-// completionCommand returns the completion command.
+// completionCommand returns the completion command, which [verbs] lists.
 func completionCommand(e term.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:       "completion SHELL",

@@ -13,9 +13,10 @@
 //	cluster     create, delete, describe, get, upgrade, wait, rollout, rotate, logs, kubectl: workload clusters
 //	data        backup, restore, move, snapshots, recover: the data of management and workload clusters
 //	provider    init, upgrade plan and apply, delete, generate, config, convert: the provider commands of clusterctl
+//	hosts       hosts, bundle: machines that are reached over SSH, and the bundles for them
 //	extension   extension: tools for authors of Runtime Extensions
 //	image       image, versions: node images and Kubernetes versions of this host
-//	plan        plan, explain: effects of a change, and the last plans of the controllers
+//	plan        plan, explain, ui: effects of a change, the last plans of the controllers, and causes of problems
 //	up          up, down, status: the management cluster of this host
 //	manager     manager: the controllers against any Kubernetes cluster
 //	hidden      the processes that other commands start

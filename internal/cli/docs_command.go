@@ -18,7 +18,8 @@ const (
 	maxWidth = 120
 )
 
-// docsCommand returns the docs command.
+// docsCommand returns the docs command. The pages are embedded (docs/docs.go); docs_topics.go finds them, and
+// docs_render.go formats them.
 func docsCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "docs [TOPIC]",

@@ -15,7 +15,7 @@ const (
 	table
 )
 
-// block is a part of a page.
+// block is a part of a Markdown page that `slipway docs` prints.
 type block struct {
 	kind blockKind
 	// level is the level of a heading.
@@ -43,7 +43,8 @@ type parser struct {
 	fence *block
 }
 
-// parse splits a page into blocks.
+// parse splits a page into blocks. [render] calls it. It supports only the Markdown that the pages use;
+// TestPagesAreRendered renders all of them.
 func parse(page string) []block {
 	p := &parser{blank: true}
 	for line := range strings.Lines(page) {
@@ -82,6 +83,7 @@ func (p *parser) push(b block) {
 	p.blocks = append(p.blocks, b)
 }
 
+// last returns the last block. Without one it returns a heading, to which no line is added.
 func (p *parser) last() *block {
 	if len(p.blocks) == 0 {
 		return &block{kind: heading}
@@ -156,7 +158,7 @@ func (p *parser) inList() bool {
 	return false
 }
 
-// cells splits a row of a table. A pipe after a backslash is text.
+// cells splits a row of a table. A pipe after a backslash is text. [style.table] calls it.
 func cells(row string) []string {
 	const pipe = "\x00"
 	row = strings.TrimSuffix(strings.TrimPrefix(strings.ReplaceAll(row, `\|`, pipe), "|"), "|")

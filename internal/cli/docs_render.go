@@ -25,7 +25,7 @@ const (
 // minWidth is the smallest width of a column of text.
 const minWidth = 12
 
-// render formats a page as text.
+// render formats a page as text. `slipway docs` calls it for pages, unless -o is set (docs_command.go).
 func render(page string, s style) string {
 	var out strings.Builder
 	for n, b := range parse(page) {

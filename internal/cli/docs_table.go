@@ -5,7 +5,8 @@ import "strings"
 // gap separates the columns of a table.
 const gap = 2
 
-// table formats the rows of a table: the columns are aligned, and cells that are too wide are wrapped.
+// table formats the rows of a table: the columns are aligned, and cells that are too wide are wrapped. [style.block]
+// calls it with rows in Markdown, without the line below the header.
 func (s style) table(rows []string) []string {
 	var grid [][]string
 	columns := 0

@@ -58,7 +58,7 @@ func readTopic(file string) (topic, error) {
 }
 
 // find returns the topic, or the section of a topic, that an argument selects. It accepts the path of a page in the
-// repository as well.
+// repository as well. The docs command calls it with its argument.
 func find(argument string) (topic, error) {
 	name, section, _ := strings.Cut(argument, "#")
 	name = strings.TrimSuffix(strings.TrimPrefix(strings.ToLower(name), "docs/"), ".md")
@@ -133,7 +133,8 @@ func sectionOf(page, slug string) (text string, known []string) {
 	return strings.Join(out, ""), known
 }
 
-// headingOf returns the level and the text of a heading; level 0: the line is none.
+// headingOf returns the level and the text of a heading; level 0: the line is none. parse uses it, too, so that both
+// find the same headings.
 func headingOf(line string) (level int, text string) {
 	text = strings.TrimLeft(line, "#")
 	level = len(line) - len(text)

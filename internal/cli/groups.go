@@ -35,7 +35,7 @@ interrupted, run it again to delete the rest.`,
 	}
 	cmd.AddCommand(cluster.DeleteClusterCommand(e))
 	term.MarkGroup(cmd)
-	provider.AddDeleteProvider(e, cmd)
+	provider.AddDeleteProvider(e, cmd) // wraps the RunE of MarkGroup, which prints the help without flags
 	term.MarkRunnable(cmd)
 	return cmd
 }

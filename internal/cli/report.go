@@ -23,15 +23,8 @@ const (
 	exitInterrupted = 130 // by the user
 )
 
-// exitCode is an error with the exit code of a result that was already printed.
-type exitCode int
-
-// Error implements error.
-func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
-
 // report prints err after the program name, and returns the exit code. [Run] calls it at the end of every command.
 func report(w io.Writer, program string, err error) int {
-	var code exitCode
 	var printed interface {
 		error
 		ExitCode() int
@@ -39,8 +32,6 @@ func report(w io.Writer, program string, err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.As(err, &code):
-		return int(code)
 	case errors.As(err, &printed): // the exit code of a child process, or of a result that was already printed
 		return printed.ExitCode()
 	case errors.Is(err, context.Canceled):
@@ -72,7 +63,8 @@ func classify(err error) (exit int, hint string) {
 	return exitError, ""
 }
 
-// usageError converts a flag error to a fault that refers to the help.
+// usageError converts a flag error to a fault that refers to the help. cobra calls it for flags, and [Run] for unknown
+// commands.
 func usageError(cmd *cobra.Command, err error) error {
 	text := err.Error()
 	if mistaken, similar, found := strings.Cut(text, "\n\nDid you mean this?\n"); found {

@@ -11,6 +11,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
+// printedResult is an error with the exit code of a result that was already printed.
+type printedResult int
+
+func (printedResult) Error() string   { return "printed" }
+func (r printedResult) ExitCode() int { return int(r) }
+
 func TestReport(t *testing.T) {
 	tests := map[string]struct {
 		reason string
@@ -34,7 +40,7 @@ func TestReport(t *testing.T) {
 		"bug":         {"ask for a report", fault.New(fault.Bug, "X", "impossible"), exitBug, []string{"report"}},
 		"anything":    {"its text", errors.New("disk full"), exitError, []string{"slipway: disk full\n"}},
 		"interrupted": {"as shells say it", fmt.Errorf("wait: %w", context.Canceled), exitInterrupted, []string{"interrupted"}},
-		"code":        {"said already", exitCode(17), 17, nil},
+		"code":        {"said already", printedResult(17), 17, nil},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

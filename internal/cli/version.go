@@ -15,7 +15,7 @@ import (
 // module is the Go module of this program, in which [install.VersionCheck] looks for newer releases.
 const module = "github.com/slipwayhq/slipway"
 
-// versionCommand returns the version command.
+// versionCommand returns the version command, which [verbs] lists.
 func versionCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",

@@ -11,7 +11,7 @@ import (
 )
 
 // The functions of this file compute one condition from others, for the condition tables of the controllers. The format
-// of their messages is Cluster API's.
+// of their messages is Cluster API's. The order in messages must be stable, because each changed message is a write.
 
 // Reasons are the reasons of a combined condition for its three outcomes.
 type Reasons struct {

@@ -96,7 +96,8 @@ func (m managementPKI) controllersKubeconfig() string {
 	return m.dir.Path("pki", "controllers.kubeconfig")
 }
 
-// ensure creates or renews all files that are missing or due. Running components reload their files.
+// ensure creates or renews all files that are missing or due. Running components reload their files. It runs before the
+// API server starts, then periodically (renewPeriodically).
 func (m managementPKI) ensure() error {
 	if err := m.authorities(); err != nil {
 		return err

@@ -49,7 +49,8 @@ func (n *Nodes) hosts() []net.IP {
 	return []net.IP{n.Endpoint.Addr().AsSlice(), managementServiceIP().AsSlice()}
 }
 
-// nodeCertificates issues the certificates that only a cluster with nodes needs.
+// nodeCertificates issues the certificates that only a cluster with nodes needs. Each run of ensure (certificates.go)
+// calls it.
 func (m managementPKI) nodeCertificates(ca pki.Pair) error {
 	if m.nodes == nil {
 		return nil

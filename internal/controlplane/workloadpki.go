@@ -29,7 +29,8 @@ func (w workloadPKI) kubeconfig(component string) string {
 	return w.folder.Path + "/" + component + ".kubeconfig"
 }
 
-// ensure creates or renews all files that are missing or due.
+// ensure creates or renews all files that are missing or due. It runs before the components start, then periodically
+// (renewPeriodically).
 func (w workloadPKI) ensure() error {
 	ca, err := w.load(processconfig.CA)
 	if err != nil {

@@ -31,6 +31,7 @@ func NewGateways(cfg Config) (*Gateways, error) {
 
 // Gateway returns the host's address in the network whose labels name the LocalCluster, and false if there is no such
 // network. It ignores the addresses in the LocalCluster's spec and status, because their authors could set any address.
+// The HostedControlPlane controller calls it before it starts a control plane.
 func (g *Gateways) Gateway(ctx context.Context, localCluster types.NamespacedName) (netip.Addr, bool, error) {
 	n, found, err := g.networks.FindNetwork(ctx, backend.Ref{Object: localCluster, Name: backend.NetworkName(g.instance, localCluster)})
 	return n.Gateway, found && n.Gateway.IsValid(), err

@@ -16,7 +16,8 @@ import (
 // "slipway-local-machinetemplate", which owns fields of existing objects, so it must not change.
 const templatesName = "local-machinetemplate"
 
-// addTemplates adds the controller of LocalMachineTemplates. nodes computes the capacity of a template's nodes.
+// addTemplates adds the controller of LocalMachineTemplates. nodes computes the capacity of a template's nodes. The
+// cluster autoscaler reads this capacity from the status of a template.
 func addTemplates(s reconciler.Setup, nodes backend.CapacityCalculator) error {
 	return s.Builder(templatesName, &infrav1.LocalMachineTemplate{}).Complete(infrastructure.TemplateReconciler{
 		Client: s.Manager.GetClient(), Writer: kube.NewWriter(s.Manager.GetClient(), templatesName), Scope: s.Scope(), Now: s.Clock(),

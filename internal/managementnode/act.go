@@ -51,7 +51,7 @@ func (k *Supervisor) observe(ctx context.Context) (snapshot, error) {
 	return s, nil
 }
 
-// act executes one action.
+// act executes one action. After an error the step ends, and the next step decides from a new observation.
 func (k *Supervisor) act(ctx context.Context, s snapshot, a action) error {
 	switch a.(type) {
 	case createMachine:

@@ -36,11 +36,12 @@ type Config struct {
 	Root        *rest.Config // has cluster-admin permissions
 	CA          []byte       // PEM, CA certificate of the API server
 	Now         func() time.Time
-	// Changed is called with each new status that differs from the previous one.
+	// Changed is called with each new status that differs from the previous one. [Supervisor.Run] calls it on its own
+	// goroutine.
 	Changed func(Status)
 }
 
-// Status is the state of the node.
+// Status is the state of the node. `slipway up` records it in the data directory, where other commands read it.
 type Status struct {
 	Container string `json:"container"`
 	Ready     bool   `json:"ready"`
@@ -135,7 +136,7 @@ func (k *Supervisor) report(s Status) {
 	}
 }
 
-// step observes, decides and acts once.
+// step observes, decides and acts once. [Supervisor.Run] calls it after each delay.
 func (k *Supervisor) step(ctx context.Context) (plan, error) {
 	if !k.addonsApplied {
 		if err := k.applyAddons(ctx); err != nil {

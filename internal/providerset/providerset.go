@@ -49,7 +49,8 @@ func (s Set) Contains(crd string) bool { return slices.Contains(s.CRDs, crd) }
 // MutatingWebhookName returns the name of the provider's MutatingWebhookConfiguration.
 func (s Set) MutatingWebhookName() string { return "slipway-defaulting-" + string(s.Name) }
 
-// ValidatingWebhookName returns the name of the provider's ValidatingWebhookConfiguration.
+// ValidatingWebhookName returns the name of the provider's ValidatingWebhookConfiguration. A manager finds the webhooks
+// of another one by it, also of another version, so it must not change.
 func (s Set) ValidatingWebhookName() string { return "slipway-validation-" + string(s.Name) }
 
 // All returns the sets of this build, core first. A name of a controller is also the prefix of its flag
@@ -224,7 +225,8 @@ func CRDs(sets []Set) []string {
 	return out
 }
 
-// Missing returns the CRDs that the sets watch but none of them contains, sorted.
+// Missing returns the CRDs that the sets watch but none of them contains, sorted. The manager waits for them before it
+// adds its controllers.
 func Missing(sets []Set) []string {
 	var out []string
 	for _, s := range sets {

@@ -140,6 +140,7 @@ func (r *Reconciler[O, S]) panicked(ctx context.Context, value any) error {
 	return fault.New(fault.Bug, "Panic", "the %s controller panicked: %v", r.Name, value)
 }
 
+// reconcile checks for a pause first: a paused object gets no finalizer and no write except its conditions.
 func (r *Reconciler[O, S]) reconcile(ctx context.Context, o O) (plan Plan, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -98,7 +98,8 @@ func (r *Reconciler[O, S]) identity(w *kube.Writer, recorder events.EventRecorde
 	}}
 }
 
-// ReportBy sets the writer and recorder for reports that the controller's own identity may not write.
+// ReportBy sets the writer and recorder for reports that the controller's own identity may not write. [NewReconciler]
+// calls it if Setup.Process is set.
 func (r *Reconciler[O, S]) ReportBy(w *kube.Writer, recorder events.EventRecorder) {
 	process := r.identity(w, recorder)
 	r.process = &process

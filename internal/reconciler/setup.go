@@ -87,13 +87,15 @@ func (s Setup) Random() func(n int) int {
 	return rand.IntN
 }
 
+// PlanKey identifies a plan: several controllers can reconcile the same object.
 type PlanKey struct {
 	Controller string
 	Kind       schema.GroupKind
 	Key        client.ObjectKey
 }
 
-// PlanStore stores the last plan of each controller for every existing object.
+// PlanStore stores the last plan of each controller for every existing object. The manager has one for `slipway
+// explain`, and `slipway plan` has its own.
 type PlanStore interface {
 	// Store stores a controller's plan for an object. The error failed explains why the plan could not be computed
 	// or completed.
@@ -102,7 +104,8 @@ type PlanStore interface {
 	Drop(kind schema.GroupKind, key client.ObjectKey)
 }
 
-// WorkTracker is notified of every reconciliation, so that after a crash the objects in progress are known.
+// WorkTracker is notified of every reconciliation, so that after a crash the objects in progress are known. Only the
+// manager of `slipway up` has one (package managerproc).
 type WorkTracker interface {
 	// Begin is called before an object is reconciled, and done after the reconciliation. If aside is positive, the
 	// object is quarantined: it is not reconciled before that time has passed, and done is nil.

@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/manifest"
 )
 
-// Variables of a template.
+// Variables of a template. The first five are clusterctl's, which sets them from flags, so their names must not change.
 const (
 	clusterName       = "${CLUSTER_NAME}"
 	namespaceVariable = "${NAMESPACE}"
@@ -58,7 +58,7 @@ func Flavors() []Flavor {
 	}
 }
 
-// File returns the name of the template's file.
+// File returns the name of the template's file. clusterctl finds a flavor by it.
 func (f Flavor) File() string {
 	if f.Name == "" {
 		return "cluster-template.yaml"
@@ -132,6 +132,8 @@ func (f Flavor) replaced(value any, count string) any {
 	return value
 }
 
+// text returns a text of the example with variables for the name, the virtual IP address and the network of the
+// cluster.
 func (f Flavor) text(s string) string {
 	if rest, found := strings.CutPrefix(s, f.cluster); found && (rest == "" || rest[0] == '-') {
 		return clusterName + rest

@@ -33,7 +33,8 @@ const (
 	dataFolder, temporaryFolder = "/data", "/tmp"
 )
 
-// service returns the name of the Service through which the API server calls the webhooks.
+// service returns the name of the Service through which the API server calls the webhooks. The webhook configurations
+// contain the same name (component.go).
 func (u managerWorkload) service() string {
 	return strings.Replace(u.name, "slipway-", "slipway-webhook-", 1)
 }

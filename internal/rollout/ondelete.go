@@ -2,7 +2,7 @@ package rollout
 
 // onDelete is the part of [Plan] for the strategy OnDelete: it scales up the new MachineSet for Machines that users
 // have deleted from the old ones. The total never exceeds the desired replicas, so the new MachineSet waits until a
-// deleted Machine is gone.
+// deleted Machine is gone. It only sets targets in the ledger: the MachineDeployment controller scales the MachineSets.
 func (l *ledger) onDelete() {
 	var old, occupied int32
 	for _, e := range l.old {

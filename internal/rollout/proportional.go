@@ -8,7 +8,7 @@ import (
 // proportional is the part of [Plan] for a deployment whose rollout is paused or blocked: it distributes the replicas
 // over the MachineSets by size and rolls nothing out. The computation uses absolute sizes, so the total never depends
 // on the previous total. If a reconciliation fails between the updates of two MachineSets, the retry therefore neither
-// repeats nor loses a share:
+// repeats nor loses a share. The MachineDeployment controller scales the MachineSets to the targets:
 //
 //	MachineSets with replicas   total
 //	none                        the current MachineSet, or else the newest, gets the deployment's replicas

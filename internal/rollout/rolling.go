@@ -10,7 +10,9 @@ package rollout
 //
 // If an old MachineSet moves its Machines (see inplace.go), the new MachineSet is not scaled up for them.
 //
-// Both steps stop while a Machine of the new MachineSet is unavailable, so a bad rollout stops by itself.
+// Both steps stop while a Machine of the new MachineSet is unavailable, so a bad rollout stops by itself. They only
+// set targets in the ledger: the MachineDeployment controller scales the MachineSets. Each change of a rule changes the
+// rollouts in testdata, and simulation_test.go checks that they converge.
 func (l *ledger) rollingUpdate() {
 	l.resizeNew()
 	if len(l.old) == 0 {

@@ -78,7 +78,7 @@ func (c Change) String() string {
 func Plan(s DeploymentState) []Change { return planned(s).changes() }
 
 // Moving returns the names of the old MachineSets that move their surplus Machines to the new one instead of deleting
-// them.
+// them. The MachineDeployment controller writes the result to annotations, which the MachineSet controller follows.
 func Moving(s DeploymentState) map[string]bool {
 	out := map[string]bool{}
 	for _, e := range planned(s).old {

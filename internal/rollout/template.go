@@ -37,7 +37,8 @@ func relevantOf(t clusterv1.MachineTemplateSpec) rolloutFields {
 }
 
 // InPlaceTemplate returns the desired template for Machines created from another template: fields that require a new
-// Machine retain their current values.
+// Machine retain their current values. The MachineDeployment controller calls it for the templates of its existing
+// MachineSets.
 func InPlaceTemplate(have, want clusterv1.MachineTemplateSpec) clusterv1.MachineTemplateSpec {
 	t := *want.DeepCopy()
 	t.Spec.Version, t.Spec.FailureDomain = have.Spec.Version, have.Spec.FailureDomain

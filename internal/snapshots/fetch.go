@@ -35,7 +35,8 @@ func fetchSnapshot(ctx context.Context, from Store, m Manifest, to string, ident
 }
 
 // copyVerified writes a snapshot and verifies it. An encrypted snapshot is decrypted with the age identities. After an
-// error, discard the written data.
+// error, discard the written data. The LocalMachine controller streams a snapshot to a node with it
+// ([RetrievedSnapshot.Copy]).
 func copyVerified(ctx context.Context, from Store, m Manifest, to io.Writer, identities []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()

@@ -18,8 +18,8 @@ import (
 // partial is the name prefix of incomplete files.
 const partial = ".partial-"
 
-// folder is a store in a folder of this host. Tenants choose names, so all access is through [os.Root], which does not
-// follow links out of the folder.
+// folder is a store in a folder of this host. Its methods implement [Store]. Tenants choose names, so all access is
+// through [os.Root], which does not follow links out of the folder.
 type folder struct {
 	path string
 	// maxBytes limits the total size of all files in bytes; 0 means unlimited.

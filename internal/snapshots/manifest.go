@@ -37,7 +37,8 @@ const (
 	reasonIdentity = "SnapshotIdentityMissing"
 )
 
-// Cluster identifies the cluster of a snapshot.
+// Cluster identifies the cluster of a snapshot. [Retriever.Find] compares the UID with the UID of the Cluster that is
+// restored.
 type Cluster struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -107,7 +108,8 @@ func ParseName(name string) (cluster string, at time.Time, ok bool) {
 }
 
 // List returns the stored snapshots of clusters with this namespace and name, regardless of their UID, oldest first.
-// Unreadable manifests and manifests without a snapshot are skipped.
+// Unreadable manifests and manifests without a snapshot are skipped. The EtcdSnapshotPolicy controller calls it when it
+// needs the content of a store, for its status and for retention.
 func List(ctx context.Context, from Store, c Cluster) ([]Manifest, error) {
 	files, err := from.List(ctx, c.folder())
 	if err != nil {
@@ -179,7 +181,8 @@ func (m Manifest) isPlausible() bool {
 		!m.Taken.IsZero() && year >= 1 && year <= 9999 && (m.Kubernetes == "" || version.IsVersion(m.Kubernetes))
 }
 
-// Remove removes a snapshot. The manifest is removed first, so that a partially removed snapshot is ignored.
+// Remove removes a snapshot. The manifest is removed first, so that a partially removed snapshot is ignored. The
+// EtcdSnapshotPolicy controller calls it for expired snapshots.
 func Remove(ctx context.Context, from Store, m Manifest) error {
 	for _, file := range []string{manifestFile(m.Cluster, m.Name), m.file()} {
 		if err := from.Delete(ctx, file); err != nil {
@@ -189,7 +192,8 @@ func Remove(ctx context.Context, from Store, m Manifest) error {
 	return nil
 }
 
-// Tidy removes the remains of snapshots of a cluster that were interrupted before the given time.
+// Tidy removes the remains of snapshots of a cluster that were interrupted before the given time. The
+// EtcdSnapshotPolicy controller calls it before it takes a snapshot.
 func Tidy(ctx context.Context, from Store, c Cluster, before time.Time) error {
 	if err := from.Tidy(ctx, c.folder(), before); err != nil {
 		return fmt.Errorf("removing the remains of interrupted snapshots: %w", err)

@@ -37,11 +37,12 @@ func ParseSchedule(text string) (Schedule, error) {
 	return Schedule{of}, nil
 }
 
-// Next returns the first scheduled time after the given time.
+// Next returns the first scheduled time after the given time. The EtcdSnapshotPolicy controller requeues for this time.
 func (s Schedule) Next(after time.Time) time.Time { return s.spec.Next(after.UTC()) }
 
 // Due returns the latest scheduled time up to now, if it is at least [minScheduleInterval] after the last snapshot.
-// Otherwise it returns the zero time.
+// Otherwise it returns the zero time. The EtcdSnapshotPolicy controller names the snapshot after it, so each scheduled
+// time has at most one snapshot.
 func (s Schedule) Due(last, now time.Time) time.Time {
 	if earliest := now.Add(-longestBack); last.Before(earliest) {
 		last = earliest

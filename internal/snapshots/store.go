@@ -55,7 +55,7 @@ type Store interface {
 	Tidy(ctx context.Context, folder string, before time.Time) error
 }
 
-// clean rejects names that lead out of the store.
+// clean rejects names that lead out of the store. Stores call it before they read, list, write or delete.
 func clean(name string) error {
 	if name == "" || path.IsAbs(name) || path.Clean(name) != name || name == ".." || strings.HasPrefix(name, "../") || strings.ContainsAny(name, "\\\x00") {
 		return fault.New(fault.Bug, "SnapshotName", "%q cannot be the name of a file of a snapshot", name)

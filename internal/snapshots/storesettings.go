@@ -33,7 +33,8 @@ type StoreSettings struct {
 	Secrets client.Reader
 }
 
-// Denied returns the reason why the destination of a policy must not be used, or the empty string if it is allowed.
+// Denied returns the reason why the destination of a policy must not be used, or the empty string if it is allowed. The
+// EtcdSnapshotPolicy controller reports it in a condition, and [StoreSettings.Open] fails with it.
 func (s StoreSettings) Denied(p *hostedv1.EtcdSnapshotPolicy) string {
 	switch to := p.Spec.Destination; {
 	case to.S3 != nil:

@@ -24,7 +24,8 @@ const (
 	Timeout = 20 * time.Minute
 )
 
-// Source is the etcd of a cluster.
+// Source is the etcd of a cluster. Package internal/hosted/snapshots implements it for hosted and for kubeadm control
+// planes.
 type Source interface {
 	// ReadState returns the present state of the etcd cluster.
 	ReadState(ctx context.Context) (EtcdState, error)

@@ -12,7 +12,8 @@ import (
 const maxVersion, maxVersions = 256, 100
 
 // Counts maps versions to numbers of replicas, for the field status.versions of Clusters, control planes,
-// MachineDeployments, MachineSets and MachinePools. Versions cannot be added to the zero value.
+// MachineDeployments, MachineSets and MachinePools. Versions cannot be added to the zero value. Package machines and
+// the controllers of Clusters and MachinePools count with it.
 type Counts map[string]int32
 
 // Add adds n replicas of a version. It ignores an empty version, and a version longer than the API accepts, because a

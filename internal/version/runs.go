@@ -38,7 +38,8 @@ func Valid(text string) bool {
 }
 
 // IsVersion reports whether [Parse] accepts a text and a status may contain it: limited in length and without
-// surrounding white space.
+// surrounding white space. It checks versions in the files of control planes and snapshots, which a tenant may have
+// written.
 func IsVersion(text string) bool {
 	_, err := Parse(text)
 	return err == nil && len(text) <= maxVersion && strings.TrimSpace(text) == text

@@ -62,7 +62,8 @@ func startInstallation(t *testing.T) installation {
 		}
 		_ = os.RemoveAll(dir)
 	})
-	config := "apiVersion: config.slipway.dev/v1alpha1\nkind: Configuration\nhosts:\n  virtualIPs: [172.29.0.96/28]\n"
+	config := "apiVersion: config.slipway.dev/v1alpha1\nkind: Configuration\n" +
+		"controlPlanes:\n  addresses: [" + hostedEndpoint + "/32]\nhosts:\n  virtualIPs: [172.29.0.96/28]\n"
 	if err := os.WriteFile(in.path("config.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -145,12 +146,12 @@ func TestVirtualIP(t *testing.T) {
 	in.run(append(create, "--control-planes", "3")...)
 	t.Logf("three control plane hosts and two workers: %.0f s", time.Since(began).Seconds())
 	in.run("get", "kubeconfig", "ha", "--output-file", in.path("ha.kubeconfig"))
-	ha := clusterOf(t, in.path("ha.kubeconfig"))
+	ha := clusterAt(t, in.path("ha.kubeconfig"), virtualIP)
 	if holders := holdersOf(machines); len(holders) != 1 {
 		t.Errorf("hosts %v hold the address", holders)
 	}
 	w := startWriter(t, ha)
-	lose(t, ha, machines, "the holder of the virtual IP address", func() int { return holdersOf(machines)[0] })
+	lose(t, ha, machines, "the holder of the virtual IP address", func() int { return holder(t, machines) })
 	lose(t, ha, machines, "the leader of etcd", func() int { return etcdLeader(t, machines) })
 	testReplacement(in, ha, machines)
 	w.stop()
@@ -160,8 +161,8 @@ func TestVirtualIP(t *testing.T) {
 		t.Errorf("hosts %v hold the address after the cluster was deleted", holders)
 	}
 	for _, m := range machines {
-		if left, err := command("docker", "exec", m.name, "sh", "-c", "ls -A /etc/slipway 2>/dev/null; ls /etc/systemd/system/slipway-* 2>/dev/null; pgrep keepalived"); err == nil || left != "" {
-			t.Errorf("%s: %s remains", m.name, left)
+		if left, err := command("docker", "exec", m.name, "sh", "-c", "ls -A /etc/slipway 2>/dev/null; ls /etc/systemd/system/slipway-* 2>/dev/null; pgrep keepalived; echo end"); err != nil || left != "end" {
+			t.Errorf("%s: %s %v", m.name, left, err)
 		}
 	}
 }
@@ -194,14 +195,15 @@ func testRefusedAddresses(in installation, machines []host) {
 	eventually(in.T, "the host to be clean", patience, func() error { return in.available(6) })
 }
 
-func clusterOf(t *testing.T, kubeconfig string) api {
+// clusterAt returns the API of a cluster, and checks its endpoint.
+func clusterAt(t *testing.T, kubeconfig, address string) api {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
 	config.Timeout = 5 * time.Second
-	if config.Host != "https://"+virtualIP+":6443" {
+	if config.Host != "https://"+address+":6443" {
 		t.Errorf("the server is %s", config.Host)
 	}
 	c, err := kubernetes.NewForConfig(config)
@@ -219,6 +221,20 @@ func holdersOf(machines []host) (out []int) {
 		}
 	}
 	return out
+}
+
+// holder waits until exactly one host has the virtual IP address.
+func holder(t *testing.T, machines []host) (index int) {
+	t.Helper()
+	eventually(t, "one host to hold the address", patience, func() error {
+		holders := holdersOf(machines)
+		if len(holders) != 1 {
+			return fmt.Errorf("hosts %v", holders)
+		}
+		index = holders[0]
+		return nil
+	})
+	return index
 }
 
 // etcdLeader returns the host with the leader of etcd.
@@ -254,12 +270,7 @@ func lose(t *testing.T, ha api, machines []host, what string, which func() int) 
 	}
 	run(t, "docker", "start", m.name)
 	eventually(t, m.name+" to be Ready again", patience, func() error { return ha.ready(m.name) })
-	eventually(t, "one host to hold the address", patience, func() error {
-		if holders := holdersOf(machines); len(holders) != 1 {
-			return fmt.Errorf("hosts %v", holders)
-		}
-		return nil
-	})
+	holder(t, machines)
 }
 
 // testReplacement replaces all control plane machines; there is one host more than machines.

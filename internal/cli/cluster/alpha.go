@@ -6,8 +6,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 )
 
-// AlphaCommand returns the alpha command of clusterctl. Restart, pause and resume below it are the same as below
-// "slipway rollout".
+// AlphaCommand returns the alpha command of clusterctl, for package cli. Restart, pause and resume below it are the
+// same as below "slipway rollout".
 func AlphaCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "alpha", Short: "Run the alpha commands of clusterctl"}
 	cmd.AddCommand(alphaRolloutCommand(e), RemovedTopologyCommand())

@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// CreateClusterCommand returns the create cluster command.
+// CreateClusterCommand returns the create cluster command, for package cli.
 func CreateClusterCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster NAME",
@@ -57,7 +57,8 @@ available. If you interrupt the wait, the creation of the cluster continues.`,
 	return cmd
 }
 
-// createClusterFlags holds the flag values; prefix, ref and hosts are set from subnet and class.
+// createClusterFlags holds the flag values. check sets ref from class, and prefix from subnet; without --subnet,
+// chooseNetwork selects prefix. objects sets variables and hosts from the class (create_cluster_run.go).
 type createClusterFlags struct {
 	connection    *management.Flags
 	class         string
@@ -68,7 +69,7 @@ type createClusterFlags struct {
 	subnet        string
 	dryRun        bool
 	skipChecks    bool
-	timeout       time.Duration
+	timeout       *time.Duration
 	format        *term.Format
 
 	prefix    netip.Prefix
@@ -86,7 +87,7 @@ func (f *createClusterFlags) add(set *pflag.FlagSet) {
 	set.StringVar(&f.subnet, "subnet", "", "IPv4 range between /8 and /20 for nodes, Pods and Services; a range in use is rejected (default: a free /18 of 172.16.0.0/12)")
 	set.BoolVar(&f.dryRun, "dry-run", false, "print the manifest and change nothing")
 	set.BoolVar(&f.skipChecks, "skip-checks", false, "create the cluster even if this host lacks node images, memory or disk space for it, or SSHHosts are missing")
-	set.DurationVar(&f.timeout, "wait-timeout", 10*time.Minute, "how long to wait for the nodes; 0: do not wait")
+	f.timeout = term.AddOptionalWaitTimeout(set, 10*time.Minute, "how long to wait for the nodes")
 	f.format = term.AddOutputFlag(set)
 }
 
@@ -101,9 +102,6 @@ func (f *createClusterFlags) check(name string) error {
 	f.ref.Name = f.class
 	if namespace, name, ok := strings.Cut(f.class, "/"); ok {
 		f.ref = clusterv1.ClusterClassRef{Namespace: namespace, Name: name}
-	}
-	if f.timeout < 0 {
-		return usage("--wait-timeout cannot be negative; 0 does not wait")
 	}
 	if f.workers < 0 {
 		return usage("--workers cannot be negative")
@@ -137,7 +135,8 @@ func (f *createClusterFlags) checkVersion() error {
 	return nil
 }
 
-// checkNodeCapacity limits the number of nodes in containers by the Pod ranges that they need.
+// checkNodeCapacity limits the number of nodes in containers by the Pod ranges that they need. chooseNetwork calls it
+// when prefix is known.
 func (f *createClusterFlags) checkNodeCapacity() error {
 	layout, err := subnet.NewLayout(f.prefix)
 	if err != nil {

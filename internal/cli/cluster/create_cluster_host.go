@@ -48,8 +48,9 @@ type clusterNeeds struct {
 	LimitMiB int64
 }
 
-// checkHost returns an error if the host of the management cluster lacks what the nodes need at least, before anything is
-// written. The host is known only to commands on the same host.
+// checkHost returns an error if the host of the management cluster lacks what the nodes need at least, before anything
+// is written. The host is known only to commands on the same host. apply calls it when the values of all variables are
+// known.
 func (f *createClusterFlags) checkHost(ctx context.Context, c *management.Connection, values []clusterv1.ClusterVariable, warn func(string)) error {
 	if f.skipChecks || !f.prefix.IsValid() || c.DataDir == "" {
 		return nil
@@ -100,7 +101,8 @@ func readHostRoom(ctx context.Context, nodes datadir.NodeLimits) hostRoom {
 // dockerTimeout is the timeout of requests to Docker.
 const dockerTimeout = 10 * time.Second
 
-// nodesDocker returns a client of the Docker that runs the nodes: that of the manager, or else that of the environment.
+// nodesDocker returns a client of the Docker that runs the nodes: the Docker of the manager, or else of the
+// environment. "upgrade cluster" uses it, too.
 func nodesDocker(nodes datadir.NodeLimits) (*dockerclient.Client, error) {
 	options := []dockerclient.Opt{dockerclient.FromEnv}
 	if nodes.Docker != "" {
@@ -110,13 +112,14 @@ func nodesDocker(nodes datadir.NodeLimits) (*dockerclient.Client, error) {
 }
 
 // hasImage reports whether there is a node image with a version of Kubernetes, for control planes or for workers.
+// "upgrade cluster" uses it, too.
 func hasImage(images []nodeimage.Image, version string, controlPlane bool) bool {
 	return slices.ContainsFunc(images, func(i nodeimage.Image) bool {
 		return i.KubernetesVersion == version && i.ControlPlane == controlPlane
 	})
 }
 
-// imageBuildCommand returns the command that builds a node image.
+// imageBuildCommand returns the command that builds a node image. "upgrade cluster" uses it, too.
 func imageBuildCommand(version string, controlPlane bool) string {
 	command := "slipway image build --kubernetes-version " + version
 	if controlPlane {

@@ -31,7 +31,8 @@ type nodeHost struct {
 }
 
 // checkNodes rejects nodes that the host of the management cluster cannot run, before "create cluster" writes anything.
-// For management clusters on other hosts, the Machine reports such problems.
+// For management clusters on other hosts, the Machine reports such problems. objects calls it for classes with nodes in
+// containers.
 func (f *createClusterFlags) checkNodes(ctx context.Context, c *management.Connection, values []clusterv1.ClusterVariable) error {
 	if c == nil || c.DataDir == "" || !slices.Contains(classes.Names(), f.ref.Name) {
 		return nil

@@ -23,7 +23,7 @@ import (
 )
 
 // run applies the generated manifest, waits for the nodes and prints the next steps, or prints the manifest with
-// --dry-run.
+// --dry-run. The command calls it after check.
 func (f *createClusterFlags) run(ctx context.Context, e term.Env, name string) error {
 	c, err := f.connection.Connect(e)
 	if err != nil && f.dryRun && fault.KindOf(err) == fault.Unreachable {
@@ -41,7 +41,7 @@ func (f *createClusterFlags) run(ctx context.Context, e term.Env, name string) e
 		return c.Explain(err)
 	}
 	_, _ = fmt.Fprintf(e.Err, "Cluster %q applied: ClusterClass %s, Kubernetes %s, %s%s\n", name, f.class, f.version, f.nodes(), f.network())
-	if f.timeout == 0 {
+	if *f.timeout == 0 {
 		return nil
 	}
 	start := e.Now()
@@ -104,7 +104,8 @@ func (f *createClusterFlags) print(ctx context.Context, e term.Env, c *managemen
 }
 
 // objects generates the manifest and the missing objects of its class. The management cluster determines whether the
-// host has the version.
+// host has the version. apply and print call it. It sets the variables, the network and the number of control plane
+// nodes in f.
 func (f *createClusterFlags) objects(ctx context.Context, c *management.Connection, name string) (missing, objects []*unstructured.Unstructured, err error) {
 	var reader client.Reader
 	namespace := f.connection.Namespace
@@ -154,7 +155,8 @@ func (f *createClusterFlags) objects(ctx context.Context, c *management.Connecti
 	return chosen.Missing, objects, err
 }
 
-// chooseNetwork selects an unused network: the one from the flags, or any other.
+// chooseNetwork selects an unused network: the one from the flags, or any other. objects calls it. The lock of apply is
+// held until the cluster exists, because only then is the network in use.
 func (f *createClusterFlags) chooseNetwork(ctx context.Context, r client.Reader, key client.ObjectKey, host create.Host) (err error) {
 	if slices.ContainsFunc(f.settings, func(s string) bool { return strings.HasPrefix(s, template.SubnetVariable+"=") }) {
 		return usage("--set %s: use --subnet, which also makes the ranges of Pods and Services", template.SubnetVariable)
@@ -188,7 +190,7 @@ func (f *createClusterFlags) network() string {
 }
 
 func (f *createClusterFlags) wait(ctx context.Context, e term.Env, c *management.Connection, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	ctx, cancel := context.WithTimeout(ctx, *f.timeout)
 	defer cancel()
 	return progress.WaitForCreation(ctx, c.Client, c.Key(name), term.Reporter(e))
 }

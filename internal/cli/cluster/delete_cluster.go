@@ -21,7 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
-// DeleteClusterCommand returns the delete cluster command.
+// DeleteClusterCommand returns the delete cluster command, for package cli.
 func DeleteClusterCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster {CLUSTER... | --all}",
@@ -39,11 +39,8 @@ With --all, the command lists the clusters of the namespace and prompts for conf
 	cmd.Flags().BoolVarP(&chosen.yes, "yes", "y", false, "with --all: skip the confirmation prompt")
 	connection := management.AddFlags(cmd.Flags())
 	cmd.ValidArgsFunction = connection.CompleteCluster(e)
-	timeout := cmd.Flags().Duration("wait-timeout", 10*time.Minute, "how long to wait for the deletion; 0: do not wait")
+	timeout := term.AddOptionalWaitTimeout(cmd.Flags(), 10*time.Minute, "how long to wait for the deletion")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if *timeout < 0 {
-			return fault.New(fault.Invalid, "Usage", "--wait-timeout cannot be negative; 0 does not wait")
-		}
 		c, err := connection.Connect(e)
 		if err != nil {
 			return err
@@ -71,6 +68,8 @@ type requestedDeletion struct {
 	start time.Time
 }
 
+// awaitDeletion waits until a cluster is gone and prints the result. deleteEach calls it when all deletions are
+// requested.
 func awaitDeletion(ctx context.Context, e term.Env, c *management.Connection, d deleteTarget, a requestedDeletion) error {
 	if a.found && d.timeout == 0 {
 		_, _ = fmt.Fprintf(e.Err, "Cluster %q is being deleted.\n", d.key.Name)
@@ -89,6 +88,7 @@ func printDeleted(e term.Env, d deleteTarget, start time.Time) error {
 	return err
 }
 
+// waitForDeletion shows the progress of the deletion until the cluster is gone. first is its state before the deletion.
 func waitForDeletion(ctx context.Context, e term.Env, c *management.Connection, d deleteTarget, first describe.Snapshot) error {
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()

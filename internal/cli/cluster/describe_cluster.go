@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 )
 
-// DescribeClusterCommand returns the describe cluster command.
+// DescribeClusterCommand returns the describe cluster command, for package cli.
 func DescribeClusterCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster CLUSTER",
@@ -127,7 +127,7 @@ func (f *describeClusterFlags) expand(c *management.Connection) error {
 	return nil
 }
 
-// read returns the tree and the snapshot it was built from.
+// read returns the tree and the snapshot it was built from. With --watch, it is called after every change.
 func (f *describeClusterFlags) read(ctx context.Context, c describe.Reader, key client.ObjectKey) (root *describe.Object, snapshot describe.Snapshot, err error) {
 	f.Deprecated = !f.v1beta2
 	f.Grouping = f.Grouping && !*f.ungrouped
@@ -161,6 +161,7 @@ func (f *describeClusterFlags) printRemarks(ctx context.Context, e term.Env, c *
 	return nil
 }
 
+// style returns the style for the terminal, also for --watch. asked is true if --color was set.
 func (f *describeClusterFlags) style(e term.Env, asked bool) describe.Style {
 	s := term.DetectScreen(e, e.Out)
 	style := describe.Style{Now: e.Now(), Unicode: s.Unicode, Color: s.Color, Width: s.Width, Deprecated: f.Deprecated}

@@ -16,8 +16,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
-// causeReader computes the root cause of the problem of a cluster from conditions, owners and references; "slipway explain" uses
-// the plans of the manager as well.
+// causeReader computes the root cause of the problem of a cluster from conditions, owners and references; "slipway
+// explain" uses the plans of the manager as well. "describe cluster" prints the cause above the tree; --watch reads it
+// repeatedly.
 type causeReader struct {
 	env        term.Env
 	connection *management.Connection

@@ -17,7 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
-// clearScreen moves the cursor to the upper left corner of a terminal and clears the screen.
+// clearScreen moves the cursor to the upper left corner of a terminal and clears the screen. The lists with --watch use
+// it, too (get_lists.go).
 const clearScreen = "\x1b[H\x1b[2J"
 
 const (

@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// GenerateClusterCommand returns the generate cluster command of clusterctl.
+// GenerateClusterCommand returns the generate cluster command of clusterctl, for package cli.
 func GenerateClusterCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster NAME",
@@ -47,6 +47,7 @@ both at once, and waits until the nodes are ready.`,
 const contractCount = "controlplane-machine-count"
 
 // generateOptions holds the flag values. The flags are clusterctl's, and scripts depend on their names and defaults.
+// run is in generate_cluster_run.go.
 type generateOptions struct {
 	management *management.Flags
 	source     *term.ConfigFlags

@@ -34,6 +34,7 @@ type generateRun struct {
 	network string
 }
 
+// run prints the manifest, or with --list-variables the variables. The command calls it after check.
 func (o *generateOptions) run(ctx context.Context, e term.Env) error {
 	loader, err := o.source.Load(ctx, e)
 	if err != nil {
@@ -96,7 +97,7 @@ func (g *generateRun) text(ctx context.Context) ([]byte, error) {
 	return text, g.cluster.Explain(err)
 }
 
-// release returns the provider version whose template is used.
+// release returns the provider version whose template is used. It sets builtin, which chooseNetwork and lookup read.
 func (g *generateRun) release(ctx context.Context) (template.Release, error) {
 	named, err := g.providerReference(ctx)
 	if err != nil {
@@ -162,7 +163,8 @@ func (g *generateRun) template() template.Options {
 
 // chooseNetwork selects a network that no other cluster of the management cluster uses, because two clusters from the
 // same template would have the same network. If the networks in use cannot be read, the default of the template
-// applies, as without a management cluster.
+// applies, as without a management cluster. run calls it before the variables are replaced, because lookup returns the
+// network.
 func (g *generateRun) chooseNetwork(ctx context.Context) {
 	if !g.builtin {
 		return

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/template"
 )
 
-// GetClassesCommand returns the get classes command.
+// GetClassesCommand returns the get classes command, for package cli.
 func GetClassesCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "classes",

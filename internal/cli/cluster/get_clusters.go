@@ -18,7 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fleet/mirror"
 )
 
-// GetClustersCommand returns the get clusters command.
+// GetClustersCommand returns the get clusters command, for package cli. [lists] implements its flags, --watch and the
+// output.
 func GetClustersCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "clusters",
@@ -49,7 +50,8 @@ problem. REASON names the object that causes it, and SINCE is the time since it 
 	return cmd
 }
 
-// clusterRows computes the rows of the clusters that have changed, or whose health depends on the time.
+// clusterRows computes the rows of the clusters that have changed, or whose health depends on the time. [lists] calls
+// the function that it returns before each output.
 func clusterRows(s *mirror.Store) func([]fleet.Key, time.Time) []fleet.Cluster {
 	board := fleet.NewBoard(s)
 	return func(changed []fleet.Key, now time.Time) []fleet.Cluster {
@@ -110,7 +112,8 @@ func printNoClusters(w io.Writer, namespace string) error {
 	return err
 }
 
-// noNamespace returns an error if the namespace does not exist.
+// noNamespace returns an error if the namespace does not exist. [lists] calls it if there are no rows, and before
+// --watch.
 func noNamespace(ctx context.Context, c *management.Connection, namespace, kind string) error {
 	if namespace == "" || !isAbsent(ctx, c.Client, namespace) {
 		return nil

@@ -56,7 +56,8 @@ With --management, the credentials are for the management cluster, for a user wh
 Clusters. The API server signs them, and RoleBindings that you create, for example to "view" or
 "edit", grant permissions to the user and the groups.`
 
-// GetKubeconfigCommand returns the get kubeconfig command. Without flags, it prints the same as clusterctl.
+// GetKubeconfigCommand returns the get kubeconfig command, for package cli. Without flags, it prints the same as
+// clusterctl.
 func GetKubeconfigCommand(e term.Env) *cobra.Command {
 	f := &kubeconfigFlags{}
 	cmd := &cobra.Command{
@@ -69,7 +70,10 @@ func GetKubeconfigCommand(e term.Env) *cobra.Command {
   slipway get kubeconfig demo --user anna --role edit --valid 2h --output-file anna.kubeconfig
   slipway get kubeconfig --management --user anna --group team-a --output-file anna-management.kubeconfig`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if f.management && len(args) == 0 {
+			if f.management {
+				if len(args) > 0 {
+					return fault.New(fault.Invalid, "Usage", "--management issues credentials for the management cluster, not for cluster %q: omit one of both", args[0])
+				}
 				return nil
 			}
 			return term.ExactlyOneArgument("CLUSTER")(cmd, args)

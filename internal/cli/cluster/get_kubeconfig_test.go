@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
@@ -61,5 +62,26 @@ func TestWrite(t *testing.T) {
 	}
 	if err := writeKubeconfig(filepath.Join(file, "below"), nil); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("a file below a file: %v", err)
+	}
+}
+
+// TestManagementArguments checks that --management is not combined with the name of a cluster, which would be ignored.
+func TestManagementArguments(t *testing.T) {
+	for name, tc := range map[string]struct {
+		flags, args []string
+		valid       bool
+	}{
+		"management":          {[]string{"--management"}, nil, true},
+		"management, cluster": {[]string{"--management"}, []string{"demo"}, false},
+		"cluster":             {nil, []string{"demo"}, true},
+		"neither":             {nil, nil, false},
+	} {
+		cmd := GetKubeconfigCommand(term.Env{})
+		if err := cmd.ParseFlags(tc.flags); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Args(cmd, tc.args); (err == nil) != tc.valid {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -38,7 +38,8 @@ const (
 	watchSync = 30 * time.Second
 )
 
-// lists implements a list over all clusters with rows of one type.
+// lists implements a list over all clusters with rows of one type. "get clusters", "get machines" and "get nodes" have
+// one each.
 type lists[R any] struct {
 	// kind is the plural for messages.
 	kind string
@@ -91,6 +92,7 @@ type listFlags struct {
 	format               *term.Format
 }
 
+// addTo adds the flags and the function of a list to its command.
 func (l lists[R]) addTo(e term.Env, cmd *cobra.Command) {
 	connection := management.AddFlags(cmd.Flags())
 	f := &listFlags{}
@@ -174,7 +176,8 @@ type listCopy[R any] struct {
 	compute func(changed []fleet.Key, now time.Time) []R
 }
 
-// newCopy returns a copy without objects. The function is called after each change of an object and of the status.
+// newCopy returns a copy without objects. The function is called after each change of an object and of the status. It
+// must not block, because the watches call it.
 func (r listRun[R]) newCopy(wake func()) (listCopy[R], error) {
 	changes := &mirror.Changes{}
 	m, err := mirror.New(r.connection.Config, mirror.Options{

@@ -15,7 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
-// GetMachinesCommand returns the get machines command.
+// GetMachinesCommand returns the get machines command, for package cli. [lists] implements its flags, --watch and the
+// output.
 func GetMachinesCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "machines",
@@ -43,6 +44,7 @@ func machineKind() schema.GroupKind {
 }
 
 // machineRows computes the rows of the Machines whose clusters have changed, or whose health depends on the time.
+// [lists] calls the function that it returns before each output. The function reuses the other rows of its last call.
 func machineRows(s *mirror.Store) func([]fleet.Key, time.Time) []fleet.Machine {
 	known := map[fleet.Key]map[string]fleet.Machine{}
 	var timed time.Time

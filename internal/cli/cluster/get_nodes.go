@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
-// GetNodesCommand returns the get nodes command.
+// GetNodesCommand returns the get nodes command, for package cli. [lists] implements its flags, --watch and the output.
 func GetNodesCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "nodes",

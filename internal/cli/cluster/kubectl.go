@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// KubectlCommand returns the kubectl command.
+// KubectlCommand returns the kubectl command, for package cli.
 func KubectlCommand(e term.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubectl [ARGUMENTS]",

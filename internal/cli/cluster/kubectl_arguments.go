@@ -20,7 +20,7 @@ type kubectlArguments struct {
 }
 
 // parseKubectlArguments removes --data-dir from the arguments. Arguments after "--" are not interpreted, because they
-// belong to a program in a container.
+// belong to a program in a container. The command and its shell completion call it first.
 func parseKubectlArguments(args []string) (kubectlArguments, error) {
 	var a kubectlArguments
 	command := ""

@@ -13,7 +13,7 @@ var rolloutCommands = map[string]string{
 }
 
 // checkKubectlRollout rejects "slipway kubectl rollout" for Cluster API kinds, which kubectl does not support. The
-// error contains the slipway command to use.
+// error contains the slipway command to use. The command calls it before it runs kubectl.
 func checkKubectlRollout(args []string) error {
 	var words []string
 	for _, arg := range args {

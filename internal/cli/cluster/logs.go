@@ -31,6 +31,7 @@ const (
 // defaultLines is the default for --tail.
 const defaultLines = 100
 
+// logsFlags holds the flag values. Its methods manager, plane and node implement the subcommands.
 type logsFlags struct {
 	dataDir, namespace string
 	lines              int
@@ -39,7 +40,7 @@ type logsFlags struct {
 	bootstrap          bool
 }
 
-// LogsCommand returns the logs command.
+// LogsCommand returns the logs command, for package cli.
 func LogsCommand(e term.Env) *cobra.Command {
 	var f logsFlags
 	cmd := &cobra.Command{

@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/upgrade"
 )
 
-// RolloutCommand returns the rollout command.
+// RolloutCommand returns the rollout command, for package cli.
 func RolloutCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",

@@ -34,7 +34,7 @@ type rolloutStatusFlags struct {
 	format     *term.Format
 }
 
-// rolloutStatusCommand returns the "rollout status" command.
+// rolloutStatusCommand returns the "rollout status" command, for [RolloutCommand].
 func rolloutStatusCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status KIND/NAME",

@@ -110,6 +110,7 @@ type rotation[P term.Plan] struct {
 	name, done string
 }
 
+// runRotation implements both rotate commands: it prepares the plan, prompts for confirmation and runs the rotation.
 func runRotation[P term.Plan](ctx context.Context, e term.Env, c *management.Connection, r rotation[P]) error {
 	cluster, err := c.Cluster(ctx, r.name)
 	if err != nil {

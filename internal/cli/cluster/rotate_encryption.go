@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// rotateEncryptionCommand returns the "rotate encryption" command.
+// rotateEncryptionCommand returns the "rotate encryption" command, for [RotateCommand].
 func rotateEncryptionCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "encryption CLUSTER",
@@ -38,6 +38,7 @@ use "slipway encryption rotate".`,
 	cmd.ValidArgsFunction = connection.CompleteCluster(e)
 	consent := term.AddConfirmFlags(cmd.Flags(), "print the steps and the progress of the rotation, and change nothing")
 	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, args []string) error {
+		// The rotator calls it when the API server has restarted with the new keys.
 		rewrite := func(ctx context.Context, key client.ObjectKey) (int, error) {
 			data, err := kubeconfig.ReadKubeconfig(ctx, c.Client, key)
 			if err != nil {

@@ -23,7 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/upgrade"
 )
 
-// UpgradeClusterCommand returns the upgrade cluster command.
+// UpgradeClusterCommand returns the upgrade cluster command, for package cli.
 func UpgradeClusterCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster CLUSTER --to VERSION",
@@ -41,7 +41,7 @@ on this host and a required node image is missing, the upgrade does not start.`,
 	cmd.Flags().StringVar(&f.to, "to", "", "Kubernetes version, for example v1.37.2")
 	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print the steps and change nothing")
 	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "skip the confirmation prompt")
-	cmd.Flags().DurationVar(&f.timeout, "wait-timeout", 30*time.Minute, "how long to wait; 0: do not wait")
+	f.timeout = term.AddOptionalWaitTimeout(cmd.Flags(), 30*time.Minute, "how long to wait")
 	f.format = term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := f.check(); err != nil {
@@ -61,14 +61,11 @@ type upgradeClusterFlags struct {
 	to         string
 	dryRun     bool
 	yes        bool
-	timeout    time.Duration
+	timeout    *time.Duration
 	format     *term.Format
 }
 
 func (f *upgradeClusterFlags) check() error {
-	if f.timeout < 0 {
-		return upgradeClusterUsage("--wait-timeout cannot be negative; 0 does not wait")
-	}
 	if f.to != "" && !strings.HasPrefix(f.to, "v") {
 		f.to = "v" + f.to
 	}
@@ -127,7 +124,7 @@ func (f *upgradeClusterFlags) run(ctx context.Context, e term.Env, c *management
 			return err
 		}
 	}
-	if f.timeout == 0 {
+	if *f.timeout == 0 {
 		return nil
 	}
 	return f.wait(ctx, e, c, plan)
@@ -161,7 +158,7 @@ func printUpgradePlan(w io.Writer, plan upgrade.Plan) error {
 }
 
 func (f *upgradeClusterFlags) wait(ctx context.Context, e term.Env, c *management.Connection, plan upgrade.Plan) error {
-	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	ctx, cancel := context.WithTimeout(ctx, *f.timeout)
 	defer cancel()
 	start := e.Now()
 	err := progress.WaitForCreation(ctx, c.Client, client.ObjectKey{Namespace: c.Namespace, Name: plan.Cluster}, term.Reporter(e))

@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
-// WaitCommand returns the wait command.
+// WaitCommand returns the wait command, for package cli.
 func WaitCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "wait", Short: "Wait until a workload cluster is available"}
 	cmd.AddCommand(waitClusterCommand(e))
@@ -32,7 +32,7 @@ rollout is paused, the command exits at once with exit code 2.`,
 		Args:    term.ExactlyOneArgument("NAME"),
 	}
 	connection := management.AddFlags(cmd.Flags())
-	timeout := cmd.Flags().Duration("wait-timeout", 10*time.Minute, "how long to wait")
+	timeout := term.AddWaitTimeout(cmd.Flags(), 10*time.Minute, "how long to wait")
 	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, args []string) error {
 		ctx, cancel := context.WithTimeout(ctx, *timeout)
 		defer cancel()

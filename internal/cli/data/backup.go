@@ -28,7 +28,7 @@ type backupOptions struct {
 	format         *term.Format
 }
 
-// BackupCommand returns the backup command.
+// BackupCommand returns the backup command, for package cli.
 func BackupCommand(e term.Env) *cobra.Command {
 	o := &backupOptions{}
 	cmd := &cobra.Command{

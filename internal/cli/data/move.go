@@ -36,7 +36,7 @@ type moveOptions struct {
 }
 
 // MoveCommand returns the move command of clusterctl, with additional flags such as --cluster, --rollback and
-// --with-data.
+// --with-data. Package cli adds the command.
 func MoveCommand(e term.Env) *cobra.Command {
 	o := &moveOptions{}
 	cmd := &cobra.Command{
@@ -113,6 +113,7 @@ func (o *moveOptions) check() error {
 	return nil
 }
 
+// runMove checks the flags, connects to the source and the target, and calls package move.
 func runMove(ctx context.Context, e term.Env, o *moveOptions) error {
 	heap.LowMemory() // the process holds the objects of both management clusters
 	if err := o.check(); err != nil {

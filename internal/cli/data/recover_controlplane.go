@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/etcdrecovery"
 )
 
-// RecoverCommand returns the recover command.
+// RecoverCommand returns the recover command, for package cli.
 func RecoverCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "recover", Short: "Recover a control plane that has lost etcd quorum"}
 	cmd.AddCommand(recoverControlPlaneCommand(e))

@@ -31,7 +31,7 @@ type restoreOptions struct {
 	format   *term.Format
 }
 
-// RestoreCommand returns the restore command.
+// RestoreCommand returns the restore command, for package cli.
 func RestoreCommand(e term.Env) *cobra.Command {
 	o := &restoreOptions{}
 	cmd := &cobra.Command{
@@ -70,6 +70,7 @@ type restoreResult struct {
 	OnHost []string `json:"onHost,omitempty"`
 }
 
+// restoreRun reads the whole file, and then connects and creates the objects.
 func restoreRun(ctx context.Context, e term.Env, o *restoreOptions, path string) error {
 	identities, err := o.readIdentities()
 	if err != nil {
@@ -86,7 +87,7 @@ func restoreRun(ctx context.Context, e term.Env, o *restoreOptions, path string)
 	c := connection.Client
 	say := func(line string) { _, _ = fmt.Fprintln(e.Err, line) }
 	r := restoreResult{TakenAt: a.Info.CreatedAt, OnHost: a.OnHost()}
-	var created atomic.Int64
+	var created atomic.Int64 // objects are created concurrently
 	options := move.RestoreOptions{Report: say, DryRun: o.dryRun, Creating: func() {
 		if n := created.Add(1); n%progressInterval == 0 {
 			say(fmt.Sprintf("%d objects created", n))
@@ -101,6 +102,7 @@ func restoreRun(ctx context.Context, e term.Env, o *restoreOptions, path string)
 	return o.format.Print(e.Out, r, r.print)
 }
 
+// add records an object of a dry run. The restore calls it for one object after the other.
 func (r *restoreResult) add(id graph.ID, kept bool) {
 	if kept {
 		r.Keep = append(r.Keep, id.String())

@@ -18,7 +18,7 @@ type restoreControlPlaneOptions struct {
 	consent    *term.ConfirmFlags
 }
 
-// restoreControlPlaneCommand returns the "restore controlplane" command.
+// restoreControlPlaneCommand returns the "restore controlplane" command, for [RestoreCommand].
 func restoreControlPlaneCommand(e term.Env) *cobra.Command {
 	o := &restoreControlPlaneOptions{}
 	cmd := &cobra.Command{

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
-// SnapshotsCommand returns the snapshots command.
+// SnapshotsCommand returns the snapshots command, for package cli.
 func SnapshotsCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "snapshots", Short: "List and take etcd snapshots of workload clusters"}
 	cmd.AddCommand(snapshotsListCommand(e), snapshotsTakeCommand(e))
@@ -85,7 +85,7 @@ not cancel the snapshot.`,
 	connection := management.AddFlags(cmd.Flags())
 	cmd.ValidArgsFunction = connection.CompleteCluster(e)
 	policy := cmd.Flags().String("policy", "", "EtcdSnapshotPolicy that takes the snapshot (default: the only policy for the cluster)")
-	timeout := cmd.Flags().Duration("wait-timeout", 25*time.Minute, "how long to wait")
+	timeout := term.AddWaitTimeout(cmd.Flags(), 25*time.Minute, "how long to wait")
 	format := term.AddOutputFlag(cmd.Flags())
 	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, args []string) error {
 		ctx, cancel := context.WithTimeout(ctx, *timeout)

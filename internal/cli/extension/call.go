@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// callCommand returns the extension call command.
+// callCommand returns the extension call command, for [Command].
 func callCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "call HANDLER",

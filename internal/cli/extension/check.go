@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// checkCommand returns the extension check command.
+// checkCommand returns the extension check command, for [Command].
 func checkCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",

@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/extensiontools"
 )
 
-// deleteCommand returns the extension delete command.
+// deleteCommand returns the extension delete command, for [Command].
 func deleteCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "delete EXTENSION",

@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/extensiontools"
 )
 
-// exampleCommand returns the extension example command.
+// exampleCommand returns the extension example command, for [Command].
 func exampleCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "example [HOOK]",

@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/extensiontools/scaffold"
 )
 
-// initCommand returns the extension init command.
+// initCommand returns the extension init command, for [Command].
 func initCommand(e term.Env) *cobra.Command {
 	var o scaffold.Options
 	cmd := &cobra.Command{

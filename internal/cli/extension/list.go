@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/extensiontools"
 )
 
-// listCommand returns the extension list command.
+// listCommand returns the extension list command, for [Command].
 func listCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "list",

@@ -8,7 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/hook/openapi"
 )
 
-// openAPICommand returns the extension openapi command.
+// openAPICommand returns the extension openapi command, for [Command].
 func openAPICommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "openapi",

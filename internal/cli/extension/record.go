@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension/recording"
 )
 
-// recordCommand returns the extension record command.
+// recordCommand returns the extension record command, for [Command].
 func recordCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record FILE -- COMMAND [ARGUMENTS]",

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/extensiontools"
 )
 
-// refreshCommand returns the extension refresh command.
+// refreshCommand returns the extension refresh command, for [Command].
 func refreshCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "refresh EXTENSION",

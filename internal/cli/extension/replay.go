@@ -24,7 +24,7 @@ type replayOptions struct {
 	within  time.Duration
 }
 
-// replayCommand returns the extension replay command.
+// replayCommand returns the extension replay command, for [Command].
 func replayCommand(e term.Env) *cobra.Command {
 	o := replayOptions{env: e}
 	cmd := &cobra.Command{

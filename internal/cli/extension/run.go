@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension/recording"
 )
 
-// runCommand returns the extension run command.
+// runCommand returns the extension run command, for [Command].
 func runCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run -- COMMAND [ARGUMENTS]",
@@ -118,6 +118,7 @@ func (o *sessionOptions) nameOf() (string, error) {
 
 func (o *sessionOptions) printProgress(line string) { _, _ = fmt.Fprintln(o.env.Err, line) }
 
+// discovered prints the handlers. The session calls it after each discovery, with --watch after each restart as well.
 func (o *sessionOptions) discovered(c *runtimev1.ExtensionConfig) {
 	o.printProgress(fmt.Sprintf("The management cluster has discovered %d handlers:", len(c.Status.Handlers)))
 	for _, h := range c.Status.Handlers {

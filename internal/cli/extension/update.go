@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/extensiontools/scaffold"
 )
 
-// updateCommand returns the extension update command.
+// updateCommand returns the extension update command, for [Command].
 func updateCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "update [DIR]",

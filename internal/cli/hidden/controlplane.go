@@ -72,6 +72,7 @@ func runPlane(ctx context.Context, e term.Env, o controlPlaneOptions) error {
 	if o.user != 0 {
 		cfg.Program = executablePrograms(cfg.Program)
 	}
+	// RunWorkload calls it when everything that needs root is done.
 	cfg.Become = func() error {
 		if o.user != 0 {
 			if err := switchUser(place, o.user); err != nil {

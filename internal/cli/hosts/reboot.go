@@ -18,7 +18,6 @@ const pollInterval = 2 * time.Second
 func rebootCommand(e term.Env) *cobra.Command {
 	var selector string
 	var yes bool
-	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "reboot NAME...",
 		Short: "Reboot hosts one after the other, with their nodes drained",
@@ -33,7 +32,7 @@ cordoned; run the command again to continue. A free host is in maintenance while
 	connection := management.AddFlags(cmd.Flags())
 	cmd.Flags().StringVarP(&selector, "selector", "l", "", "labels of the hosts to reboot")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "skip the confirmation prompt")
-	cmd.Flags().DurationVar(&timeout, "wait-timeout", 15*time.Minute, "how long to wait for each host")
+	timeout := term.AddWaitTimeout(cmd.Flags(), 15*time.Minute, "how long to wait for each host")
 	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, args []string) error {
 		hosts, err := selectHosts(ctx, c, args, selector)
 		if err != nil {
@@ -48,7 +47,7 @@ cordoned; run the command again to continue. A free host is in maintenance while
 		defer pool.Close()
 		for _, h := range hosts {
 			r := reboot{env: e, connection: c, pool: pool, host: h, interval: pollInterval, workload: workloadClient}
-			if err := r.runWithin(ctx, timeout); err != nil {
+			if err := r.runWithin(ctx, *timeout); err != nil {
 				return err
 			}
 		}

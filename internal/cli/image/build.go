@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage"
 )
 
-// buildCommand returns the image build command.
+// buildCommand returns the image build command, for [Command].
 func buildCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "build",

@@ -6,7 +6,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/term"
 )
 
-// Command returns the image command.
+// Command returns the image command, for package cli.
 func Command(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "image",

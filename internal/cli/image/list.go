@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage"
 )
 
-// imageListCommand returns the image list command.
+// imageListCommand returns the image list command, for [Command].
 func imageListCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -48,7 +48,7 @@ type listRow struct {
 	Created           time.Time `json:"created"`
 }
 
-// newImageRow converts an image to structured output.
+// newImageRow converts an image to the structured output of "image list" and "image build".
 func newImageRow(i nodeimage.Image) listRow {
 	return listRow{i.Ref, i.ID, i.KubernetesVersion, i.ControlPlane, i.Size, i.Created}
 }

@@ -28,12 +28,13 @@ const (
 	reasonNoImage = "ImageMissing"
 )
 
+// loadFlags holds the flag values. once is --once, which stores no copies for later nodes.
 type loadFlags struct {
 	dataDir, cluster, namespace string
 	once                        bool
 }
 
-// loadCommand returns the image load command.
+// loadCommand returns the image load command, for [Command].
 func loadCommand(e term.Env) *cobra.Command {
 	var f loadFlags
 	cmd := &cobra.Command{

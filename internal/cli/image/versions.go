@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
 )
 
-// VersionsCommand returns the versions command.
+// VersionsCommand returns the versions command, for package cli.
 func VersionsCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "versions",
@@ -37,6 +37,7 @@ func (h *versionsOptions) flag(cmd *cobra.Command) {
 	term.AddDataDirFlag(cmd.Flags(), &h.dataDir)
 }
 
+// store returns the versions in the data directory. It fails if a newer Slipway has written the directory.
 func (h *versionsOptions) store() (versions.Store, datadir.Dir, error) {
 	dir, err := h.env.DataDir(h.dataDir)
 	if err == nil {
@@ -63,7 +64,7 @@ func printLine(w io.Writer, message string, args ...any) error {
 	return err
 }
 
-// removeCommand returns the versions remove command.
+// removeCommand returns the versions remove command, for [VersionsCommand].
 func removeCommand(e term.Env) *cobra.Command {
 	h := versionsOptions{env: e}
 	cmd := &cobra.Command{

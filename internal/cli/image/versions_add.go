@@ -16,7 +16,7 @@ import (
 // program. The sources are embedded in this binary.
 const programPackage = "internal/controlplane/program"
 
-// addCommand returns the versions add command.
+// addCommand returns the versions add command, for [VersionsCommand].
 func addCommand(e term.Env) *cobra.Command {
 	h := versionsOptions{env: e}
 	cmd := &cobra.Command{

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
 )
 
-// importCommand returns the versions import command.
+// importCommand returns the versions import command, for [VersionsCommand].
 func importCommand(e term.Env) *cobra.Command {
 	h := versionsOptions{env: e}
 	cmd := &cobra.Command{
@@ -65,7 +65,7 @@ import only archives that you trust, or compare the archive with a checksum from
 	return cmd
 }
 
-// exportCommand returns the versions export command.
+// exportCommand returns the versions export command, for [VersionsCommand].
 func exportCommand(e term.Env) *cobra.Command {
 	h := versionsOptions{env: e}
 	cmd := &cobra.Command{

@@ -27,7 +27,7 @@ type versionRow struct {
 	Users []string `json:"usedBy,omitempty"`
 }
 
-// versionsListCommand returns the versions list command.
+// versionsListCommand returns the versions list command, for [VersionsCommand].
 func versionsListCommand(e term.Env) *cobra.Command {
 	h := versionsOptions{env: e}
 	cmd := &cobra.Command{

@@ -79,7 +79,8 @@ type SelectedKubeconfig struct {
 	Overlooked bool
 }
 
-// Find returns the kubeconfig that the flags select.
+// Find returns the kubeconfig that the flags select. [Flags.Connect] calls it, and commands that need only the path,
+// such as kubectl.
 func (f *Flags) Find(e term.Env) (SelectedKubeconfig, error) {
 	if f.Kubeconfig != "" {
 		return ofDataDir(f.Kubeconfig, f.Kubeconfig), nil

@@ -13,7 +13,7 @@ import (
 )
 
 // controllerFlags holds the flags that apply to all controllers. Apart from --tracing they are flags of Cluster API's
-// manager, so their names must not change.
+// manager, so their names must not change. options.bind adds them, and options.complete applies them (manager.go).
 type controllerFlags struct {
 	workload      manager.Workload
 	skipMigration []string
@@ -38,6 +38,7 @@ func (m *controllerFlags) complete(cfg *manager.Config) error {
 }
 
 // preflightFlags holds the flag for the preflight checks of MachineSets, which is a flag of Cluster API's manager.
+// options.bind adds them, and options.complete applies them (manager.go).
 type preflightFlags struct{ checks []string }
 
 func (p *preflightFlags) bind(f *pflag.FlagSet) {

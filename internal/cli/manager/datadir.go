@@ -44,7 +44,8 @@ func (o *options) checkDirectory(e term.Env, server string) error {
 }
 
 // open locks the data directory, so that no other manager can use it. If the manager cannot be started, disown restores
-// the previous record of the directory, or removes the directory if it did not exist.
+// the previous record of the directory, or removes the directory if it did not exist. run calls it after checkPorts.
+// It sets since, which holder reads.
 func (o *options) open(e term.Env, cfg manager.Config) (opened *datadir.Handle, disown func(), err error) {
 	dir, err := e.DataDir(o.dataDir)
 	if err != nil {
@@ -66,7 +67,7 @@ func (o *options) open(e term.Env, cfg manager.Config) (opened *datadir.Handle, 
 }
 
 // holder returns the record of this manager in the data directory, which remains after it stops: its command line and
-// the objects it reconciles.
+// the objects it reconciles. run updates the record when the controllers work.
 func (o *options) holder(e term.Env, cfg manager.Config) datadir.Holder {
 	out := datadir.CurrentProcess(o.since)
 	out.ManagerOf, out.Command = cfg.REST.Host, o.command(e)
@@ -81,20 +82,40 @@ func (o *options) holder(e term.Env, cfg manager.Config) datadir.Holder {
 // reasonNoCluster means that no management cluster was selected.
 const reasonNoCluster = "NoManagementCluster"
 
-// command returns the shell command that starts this manager again.
+// command returns the shell command that starts this manager again. `slipway status`, down, up and explain print it.
 func (o *options) command(e term.Env) string {
 	words := []string{"slipway", "manager"}
 	if o.kubeconfig == "" && e.Getenv("KUBECONFIG") != "" {
-		words = append([]string{"KUBECONFIG=" + shellQuote(e.Getenv("KUBECONFIG"))}, words...)
+		paths := filepath.SplitList(e.Getenv("KUBECONFIG"))
+		for i := range paths {
+			paths[i] = absolute(paths[i])
+		}
+		words = append([]string{"KUBECONFIG=" + shellQuote(strings.Join(paths, string(filepath.ListSeparator)))}, words...)
 	}
 	for _, f := range o.set {
 		value := f.Value.String()
 		if list, isList := f.Value.(pflag.SliceValue); isList {
 			value = strings.Join(list.GetSlice(), ",")
 		}
+		if namesPath(f.Name) {
+			value = absolute(value)
+		}
 		words = append(words, shellQuote("--"+f.Name+"="+value))
 	}
 	return strings.Join(words, " ")
+}
+
+// namesPath reports whether the value of a flag is a path.
+func namesPath(flag string) bool {
+	return slices.Contains([]string{"bundles", "config", "kubeconfig"}, flag) || strings.HasSuffix(flag, "-file") || strings.HasSuffix(flag, "-dir")
+}
+
+// absolute returns a path that is valid in any working directory.
+func absolute(path string) string {
+	if out, err := filepath.Abs(path); path != "" && err == nil {
+		return out
+	}
+	return path
 }
 
 // addLastCommand adds the command line of the last manager with the same data directory to an error about a missing
@@ -115,7 +136,8 @@ func (o *options) addLastCommand(e term.Env, err error) error {
 	return fault.New(fault.Invalid, reasonNoCluster, "%s; the last manager of %s was started with: %s", known.Message, dir, state.Holder.Command)
 }
 
-// addRightsHint adds a reference to the required rights to a Forbidden error.
+// addRightsHint adds a reference to the required rights to a Forbidden error. run passes the error of the manager to
+// it.
 func addRightsHint(err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err

@@ -3,6 +3,7 @@ package manager
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -18,15 +19,21 @@ import (
 
 // What status and down show starts the manager again as it was.
 func TestCommandToRepeat(t *testing.T) {
-	variables := map[string]string{"KUBECONFIG": "/a b/kubeconfig"}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	variables := map[string]string{"KUBECONFIG": "/a b/kubeconfig:k"}
 	e := term.Env{Getenv: func(name string) string { return variables[name] }}
 	for name, tc := range map[string]struct {
 		args []string
 		want string
 	}{
-		"nothing":    {nil, "KUBECONFIG='/a b/kubeconfig' slipway manager"},
-		"flags":      {[]string{"--kubeconfig", "it's", "--feature-gates", "ClusterTopology=true,RuntimeSDK=false", "--providers", "cluster-api,infrastructure-local", "--leader-elect"}, "slipway manager --feature-gates=ClusterTopology=true,RuntimeSDK=false '--kubeconfig=it'\\''s' --leader-elect=true --providers=cluster-api,infrastructure-local"},
-		"normalized": {[]string{"--kubeconfig=k", "--webhook_port=9000"}, "slipway manager --kubeconfig=k --webhook-port=9000"},
+		"nothing":    {nil, "KUBECONFIG='/a b/kubeconfig:" + here + "/k' slipway manager"},
+		"flags":      {[]string{"--kubeconfig", "it's", "--feature-gates", "ClusterTopology=true,RuntimeSDK=false", "--providers", "cluster-api,infrastructure-local", "--leader-elect"}, "slipway manager --feature-gates=ClusterTopology=true,RuntimeSDK=false '--kubeconfig=" + here + "/it'\\''s' --leader-elect=true --providers=cluster-api,infrastructure-local"},
+		"normalized": {[]string{"--kubeconfig=k", "--webhook_port=9000"}, "slipway manager --kubeconfig=" + here + "/k --webhook-port=9000"},
+		"paths": {[]string{"--kubeconfig=/k", "--bundles=b", "--webhook-cert-dir=certs", "--diagnostics-key-file=k.pem", "--webhook-cert-name=tls.crt"},
+			"slipway manager --bundles=" + here + "/b --diagnostics-key-file=" + here + "/k.pem --kubeconfig=/k --webhook-cert-dir=" + here + "/certs --webhook-cert-name=tls.crt"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			gates, err := providerset.NewGates()

@@ -20,7 +20,8 @@ const (
 	jsonFormat = "json"
 )
 
-// loggingFlags holds the logging flags, which have the names of Kubernetes components.
+// loggingFlags holds the logging flags, which have the names of Kubernetes components. options.bind adds them, and
+// options.complete applies them (manager.go).
 type loggingFlags struct {
 	format    string
 	verbosity int

@@ -56,7 +56,7 @@ type options struct {
 	set   []*pflag.Flag
 }
 
-// Command returns the manager command.
+// Command returns the manager command, for package cli.
 func Command(e term.Env) *cobra.Command {
 	o := &options{concurrency: map[string]*int{}}
 	cmd := &cobra.Command{

@@ -16,7 +16,7 @@ import (
 const minConditionsGrace = 2 * time.Minute
 
 // nodeFlags holds the flags for workload clusters and their Nodes. They are flags of Cluster API's manager, so their
-// names must not change.
+// names must not change. options.bind adds them, and options.complete applies them (manager.go).
 type nodeFlags struct {
 	labels, annotations              []string
 	connectionGrace, conditionsGrace time.Duration

@@ -21,7 +21,8 @@ const podsFlag = "control-plane-pods"
 // empty default in Cluster API's clusterctl.
 const unsetValue = "-"
 
-// podFlags holds the flags of the manager command for hosted control planes in Pods.
+// podFlags holds the flags of the manager command for hosted control planes in Pods. options.bind adds them, and
+// options.complete applies them (manager.go).
 type podFlags struct {
 	on                                    bool
 	serviceType, serviceHost, size, class string

@@ -56,7 +56,7 @@ func listenError(err error) *net.OpError {
 }
 
 // checkPorts fails before anything is written if the manager cannot listen: a port is in use, or the address does not
-// belong to this machine.
+// belong to this machine. The manager command calls it before it opens the data directory.
 func checkPorts(ctx context.Context, cfg manager.Config) error {
 	var taken []string
 	for _, served := range []struct{ address, flag string }{

@@ -16,7 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// providerFlags holds the flags of the manager command that select providers.
+// providerFlags holds the flags of the manager command that select providers. options.bind adds them, and
+// options.complete reads them (manager.go).
 type providerFlags struct {
 	only  []string
 	print bool
@@ -50,7 +51,8 @@ func (p *providerFlags) read(file *provider.PolicyFlags) (policy.Configuration, 
 	return c, nil
 }
 
-// ineffective returns the given flags that belong to a provider that is not running, with the provider.
+// ineffective returns the given flags that belong to a provider that is not running, with the provider. run logs them
+// at the start.
 func ineffective(given []string, c policy.Configuration) map[string]providerset.Name {
 	out := map[string]providerset.Name{}
 	for _, set := range providerset.All() {
@@ -64,8 +66,8 @@ func ineffective(given []string, c policy.Configuration) map[string]providerset.
 	return out
 }
 
-// printRoles prints the objects that an administrator applies before the manager starts; planes is true if hosted
-// control planes run as Pods.
+// printRoles implements --print-roles: it prints the objects that an administrator applies before the manager starts.
+// planes is true if hosted control planes run as Pods.
 func (p *providerFlags) printRoles(e term.Env, file *provider.PolicyFlags, planes bool) error {
 	c, err := p.read(file)
 	if err != nil {

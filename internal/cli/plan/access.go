@@ -25,8 +25,9 @@ const (
 	maxMetricsBytes = 16 << 20
 )
 
-// managerAccess reads plans and metrics of the manager of a management cluster for a process that runs for a long time. It
-// finds the manager again after it was restarted. It is safe for concurrent use.
+// managerAccess reads plans and metrics of the manager of a management cluster for a process that runs for a long time.
+// It finds the manager again after it was restarted. It is safe for concurrent use. The ui command has one for each
+// management cluster (ui.go).
 type managerAccess struct {
 	find func() (*managerClient, error)
 	now  func() time.Time

@@ -21,7 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
-// ExplainCommand returns the explain command.
+// ExplainCommand returns the explain command, for package cli.
 func ExplainCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [KIND/NAME]",

@@ -12,7 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
-// writeExplanation prints the chain of an object, the plans for it, and what happens without a user.
+// writeExplanation prints the chain of an object, the plans for it, and what happens without a user. It is the text
+// output of `slipway explain KIND/NAME`.
 func writeExplanation(w io.Writer, s explanation) error {
 	var b strings.Builder
 	if s.Chain == nil {
@@ -180,7 +181,8 @@ func writeRemarks(b *strings.Builder, r remarks) {
 	}
 }
 
-// writeList prints the problems that need action, then one line for each problem that does not.
+// writeList prints the problems that need action, then one line for each problem that does not. It is the text output
+// of `slipway explain` without an argument.
 func writeList(w io.Writer, list problemList) error {
 	var b strings.Builder
 	place := "in all namespaces"

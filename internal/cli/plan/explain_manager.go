@@ -46,6 +46,7 @@ type managerFlags struct {
 	connection *management.Flags
 }
 
+// addFlags adds the flags that select a manager, for the explain and ui commands.
 func addFlags(set *pflag.FlagSet, connection *management.Flags) *managerFlags {
 	f := &managerFlags{connection: connection}
 	set.StringVar(&f.URL, "manager", "", "https URL of the diagnostics of the manager (default: the URL of the manager of the data directory)")
@@ -131,7 +132,7 @@ func (f *managerFlags) ofDataDir(e term.Env, c *management.Connection) (string, 
 	return state.Run.Manager.Diagnostics, nil
 }
 
-// readPlans reads the last plans of an object.
+// readPlans reads the last plans of an object. [planReader] calls it for explain, and [managerAccess] for ui.
 func (m *managerClient) readPlans(ctx context.Context, o objectReference) (manager.ObjectPlans, error) {
 	var last manager.ObjectPlans
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, m.url+manager.PlanPath(o.kind, o.key), nil)

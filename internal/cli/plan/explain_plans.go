@@ -14,7 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
-// planReader reads plans from a manager, and remembers why there is none.
+// planReader reads plans from a manager, and remembers why there is none. `slipway explain` has one. Package rootcause
+// reads the plans of further objects through source.
 type planReader struct {
 	client *managerClient
 	// absent is the reason why there is no manager.
@@ -60,7 +61,7 @@ func (r *planReader) read(ctx context.Context, of rootcause.Ref) (manager.Object
 	return last, err
 }
 
-// causePlans converts plans for package rootcause.
+// causePlans converts plans for package rootcause. The waits have the same order, on which pagePlan relies (ui.go).
 func causePlans(last manager.ObjectPlans) (out []rootcause.Plan) {
 	for _, r := range last.Plans {
 		plan := rootcause.Plan{Controller: r.Controller, Errors: r.Errors, ErrorsSince: r.ErrorsSince}

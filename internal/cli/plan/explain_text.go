@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// writePlans prints plans as text, one paragraph for each controller.
+// writePlans prints plans as text, one paragraph for each controller. `slipway explain` shows them below the chain.
 func (s explanation) writePlans(b *strings.Builder) {
 	for i, r := range s.ObjectPlans.Plans {
 		if i > 0 {
@@ -77,7 +77,7 @@ func writeSection(b *strings.Builder, title string, lines []string) {
 	}
 }
 
-// waitEnd describes what ends a wait.
+// waitEnd describes what ends a wait. The ui command uses it, too.
 func waitEnd(w reconciler.Wait) string {
 	var names []string
 	for _, on := range w.On {

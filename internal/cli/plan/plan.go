@@ -50,7 +50,7 @@ type planFlags struct {
 	extensions     manager.Extensions
 }
 
-// Command returns the plan command.
+// Command returns the plan command, for package cli.
 func Command(e term.Env) *cobra.Command {
 	f := &planFlags{}
 	cmd := &cobra.Command{

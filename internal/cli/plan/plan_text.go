@@ -34,6 +34,7 @@ func (p *page) line(indent int, format string, args ...any) {
 }
 
 // render writes a plan as text: a block for each cluster, followed by rejected parts, waiting objects, and the summary.
+// `slipway plan` calls it unless -o is set.
 func render(w io.Writer, result *plan.Plan, all bool) error {
 	p := &page{all: all}
 	for _, b := range mergeEqualBlocks(blocks(result, all), all) {

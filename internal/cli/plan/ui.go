@@ -31,7 +31,7 @@ type uiFlags struct {
 	access      func(term.Env, *management.Flags, *management.Connection, bool) *managerAccess
 }
 
-// UICommand returns the ui command.
+// UICommand returns the ui command, for package cli.
 func UICommand(e term.Env) *cobra.Command {
 	f := &uiFlags{}
 	cmd := &cobra.Command{
@@ -158,6 +158,8 @@ func uiPlans(access *managerAccess) ui.PlanReader {
 	}
 }
 
+// pagePlan converts a plan for the page. cause is the same plan, converted by [causePlans], with the waits in the same
+// order.
 func pagePlan(r manager.PlanRecord, cause rootcause.Plan) ui.Plan {
 	p := ui.Plan{Controller: r.Controller, Time: r.Time, Actions: r.Actions, Errors: r.Errors, ErrorsSince: cause.ErrorsSince, Recheck: r.Recheck}
 	for i, w := range cause.Waits {

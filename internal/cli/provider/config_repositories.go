@@ -20,7 +20,7 @@ type repositoryRow struct {
 	URL          string
 }
 
-// ConfigCommand returns the config command of clusterctl.
+// ConfigCommand returns the config command of clusterctl, for package cli.
 func ConfigCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Show the provider configuration"}
 	cmd.AddCommand(repositories(e))

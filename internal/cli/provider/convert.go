@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/template"
 )
 
-// ConvertCommand returns the convert command of clusterctl.
+// ConvertCommand returns the convert command of clusterctl, for package cli.
 func ConvertCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert [FILE]",

@@ -22,7 +22,7 @@ type generateProviderOptions struct {
 	describe, raw    bool
 }
 
-// GenerateProviderCommand returns the generate provider command of clusterctl.
+// GenerateProviderCommand returns the generate provider command of clusterctl, for package cli.
 func GenerateProviderCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "provider",

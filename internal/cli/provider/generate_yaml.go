@@ -8,7 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/template"
 )
 
-// GenerateYAMLCommand returns the generate yaml command of clusterctl.
+// GenerateYAMLCommand returns the generate yaml command of clusterctl, for package cli.
 func GenerateYAMLCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "yaml",

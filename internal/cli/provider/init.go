@@ -20,6 +20,7 @@ import (
 )
 
 // InitCommand returns the init command of clusterctl, with additional flags such as --dry-run and --cert-manager.
+// Package cli adds the command.
 func InitCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init",

@@ -15,7 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/install"
 )
 
-// initImagesCommand returns the "init list-images" command of clusterctl; config is the --config flag of init.
+// initImagesCommand returns the "init list-images" command of clusterctl, for [InitCommand]. config is its --config
+// flag.
 func initImagesCommand(e term.Env, config *term.ConfigFlags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list-images",

@@ -17,7 +17,7 @@ type planOutput struct {
 	Done bool `json:"done"`
 }
 
-// printPlan prints a plan as text.
+// printPlan prints a plan as text, for --dry-run.
 func printPlan(w io.Writer, p install.Plan) error {
 	for _, note := range p.Notes {
 		if _, err := fmt.Fprintln(w, note); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Command returns the provider command.
+// Command returns the provider command, for package cli.
 func Command(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "provider",

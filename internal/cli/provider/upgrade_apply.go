@@ -18,7 +18,7 @@ import (
 )
 
 // UpgradeApplyCommand returns the upgrade apply command of clusterctl, with additional flags such as --dry-run and
-// --rollback.
+// --rollback. Package cli adds the command.
 func UpgradeApplyCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "apply",
@@ -52,6 +52,7 @@ type shown struct {
 	Customisations []providerupgrade.Customisation `json:"customisations,omitempty"`
 }
 
+// run reads everything, computes the plans (upgrade_apply_read.go), and executes or prints the plan.
 func (f *upgradeApplyFlags) run(ctx context.Context, e term.Env, connection *management.Connection) error {
 	c, err := newClient(connection)
 	if err != nil {

@@ -93,7 +93,7 @@ func (w *upgradeRun) readChanges(ctx context.Context, targets []providerupgrade.
 		change := providerupgrade.Change{From: t.From, To: next}
 		former, err := w.item(ctx, t, t.From.Version)
 		switch fault.KindOf(err) {
-		case fault.Gone, fault.Invalid:
+		case fault.Gone, fault.Invalid: // without the former components, there is no rollback
 		default:
 			if err != nil {
 				return err
@@ -156,7 +156,8 @@ func (w *upgradeRun) item(ctx context.Context, t providerupgrade.Target, version
 	return w.loader.Load(ctx, install.Choice{Type: t.From.Type, Reference: ref}, t.From.Namespace)
 }
 
-// readPresent reads the existing objects of the providers.
+// readPresent reads the existing objects of the providers. install.Objects returns the providers in the order of the
+// changes.
 func (w *upgradeRun) readPresent(ctx context.Context) error {
 	found, err := install.Objects(ctx, w.client, w.kinds, providerupgrade.Records(w.changes))
 	if err != nil {

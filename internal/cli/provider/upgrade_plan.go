@@ -17,7 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/extensiontools"
 )
 
-// UpgradePlanCommand returns the upgrade plan command of clusterctl.
+// UpgradePlanCommand returns the upgrade plan command of clusterctl, for package cli.
 func UpgradePlanCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan",

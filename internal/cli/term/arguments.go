@@ -22,7 +22,7 @@ func ExactlyOneArgument(name string) cobra.PositionalArgs {
 }
 
 // MarkGroup makes cmd a command that only groups subcommands. Without arguments it prints its help, with unknown ones
-// it lists the subcommands.
+// it lists the subcommands. If there are none, as below `clusterctl delete`, the error refers to the flags.
 func MarkGroup(cmd *cobra.Command) {
 	if cmd.Annotations == nil {
 		cmd.Annotations = map[string]string{}
@@ -49,13 +49,15 @@ func MarkGroup(cmd *cobra.Command) {
 // groupAnnotation marks the commands of [MarkGroup].
 const groupAnnotation = "slipway.dev/group"
 
-// IsExecutable reports whether a command is executable, even if it has subcommands.
+// IsExecutable reports whether a command is executable, even if it has subcommands. The generator of docs/cli.md calls
+// it (cli/document.go).
 func IsExecutable(cmd *cobra.Command) bool {
 	_, group := cmd.Annotations[groupAnnotation]
 	return cmd.Runnable() && !group
 }
 
-// MarkRunnable marks a command of [MarkGroup] as executable.
+// MarkRunnable marks a command of [MarkGroup] as executable. It is for `slipway delete`, which deletes providers if it
+// has flags.
 func MarkRunnable(cmd *cobra.Command) { delete(cmd.Annotations, groupAnnotation) }
 
 // RemovedCommand returns a hidden command in the place of one that clusterctl has removed. Its error names the
@@ -67,6 +69,7 @@ func RemovedCommand(name, answer string) *cobra.Command {
 	}
 }
 
+// usageError returns an error that refers to the help. The message has two %s: the path of the command, and the detail.
 func usageError(cmd *cobra.Command, message, detail string) error {
 	return fault.New(fault.Invalid, "Usage", message+"; see \"%s --help\"", cmd.CommandPath(), detail, cmd.CommandPath())
 }

@@ -16,7 +16,7 @@ import (
 // "recover controlplane" and "rotate" print a plan, prompt for confirmation and wait ([ConfirmFlags.Run]).
 type ConfirmFlags struct {
 	dryRun, yes bool
-	timeout     time.Duration
+	timeout     *time.Duration
 	format      *Format
 }
 
@@ -25,7 +25,7 @@ func AddConfirmFlags(set *pflag.FlagSet, dryRun string) *ConfirmFlags {
 	f := &ConfirmFlags{}
 	set.BoolVar(&f.dryRun, "dry-run", false, dryRun)
 	set.BoolVarP(&f.yes, "yes", "y", false, "skip the confirmation prompt")
-	set.DurationVar(&f.timeout, "wait-timeout", 30*time.Minute, "how long to wait")
+	f.timeout = AddWaitTimeout(set, 30*time.Minute, "how long to wait")
 	f.format = AddOutputFlag(set)
 	return f
 }
@@ -66,7 +66,7 @@ func (f *ConfirmFlags) Run(ctx context.Context, e Env, w ConfirmedWork) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, f.timeout)
+	ctx, cancel := context.WithTimeout(ctx, *f.timeout)
 	defer cancel()
 	began := e.Now()
 	if err := w.Do(ctx); err != nil {

@@ -63,7 +63,7 @@ type escapedTerminal struct {
 }
 
 // escapeTerminal returns a writer that escapes control characters if f is a terminal, because output contains texts of
-// users of the cluster. Other output is unchanged.
+// users of the cluster. Other output is unchanged. [System] applies it to standard output and standard error.
 func escapeTerminal(f *os.File) io.Writer {
 	if !term.IsTerminal(int(f.Fd())) {
 		return f

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -66,13 +68,30 @@ func event(s managerproc.Subject, now time.Time, reason, note string) *eventsv1.
 		namespace = metav1.NamespaceDefault
 	}
 	return &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s.%s.%x", s.Name, strings.ToLower(reason), now.UnixNano())},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: eventName(s.Name, fmt.Sprintf(".%s.%x", strings.ToLower(reason), now.UnixNano()))},
 		EventTime:  metav1.NewMicroTime(now), ReportingController: "slipway-up", ReportingInstance: "slipway-up",
-		Action: "Reconcile", Reason: reason, Type: corev1.EventTypeWarning, Note: note[:min(len(note), maxNoteLength)],
+		Action: "Reconcile", Reason: reason, Type: corev1.EventTypeWarning, Note: truncate(note, maxNoteLength),
 		Regarding: corev1.ObjectReference{
 			APIVersion: s.APIVersion, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, UID: types.UID(s.UID),
 		},
 	}
+}
+
+// eventName returns a valid name for an Event of an object, whose own name may already have the maximum length.
+func eventName(object, suffix string) string {
+	object = truncate(object, validation.DNS1123SubdomainMaxLength-len(suffix))
+	return strings.TrimRight(object, ".-") + suffix
+}
+
+// truncate shortens a text to at most limit bytes, without splitting a character.
+func truncate(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	for limit > 0 && !utf8.RuneStart(text[limit]) {
+		limit--
+	}
+	return text[:limit]
 }
 
 // capitalize capitalizes the first letter.

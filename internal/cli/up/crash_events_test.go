@@ -4,10 +4,12 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/slipwayhq/slipway/internal/controlplane/managerproc"
@@ -47,5 +49,17 @@ func TestEventsOfACrash(t *testing.T) {
 	}
 	if e := found["SetAside team-a u"]; e.Regarding.Name != "x" || !strings.Contains(e.Note, "crashed 2 times") {
 		t.Errorf("%+v", e)
+	}
+}
+
+// TestEventLimits checks the limits of the API server for names and notes of Events.
+func TestEventLimits(t *testing.T) {
+	s := managerproc.Subject{Namespace: "a", Name: strings.Repeat("x", 215) + ".y" + strings.Repeat("z", 36)}
+	e := event(s, time.Unix(1, 0), reasonCrashed, strings.Repeat("x", maxNoteLength-1)+"é")
+	if errs := validation.IsDNS1123Subdomain(e.Name); len(errs) > 0 {
+		t.Errorf("%s: %v", e.Name, errs)
+	}
+	if len(e.Note) != maxNoteLength-1 || !utf8.ValidString(e.Note) {
+		t.Errorf("%d bytes: %q", len(e.Note), e.Note[maxNoteLength-5:])
 	}
 }

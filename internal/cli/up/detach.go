@@ -82,7 +82,8 @@ func startOf(dir datadir.Dir) string {
 	return "slipway up -d --data-dir " + string(dir)
 }
 
-// checkSpace fails if the disk is full, because etcd would stop immediately, and warns if it is nearly full.
+// checkSpace fails if the disk is full, because etcd would stop immediately, and warns if it is nearly full. `slipway
+// up` calls it before it starts anything.
 func checkSpace(w io.Writer, dir datadir.Dir, space datadir.Space) error {
 	switch {
 	case space.IsFull():

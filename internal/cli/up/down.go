@@ -32,7 +32,7 @@ type downFlags struct {
 	delete  bool
 }
 
-// DownCommand returns the down command; --delete calls remove.
+// DownCommand returns the down command, for package cli; --delete calls remove.
 func DownCommand(e term.Env, remove Delete) *cobra.Command {
 	var f downFlags
 	cmd := &cobra.Command{
@@ -115,6 +115,8 @@ func stop(ctx context.Context, e term.Env, dir datadir.Dir, state datadir.State)
 	return errors.Join(supervisor.StopAll(ctx, dir.Planes()), loadbalancer.StopAll(ctx, dir.Balancers()))
 }
 
+// deleteAll removes the resources of the directory, then the directory. It holds the lock meanwhile, so that no start
+// interferes.
 func deleteAll(ctx context.Context, e term.Env, dir datadir.Dir, remove Delete) error {
 	state, err := datadir.Inspect(dir)
 	if err != nil {

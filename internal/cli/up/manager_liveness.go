@@ -14,7 +14,8 @@ import (
 const livenessInterval = 15 * time.Second
 
 // watchLiveness records until ctx is done since when the manager does not respond, for `slipway status`. A manager that
-// hangs is not restarted, because a busy host delays responses as well.
+// hangs is not restarted, because a busy host delays responses as well. managerRunner.run starts it when the manager is
+// ready.
 func (k *managerRunner) watchLiveness(ctx context.Context, now func() time.Time) {
 	l := liveness{}
 	for pause.Sleep(ctx, livenessInterval) == nil {

@@ -34,6 +34,7 @@ type managerRunner struct {
 	reporter    progressReporter
 	clusterNode *node // nil: there is none
 
+	// mu guards state, which the goroutines of the manager, the node and watchLiveness change.
 	mu    sync.Mutex
 	state datadir.Run
 }
@@ -158,7 +159,8 @@ func (k *managerRunner) ready(ctx context.Context, m *controlplane.Management, k
 	return k.write(func(r *datadir.Run) { r.Ready = true })
 }
 
-// changed records the status of the manager for other processes. Errors are only logged.
+// changed records the status of the manager for other processes. Errors are only logged. managerproc calls it with
+// every change.
 func (k *managerRunner) changed(s managerproc.Status) {
 	err := k.write(func(r *datadir.Run) {
 		unresponsive := time.Time{}
@@ -181,6 +183,7 @@ func (k *managerRunner) changed(s managerproc.Status) {
 	}
 }
 
+// write changes the state and stores it in run.json. Several goroutines call it.
 func (k *managerRunner) write(change func(*datadir.Run)) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -189,6 +192,7 @@ func (k *managerRunner) write(change func(*datadir.Run)) error {
 }
 
 // failed reports a crash to the log, the user and the affected objects. The API server and its clients continue to run.
+// managerproc calls it when the manager exited without a request to stop; it must not block for long.
 func (k *managerRunner) failed(ctx context.Context, f managerproc.Failure) {
 	klog.ErrorS(nil, f.String(), "restartAfter", f.Pause)
 	k.reporter.step(fmt.Sprintf("%s; restarting it in %s (the API server keeps running)", capitalize(f.String()), f.Pause))

@@ -67,7 +67,7 @@ type node struct {
 }
 
 // reserve determines whether there is a node, and its addresses; nil: there is none. It removes a node that is no
-// longer wanted.
+// longer wanted. service.run calls it before the API server starts, because [node.nodes] is a part of its settings.
 func (n nodeFlag) reserve(ctx context.Context, s service, h *datadir.Handle) (*node, error) {
 	kept, err := h.HasNode()
 	if err != nil {

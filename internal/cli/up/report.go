@@ -33,7 +33,8 @@ type endedWithout string
 // Error implements error.
 func (e endedWithout) Error() string { return string(e) }
 
-// readReport prints the steps of a report until the process is ready or has failed.
+// readReport prints the steps of a report until the process is ready or has failed. `slipway up -d` calls it
+// (detach.go).
 func readReport(e term.Env, lines *bufio.Scanner) (ready bool, err error) {
 	for lines.Scan() {
 		var m reportLine

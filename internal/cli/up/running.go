@@ -92,7 +92,7 @@ func isRunning(e term.Env, dir datadir.Dir, set *pflag.FlagSet) (bool, error) {
 		if !ok {
 			runs = defaultOf(flag)
 		}
-		if flag.Changed && text != runs {
+		if isGiven(flag) && text != runs {
 			other["--"+name] = true
 		}
 	}
@@ -104,7 +104,7 @@ func isRunning(e term.Env, dir datadir.Dir, set *pflag.FlagSet) (bool, error) {
 			state.Run.PID, strings.Join(slices.Sorted(maps.Keys(other)), " and "))
 	}
 	read := ""
-	if set.Changed("config") {
+	if isGiven(set.Lookup("config")) {
 		read = " It read its configuration file when it started; \"slipway down\", then \"slipway up\" reads it again."
 	}
 	_, err = fmt.Fprintf(e.Err, "Runs already (process %d, %s).%s\n", state.Run.PID, state.Run.Server, read)

@@ -30,6 +30,7 @@ func restoreFlags(w io.Writer, dir datadir.Dir, set *pflag.FlagSet) (map[string]
 			if err := set.Set(name, text); err != nil {
 				return nil, fault.New(fault.Invalid, "RememberedFlag", "--%s=%s, the flag of the last start in %s, cannot be used (%v): give --%s", name, text, dir, err, name).From(err)
 			}
+			flag.Annotations = map[string][]string{restored: nil}
 			taken = append(taken, "--"+name+"="+text)
 		}
 		text, err := textOf(flag)
@@ -44,6 +45,15 @@ func restoreFlags(w io.Writer, dir datadir.Dir, set *pflag.FlagSet) (map[string]
 		_, err = fmt.Fprintf(w, "As at the last start: %s\n", strings.Join(taken, " "))
 	}
 	return kept, err
+}
+
+// restored is the annotation of flags that [restoreFlags] has set.
+const restored = "restored"
+
+// isGiven reports whether the user has set a flag.
+func isGiven(f *pflag.Flag) bool {
+	_, isRestored := f.Annotations[restored]
+	return f.Changed && !isRestored
 }
 
 // textOf returns the text that sets a flag to its value, independent of the working directory.

@@ -146,6 +146,24 @@ func TestAwaitOther(t *testing.T) {
 			t.Errorf("it says %q", said.String())
 		}
 	})
+	t.Run("flags of the last start", func(t *testing.T) {
+		h, set := opened(t), given(t)
+		if err := h.WriteFlags(map[string]string{"feature-gates": "RuntimeSDK=false"}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := restoreFlags(&bytes.Buffer{}, h.Dir, set); err != nil {
+			t.Fatal(err)
+		}
+		if err := h.WriteFlags(map[string]string{"feature-gates": "RuntimeSDK=true"}); err != nil { // by the other command
+			t.Fatal(err)
+		}
+		if err := h.WriteRun(datadir.Run{PID: os.Getpid(), Ready: true, Server: "https://127.0.0.1:1"}); err != nil {
+			t.Fatal(err)
+		}
+		if err := waitForOtherStart(t.Context(), term.Env{Err: &bytes.Buffer{}}, h.Dir, set, held); err != nil {
+			t.Error(err)
+		}
+	})
 	t.Run("it ends", func(t *testing.T) {
 		h := opened(t)
 		ends := writer(func(p []byte) (int, error) { return len(p), h.Close() })

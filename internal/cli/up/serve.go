@@ -73,6 +73,8 @@ func (s service) limitMemory() error {
 	return nil
 }
 
+// run starts the management cluster, then the manager, and stops both. serve calls it with the lock of the data
+// directory.
 func (s service) run(ctx context.Context, e term.Env, h *datadir.Handle, v progressReporter) error {
 	v.step("Starting the management cluster in " + string(s.dir) + " …")
 	started := heap.TuneForStartup(heap.StartManagementMemory)

@@ -109,7 +109,7 @@ type managerStatus struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// StatusCommand returns the status command.
+// StatusCommand returns the status command, for package cli.
 func StatusCommand(e term.Env) *cobra.Command {
 	var dataDir string
 	cmd := &cobra.Command{

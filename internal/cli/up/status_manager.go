@@ -38,7 +38,7 @@ func (s *statusReport) probeManager(ctx context.Context) {
 }
 
 // responds reports whether the server at a URL, whose certificate the management cluster has signed, sends any
-// response.
+// response. watchLiveness calls it, too.
 func responds(ctx context.Context, url string, dir datadir.Dir) bool {
 	ca, err := os.ReadFile(dir.Path("pki", "ca.crt"))
 	roots := x509.NewCertPool()

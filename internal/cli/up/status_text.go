@@ -23,7 +23,8 @@ func buildRow(row func(string, any), running, own string) {
 	}
 }
 
-// printStatus writes the status as text; start is the command that starts the management cluster.
+// printStatus writes the status as text; start is the command that starts the management cluster. `slipway status`
+// calls it unless -o is set.
 func printStatus(w io.Writer, s statusReport, start string, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 4, 2, ' ', 0)
 	row := func(key string, value any) { _, _ = fmt.Fprintf(t, "%s:\t%v\n", key, value) }

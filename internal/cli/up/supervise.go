@@ -17,7 +17,7 @@ import (
 )
 
 // superviseFlag makes the background process of `slipway up -d` a supervisor that runs the management cluster as its
-// child process.
+// child process. supervise passes all other arguments on, so it must be an argument of its own.
 const superviseFlag = "--supervise"
 
 const (
@@ -75,6 +75,8 @@ func newRestarts() childproc.Restarts {
 	return childproc.Restarts{First: minRestartDelay, Longest: maxRestartDelay, StableAfter: restartResetAfter}
 }
 
+// run repeats runOnce until the management cluster is stopped. Without the lock, which it acquires when the cluster is
+// ready, an exit ends the supervisor.
 func (s *clusterSupervisor) run(ctx context.Context) error {
 	for {
 		began := s.env.Now()

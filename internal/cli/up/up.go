@@ -50,7 +50,7 @@ type flags struct {
 	configuration provider.PolicyFlags
 }
 
-// Command returns the up command, which calls prepare before the manager starts.
+// Command returns the up command, for package cli. The command calls prepare before the manager starts.
 func Command(e term.Env, prepare prepareFunc) *cobra.Command {
 	var f flags
 	cmd := &cobra.Command{
@@ -79,6 +79,8 @@ again. With -d, it is not an error if the management cluster already runs.`,
 	return cmd
 }
 
+// run starts the supervisor, a background process or the management cluster, as the flags select. restoreFlags sets
+// flags that the user did not set, so policy and CheckListen come after it.
 func (f *flags) run(ctx context.Context, e term.Env, set *pflag.FlagSet, prepare prepareFunc) error {
 	if f.configuration.Print {
 		return f.configuration.PrintTo(e.Out)

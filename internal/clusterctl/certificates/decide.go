@@ -35,7 +35,8 @@ func (r request) lifetime() (duration, before time.Duration) {
 	return duration, before
 }
 
-// hash returns a hash of the request. A new certificate is issued when it changes.
+// hash returns a hash of the request. A new certificate is issued when it changes. It is stored in an annotation of the
+// Secret. A change to the JSON form of [request] therefore reissues every certificate.
 func (r request) hash() string {
 	data, err := json.Marshal(r)
 	if err != nil {
@@ -90,7 +91,7 @@ func encoded(c *x509.Certificate) []byte {
 }
 
 // mayWriteSecret reports whether a Secret may be written for the Certificate: it does not exist yet, or it was issued
-// for this Certificate.
+// for this Certificate. [Reconcile] calls it before it issues a certificate.
 func mayWriteSecret(s *corev1.Secret, c certManagerCertificate) bool {
 	return s == nil || s.Annotations[certificateName] == c.Name
 }

@@ -10,7 +10,8 @@ import (
 // The names with cert-manager.io are cert-manager's API, which manifests of providers use.
 const (
 	group = "cert-manager.io"
-	// ownLabel marks Slipway's CRDs and distinguishes them from cert-manager's.
+	// ownLabel marks Slipway's CRDs and distinguishes them from cert-manager's. Existing CRDs have it, so it must not
+	// change.
 	ownLabel = "clusterctl.slipway.dev/cert-manager"
 	// ownValue is the value of ownLabel.
 	ownValue = "builtin"
@@ -106,7 +107,7 @@ func ownCRDs() []*unstructured.Unstructured {
 }
 
 // ownDescription is the description in the schema of Slipway's CRDs. It shows whether another manifest was applied over
-// a CRD, because the labels remain in this case.
+// a CRD, because the labels remain in this case. Existing CRDs have it, so it must not change.
 const ownDescription = "Satisfied by Slipway in the place of cert-manager."
 
 func crd(kind, plural, scope string) *unstructured.Unstructured {

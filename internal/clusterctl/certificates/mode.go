@@ -60,7 +60,8 @@ const (
 	otherCertManager Provisioner = "other"
 )
 
-// getProvisioner returns the provisioner that satisfies Certificates in the cluster.
+// getProvisioner returns the provisioner that satisfies Certificates in the cluster. Every function of this package
+// that writes calls it first.
 func getProvisioner(ctx context.Context, c client.Reader) (Provisioner, error) {
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(apiextensionsv1.SchemeGroupVersion.WithKind("CustomResourceDefinition"))
@@ -188,7 +189,7 @@ func installSteps(objects []*unstructured.Unstructured, timeout time.Duration) [
 }
 
 // Manifest returns the manifest of the configured cert-manager, with image overrides applied and with the labels that
-// identify its objects.
+// identify its objects. The installation and the upgrade of cert-manager call it, and `slipway init list-images`.
 func Manifest(ctx context.Context, config *repository.ConfigFile) ([]*unstructured.Unstructured, error) {
 	p := provider.Provider{Name: "cert-manager", Type: provider.Core, URL: config.CertManager.URL}
 	source, err := repository.Open(p, install.NewProviderLoader(config).Options)
@@ -222,7 +223,7 @@ func Manifest(ctx context.Context, config *repository.ConfigFile) ([]*unstructur
 	return objects, nil
 }
 
-// Images returns the container images of a manifest.
+// Images returns the container images of a manifest. `slipway init list-images` calls it.
 func Images(objects []*unstructured.Unstructured) []string {
 	out, err := repository.Images(objects, func(image string) (string, error) { return image, nil })
 	if err != nil { // the manifest was already read with this function

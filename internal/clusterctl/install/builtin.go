@@ -43,7 +43,8 @@ func (r RunningBuiltin) inventoryProviders() []provider.Installed {
 	return out
 }
 
-// builtinSteps returns the steps that update the inventory; recorded is its current content ([provider.ReadProviderObjects]).
+// builtinSteps returns the steps that update the inventory; recorded is its current content
+// ([provider.ReadProviderObjects]).
 func builtinSteps(running RunningBuiltin, recorded []provider.Installed) []Step {
 	wanted := slices.DeleteFunc(running.inventoryProviders(), func(w provider.Installed) bool {
 		return slices.ContainsFunc(recorded, func(p provider.Installed) bool { return !p.BuiltIn && p.Label() == w.Label() })

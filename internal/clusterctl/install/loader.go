@@ -32,7 +32,7 @@ func (l ProviderLoader) Source(t provider.Type, name string) (*repository.Source
 }
 
 // Find returns the repository of a provider and the version: the specified one, or the latest with the contract of this
-// build.
+// build. [ProviderLoader.Load] calls it, and so do the commands that only print a file of a release.
 func (l ProviderLoader) Find(ctx context.Context, t provider.Type, r provider.Reference) (*repository.Source, string, error) {
 	source, err := l.Source(t, r.Name)
 	if err != nil {
@@ -42,7 +42,8 @@ func (l ProviderLoader) Find(ctx context.Context, t provider.Type, r provider.Re
 	return source, version, err
 }
 
-// Load loads a provider in the specified version, or the latest with the contract of this build.
+// Load loads a provider in the specified version, or the latest with the contract of this build. `slipway upgrade
+// apply` calls it for each provider to upgrade.
 func (l ProviderLoader) Load(ctx context.Context, c Choice, namespace string) (LoadedProvider, error) {
 	return l.load(ctx, c, repository.ComponentOptions{TargetNamespace: cmp.Or(c.Reference.Namespace, namespace)})
 }
@@ -66,7 +67,7 @@ func (l ProviderLoader) load(ctx context.Context, c Choice, o repository.Compone
 	return LoadedProvider{Components: components, Contract: contract}, err
 }
 
-// LoadAll loads several providers.
+// LoadAll loads several providers. `slipway init` calls it.
 func (l ProviderLoader) LoadAll(ctx context.Context, choices []Choice, namespace string) ([]LoadedProvider, error) {
 	var out []LoadedProvider
 	for _, c := range choices {
@@ -80,7 +81,7 @@ func (l ProviderLoader) LoadAll(ctx context.Context, choices []Choice, namespace
 }
 
 // Latest returns the latest version of an installed provider that is compatible with the contract, or "" if there is
-// none. For the core provider, the contract must be equal.
+// none. For the core provider, the contract must be equal. `slipway upgrade plan` and `slipway upgrade apply` call it.
 func (l ProviderLoader) Latest(ctx context.Context, p provider.Installed, contract string) (string, error) {
 	source, err := l.sourceOf(p)
 	if err != nil {
@@ -110,7 +111,8 @@ func (l ProviderLoader) sourceOf(p provider.Installed) (*repository.Source, erro
 	return source, err
 }
 
-// InstalledContract returns the contract of the installed version of a provider.
+// InstalledContract returns the contract of the installed version of a provider. `slipway upgrade apply` calls it for
+// the providers that are not upgraded, whose contracts must remain compatible.
 func (l ProviderLoader) InstalledContract(ctx context.Context, p provider.Installed) (string, error) {
 	source, err := l.sourceOf(p)
 	if err != nil {

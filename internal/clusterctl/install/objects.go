@@ -60,7 +60,7 @@ func identity(kind schema.GroupVersionKind, namespace, name string) *unstructure
 }
 
 // Kinds returns the kinds that objects of components may have: all that can be listed and deleted, in their preferred
-// versions.
+// versions. The commands that delete or upgrade providers call it to find their objects.
 func Kinds(d discovery.DiscoveryInterface) ([]schema.GroupVersionKind, error) {
 	lists, err := d.ServerPreferredResources()
 	var partial *discovery.ErrGroupDiscoveryFailed

@@ -147,7 +147,8 @@ func WaitSteps(i LoadedProvider) []Step {
 	return out
 }
 
-// UsesCertManager reports whether a provider needs cert-manager, or a replacement.
+// UsesCertManager reports whether a provider needs cert-manager, or a replacement. `slipway init` calls it to decide
+// whether the certificate steps are necessary.
 func UsesCertManager(items []LoadedProvider) bool {
 	return slices.ContainsFunc(items, func(i LoadedProvider) bool { return slices.ContainsFunc(i.Objects, usesCertManager) })
 }
@@ -184,7 +185,8 @@ func checkInstalled(items []LoadedProvider, installed []provider.Installed) erro
 }
 
 // Check rejects providers with incompatible contracts, and CRDs whose names do not match their kinds. core is the
-// contract of the existing core provider; a core provider among the items overrides it.
+// contract of the existing core provider; a core provider among the items overrides it. [Install] calls it for new
+// providers, and package providerupgrade for upgrades.
 func Check(items []LoadedProvider, core string) error {
 	for _, i := range items {
 		if i.Provider.Type == provider.Core {

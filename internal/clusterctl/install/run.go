@@ -131,7 +131,8 @@ func (r Runner) step(ctx context.Context, w *kube.Writer, s Step, waits *time.Du
 	return fault.New(fault.Bug, reasonStep, "unknown step %q", s.Verb)
 }
 
-// HasReason reports whether a fault in the chain of an error has the reason.
+// HasReason reports whether a fault in the chain of an error has the reason. `slipway upgrade apply` calls it to decide
+// whether to roll back.
 func HasReason(err error, reason string) bool {
 	for known := fault.As(err); known != nil; known = fault.As(known.Cause) {
 		if known.Reason == reason {

@@ -39,7 +39,7 @@ func Rules() []Rule {
 	return slices.Concat(repositoryRules(), componentRules(), workloadRules(), kindRules(), roleRules(), templateRules())
 }
 
-// lint checks one release.
+// lint checks one release. [Dir] calls it for each release.
 func lint(r *release) []Finding {
 	var out []Finding
 	for _, rule := range Rules() {

@@ -78,6 +78,7 @@ func Dir(dir string) (releases int, findings []Finding, err error) {
 	return len(folders), findings, nil
 }
 
+// find returns the folders that contain a release, sorted.
 func find(root fs.FS) ([]string, error) {
 	var out []string
 	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
@@ -93,6 +94,7 @@ func find(root fs.FS) ([]string, error) {
 	return slices.Compact(out), err
 }
 
+// read reads the files of one release. [Dir] calls it for each folder that find returns.
 func read(root fs.FS, folder, abs string) (*release, error) {
 	whole := filepath.Join(abs, filepath.FromSlash(folder))
 	r := &release{folder: folder, version: filepath.Base(whole), label: filepath.Base(filepath.Dir(whole)), files: map[string][]byte{}}

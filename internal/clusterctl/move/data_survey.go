@@ -32,7 +32,8 @@ type dataInput struct {
 	Identities map[string]bool
 }
 
-// ControlPlane is a control plane whose data is transferred. The plan and the journal contain it.
+// ControlPlane is a control plane whose data is transferred. The plan and the journal contain it, so its JSON names
+// must not change.
 type ControlPlane struct {
 	ID      graph.ID `json:"id"`
 	Version string   `json:"v"`

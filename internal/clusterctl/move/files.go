@@ -19,7 +19,7 @@ import (
 // largestFile is the maximum file size, which exceeds the size limit of API servers for objects.
 const largestFile = 8 << 20
 
-// fileName returns the file name for an object, in the form of clusterctl.
+// fileName returns the file name for an object. The form is clusterctl's, which can read an export.
 func fileName(id graph.ID) string {
 	return strings.ReplaceAll(fmt.Sprintf("%s_%s_%s.yaml", id.Kind, id.Namespace, id.Name), ":", "_")
 }

@@ -128,7 +128,8 @@ func (p *HostPair) readObjects(c *HostCluster, cluster graph.ID, selection graph
 	return onHost, nil
 }
 
-// folderName returns the name of an object's folder. It is unique, because a namespace contains no dot.
+// folderName returns the name of an object's folder. It is unique, because a namespace contains no dot. The folders of
+// control planes and load balancers have these names, so the form must not change.
 func folderName(id graph.ID) string { return id.Namespace + "." + id.Name }
 
 func exists(root, name string) bool {

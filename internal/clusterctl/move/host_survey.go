@@ -249,7 +249,8 @@ func (h ClusterResources) Steps() []string {
 	return out
 }
 
-// OnHost reports whether an object represents resources on the host of its management cluster.
+// OnHost reports whether an object represents resources on the host of its management cluster. Package operate/backup
+// also calls it, because a backup does not contain such resources.
 func OnHost(i graph.Item) bool {
 	if i.Copy || strings.HasSuffix(i.ID.Kind, "Template") {
 		return false
@@ -264,7 +265,8 @@ func isHostedControlPlane(id graph.ID) bool {
 	return id.Group == hostedv1.GroupVersion.Group && id.Kind == "HostedControlPlane"
 }
 
-// clusterOf returns the name of the Cluster that an object belongs to, from its label or else from its owner.
+// clusterOf returns the name of the Cluster that an object belongs to, from its label or else from its owner. The host
+// survey groups objects by it.
 func clusterOf(i graph.Item) string {
 	if name := i.GetLabels()[clusterv1.ClusterNameLabel]; name != "" {
 		return name

@@ -33,7 +33,7 @@ const (
 	maxJournalText = 64 << 20
 )
 
-// phase is the phase of a move; see the package documentation.
+// phase is the phase of a move; see the package documentation. Journals contain the values, so they must not change.
 type phase string
 
 const (

@@ -13,7 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Plan is the plan of a move or an export. --dry-run prints its steps, and the journal contains it.
+// Plan is the plan of a move or an export. --dry-run prints its steps. The journal contains it, so the names of
+// exported fields must not change.
 type Plan struct {
 	// Namespaces are the namespaces to create at the target.
 	Namespaces []string

@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// restoringAnnotation marks Clusters, ClusterClasses and SSHHosts that were created from files and are not resumed yet, so that a
-// repeated command can identify the objects it has paused.
+// restoringAnnotation marks Clusters, ClusterClasses and SSHHosts that were created from files and are not resumed yet,
+// so that a repeated command can identify the objects it has paused.
 const restoringAnnotation = "move.slipway.dev/restoring"
 
 // DirectoryResult is the result of an export to files or a restore from files, also in structured output.

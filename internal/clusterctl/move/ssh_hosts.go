@@ -52,8 +52,8 @@ func movedHosts(s graph.Selection) (out []graph.Item) {
 	return out
 }
 
-// checkHosts adds problems of SSHHosts that cannot exist at the target, and notes about their Namespaces. The target finds the
-// SSHMachine of a host by the record on it, which has the names of the source.
+// checkHosts adds problems of SSHHosts that cannot exist at the target, and notes about their Namespaces. The target
+// finds the SSHMachine of a host by the record on it, which has the names of the source.
 func (p *Plan) checkHosts(f planInput) {
 	for _, i := range movedHosts(f.selection) {
 		machine, _, claimed := graph.MachineOf(i.Unstructured)
@@ -74,8 +74,8 @@ func (p *Plan) checkHosts(f planInput) {
 	}
 }
 
-// checkTargetHosts adds problems with SSHHosts that the target has already. One with the same name and address, such as one that
-// was prepared for the move, is updated.
+// checkTargetHosts adds problems with SSHHosts that the target has already. One with the same name and address, such as
+// one that was prepared for the move, is updated.
 func (p *Plan) checkTargetHosts(f planInput, i graph.Item) {
 	for _, other := range f.targetHosts {
 		id := graph.IDOf(other.Unstructured)
@@ -92,7 +92,8 @@ func (p *Plan) checkTargetHosts(f planInput, i graph.Item) {
 	}
 }
 
-// checkCredentials adds problems with Secrets that are not updated because they are copied, and that differ at the target.
+// checkCredentials adds problems with Secrets that are not updated because they are copied, and that differ at the
+// target.
 func (p *Plan) checkCredentials(f planInput, host graph.Item) {
 	for _, id := range graph.CredentialsOf(host.Unstructured) {
 		at := slices.IndexFunc(f.selection.Items(), func(i graph.Item) bool { return i.ID == id })
@@ -124,9 +125,10 @@ func addressOf(host *unstructured.Unstructured) string {
 	return server("spec")
 }
 
-// isOfHosts reports whether an entry of the journal outside of the namespace is an SSHHost that moves with the machines of the
-// namespace, or a Secret that such an SSHHost owns. A tenant can write the journal, but neither the status nor the metadata of
-// an SSHHost. The source decides as long as it has the object, because the operator may have prepared the one at the target.
+// isOfHosts reports whether an entry of the journal outside of the namespace is an SSHHost that moves with the machines
+// of the namespace, or a Secret that such an SSHHost owns. A tenant can write the journal, but neither the status nor
+// the metadata of an SSHHost. The source decides as long as it has the object, because the operator may have prepared
+// the one at the target.
 func (m *Move) isOfHosts(ctx context.Context, j *journal, e transfer.Entry) (bool, error) {
 	isSecret := e.ID.Group == "" && e.ID.Kind == "Secret"
 	if !isSecret && !e.ID.IsSSH(graph.SSHHost) {

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// crdName is the name of the CRD of Provider objects.
+	// crdName is the name of the CRD of Provider objects. Existing management clusters have the names in this block, so
+	// they must not change.
 	crdName = "providers.clusterctl.cluster.x-k8s.io"
 	// CoreLabel marks prerequisites of the commands: the inventory, and cert-manager.
 	CoreLabel = "clusterctl.cluster.x-k8s.io/core"

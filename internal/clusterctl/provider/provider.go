@@ -92,7 +92,8 @@ func Compare(a, b Provider) int {
 	return cmp.Or(slices.Index(types, a.Type)-slices.Index(types, b.Type), strings.Compare(a.Name, b.Name))
 }
 
-// Validate returns an error if the provider is invalid. The fault is Invalid.
+// Validate returns an error if the provider is invalid. The fault is Invalid. The parser of the configuration file and
+// `slipway provider lint` call it.
 func (p Provider) Validate() error {
 	switch {
 	case p.Name == "":

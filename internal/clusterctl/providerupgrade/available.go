@@ -31,7 +31,7 @@ type Candidate struct {
 }
 
 // LatestVersionFunc returns the latest version of a provider that is compatible with a contract; empty if there is
-// none.
+// none. The Latest method of install.ProviderLoader implements it.
 type LatestVersionFunc func(ctx context.Context, p provider.Installed, contract string) (string, error)
 
 // AvailableUpgrades returns, for "slipway upgrade plan", the available upgrades for the current contract of the core

@@ -19,7 +19,9 @@ func decode(o *unstructured.Unstructured, into any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into)
 }
 
-// ReadStored reads the versions in which the CRDs of the changes store objects, for [PlanUpgrade].
+// ReadStored reads the versions in which the CRDs of the changes store objects, for [PlanUpgrade]. `slipway upgrade
+// apply` calls it before anything is written. CRDs that do not exist are left out, because they store no objects. It
+// writes nothing.
 func ReadStored(ctx context.Context, c client.Reader, changes []Change) (map[string]StorageVersions, error) {
 	out := map[string]StorageVersions{}
 	for _, change := range changes {
@@ -50,6 +52,7 @@ func ReadCustomisations(ctx context.Context, c client.Client, changes []Change) 
 		objects := change.To.Objects
 		for _, o := range change.Present {
 			if !containsObject(objects, o) && o.GetKind() != "Namespace" && o.GetKind() != "CustomResourceDefinition" {
+				// append must not write into change.To.Objects
 				objects = append(objects[:len(objects):len(objects)], o)
 			}
 		}

@@ -38,7 +38,8 @@ type StorageVersions struct {
 // because the release of the installed version cannot be read.
 type OtherContracts map[string]string
 
-// Records returns the inventory entries of the changes.
+// Records returns the inventory entries of the changes. `slipway upgrade apply` reads their objects from the management
+// cluster.
 func Records(changes []Change) []provider.Installed {
 	var out []provider.Installed
 	for _, c := range changes {
@@ -48,7 +49,8 @@ func Records(changes []Change) []provider.Installed {
 }
 
 // CheckUpgrade rejects versions that are incompatible with each other or with the providers that are not upgraded. A
-// provider with an unknown contract is accepted if the contract of the core provider does not change.
+// provider with an unknown contract is accepted if the contract of the core provider does not change. `slipway upgrade
+// apply` calls it before it makes the plan.
 func CheckUpgrade(changes []Change, others OtherContracts, core string) error {
 	var items []install.LoadedProvider
 	before := core

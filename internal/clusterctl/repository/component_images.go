@@ -32,8 +32,8 @@ func (c *Components) images(alter func(component, image string) (string, error))
 }
 
 // Images changes the image of every container, and returns the resulting images, sorted and without duplicates.
-// [NewComponents] calls it for the manifest of a provider, and package certificates for that of cert-manager, so that the
-// images setting of clusterctl's configuration applies to both. podSpec may get more kinds.
+// [NewComponents] calls it for the manifest of a provider, and package certificates for the manifest of cert-manager,
+// so that the images setting of clusterctl's configuration applies to both. podSpec may get more kinds.
 func Images(objects []*unstructured.Unstructured, alter func(image string) (string, error)) ([]string, error) {
 	var out []string
 	for _, o := range objects {

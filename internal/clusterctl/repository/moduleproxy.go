@@ -97,7 +97,7 @@ func (m moduleProxy) list(ctx context.Context, base string, major int) ([]string
 }
 
 // NewestModule returns the newest release of a Go module from the proxies in GOPROXY, excluding pre-releases, or "" if
-// no proxy knows the module.
+// no proxy knows the module. The version check in package install calls it.
 func NewestModule(ctx context.Context, path string, o Options) (string, error) {
 	tags, err := moduleProxy{o.fetcher(), o.variable("GOPROXY")}.versions(ctx, path)
 	if err != nil {

@@ -74,6 +74,7 @@ func (o Options) variable(name string) string {
 }
 
 // Open returns the repository of a provider with overrides and a cache. It does not read from the repository yet.
+// Package install calls it for providers, and package certificates for cert-manager.
 func Open(p provider.Provider, o Options) (*Source, error) {
 	r, err := open(p, o)
 	if err != nil {

@@ -103,12 +103,13 @@ func notFound(ctx context.Context, r client.Reader, namespace string, ref cluste
 }
 
 // UsesContainers reports whether Clusters of the class run in containers on this host, in a subnet that is selected
-// when they are created.
+// when they are created. `slipway create cluster` calls it to decide whether the cluster needs a subnet.
 func (c Class) UsesContainers() bool {
 	return c.Spec.Infrastructure.TemplateRef.Kind == "LocalClusterTemplate" && c.variable(SubnetVariable) != nil
 }
 
-// UsesHosts reports whether the nodes of the class are machines that are reached over SSH.
+// UsesHosts reports whether the nodes of the class are machines that are reached over SSH. `slipway create cluster`
+// calls it to choose the Pod network.
 func (c Class) UsesHosts() bool {
 	return c.Spec.Infrastructure.TemplateRef.Kind == "SSHClusterTemplate"
 }
@@ -120,7 +121,7 @@ func (c Class) RunsOnHost() bool {
 }
 
 // ControlPlanes returns the number of control plane nodes. It defaults to one if the control plane runs on Machines,
-// and is 0 if it has no Machines; requesting nodes is an error then.
+// and is 0 if it has no Machines; requesting nodes is an error then. `slipway create cluster` calls it.
 func (c Class) ControlPlanes(asked int32) (int32, error) {
 	plane := c.Spec.ControlPlane
 	switch {
@@ -140,7 +141,7 @@ func (c Class) ControlPlanes(asked int32) (int32, error) {
 const kubeadmTemplate = "KubeadmControlPlaneTemplate"
 
 // Workers returns n workers of the first worker class: a MachineDeployment class if there is one, else a MachinePool
-// class.
+// class. `slipway create cluster` calls it.
 func (c Class) Workers(n int32) (WorkerGroup, error) {
 	switch {
 	case len(c.Spec.Workers.MachineDeployments) > 0:

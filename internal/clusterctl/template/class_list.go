@@ -30,6 +30,7 @@ type ClassSummary struct {
 }
 
 // ListClasses returns the classes of one namespace or of all, and the built-in classes that do not exist there.
+// `slipway get classes` calls it.
 func ListClasses(ctx context.Context, r client.Reader, namespace string) ([]ClassSummary, error) {
 	var there clusterv1.ClusterClassList
 	if err := r.List(ctx, &there, client.InNamespace(namespace)); err != nil {

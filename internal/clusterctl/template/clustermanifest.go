@@ -17,11 +17,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/subnet"
 )
 
-// SubnetVariable is the ClusterClass variable for the subnet of a container cluster.
+// SubnetVariable is the ClusterClass variable for the subnet of a container cluster. Existing Clusters set it, so the
+// name must not change.
 const SubnetVariable = "subnet"
 
-// hostPods and hostServices are the ranges of clusters on machines that are reached over SSH. Every cluster may use them,
-// because packets between nodes are encapsulated.
+// hostPods and hostServices are the ranges of clusters on machines that are reached over SSH. Every cluster may use
+// them, because packets between nodes are encapsulated.
 const hostPods, hostServices = "10.244.0.0/16", "10.96.0.0/16"
 
 // workers is the name of the worker topology.
@@ -62,6 +63,7 @@ type WorkerGroup struct {
 }
 
 // Objects returns the objects of the manifest, starting with the Cluster. The error describes an invalid subnet.
+// `slipway create cluster` calls it.
 func (c ClusterManifest) Objects() ([]*unstructured.Unstructured, error) {
 	cluster, err := c.cluster()
 	if err != nil {
@@ -133,7 +135,7 @@ func (w WorkerGroup) topology() clusterv1.WorkersTopology {
 }
 
 // UsedSubnets returns the subnets in the spec and status of local clusters, which a new cluster must not use. Invalid
-// subnets are skipped; admission rejects them.
+// subnets are skipped; admission rejects them. Package operate/create calls it to select a free subnet.
 func UsedSubnets(clusters []localv1.LocalCluster) []netip.Prefix {
 	var ranges []string
 	for _, c := range clusters {
@@ -146,7 +148,7 @@ func UsedSubnets(clusters []localv1.LocalCluster) []netip.Prefix {
 }
 
 // RequestedSubnets returns the subnet that a Cluster requests in its topology, because its LocalCluster may not exist
-// yet.
+// yet. Package operate/create calls it together with [UsedSubnets].
 func RequestedSubnets(c clusterv1.Cluster) []netip.Prefix {
 	var ranges []string
 	for _, v := range c.Spec.Topology.Variables {

@@ -9,8 +9,9 @@ import (
 	"github.com/slipwayhq/slipway/config/classes"
 )
 
-// networkLabel on a Cluster selects its Pod network: the ClusterResourceSet of the manifest with the same value installs
-// it. The Pod network of a Cluster without the label is not managed.
+// networkLabel on a Cluster selects its Pod network: the ClusterResourceSet of the manifest with the same value
+// installs it. The Pod network of a Cluster without the label is not managed. Existing Clusters have it, so neither the
+// label nor its values must change.
 const networkLabel = "slipway.dev/cni"
 
 const (
@@ -23,14 +24,15 @@ const (
 )
 
 // IsShared reports whether an object of a manifest is shared by all clusters of its namespace. Such an object may exist
-// already, and remains when a cluster is deleted.
+// already, and remains when a cluster is deleted. Package operate/create therefore does not reject an object that
+// exists.
 func IsShared(o *unstructured.Unstructured) bool {
 	name := o.GetName()
 	return (name == networkName || name == networkVXLANName) && (o.GetKind() == "ClusterResourceSet" || o.GetKind() == "ConfigMap")
 }
 
-// podNetwork returns the Pod network of the cluster, empty for none. Nodes that are machines of others may be in different
-// subnets, so their packets are encapsulated.
+// podNetwork returns the Pod network of the cluster, empty for none. Nodes that are machines of others may be in
+// different subnets, so their packets are encapsulated.
 func (c ClusterManifest) podNetwork() string {
 	switch {
 	case c.Subnet.IsValid():

@@ -141,7 +141,7 @@ func (s Source) download(ctx context.Context, page *url.URL) ([]byte, error) {
 	return readLimited(response.Body, u.Host+u.Path)
 }
 
-// FromConfigMap reads the template in a key of a ConfigMap.
+// FromConfigMap reads the template in a key of a ConfigMap. `slipway generate cluster --from-config-map` calls it.
 func FromConfigMap(ctx context.Context, r client.Reader, key client.ObjectKey, dataKey string) ([]byte, error) {
 	found := &corev1.ConfigMap{}
 	err := r.Get(ctx, key, found)

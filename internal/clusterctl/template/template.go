@@ -104,7 +104,7 @@ type Template struct {
 	Objects   []*unstructured.Unstructured
 }
 
-// New builds the manifest from the text of a template.
+// New builds the manifest from the text of a template. `slipway generate cluster` calls it.
 func New(data []byte, o Options) (*Template, error) {
 	lookup, err := o.values()
 	if err != nil {

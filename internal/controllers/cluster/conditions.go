@@ -124,7 +124,8 @@ func (j conditionInput) machinesUpToDate(controlPlane bool) condition.Result {
 		condition.Reasons{Info: clusterv1.UpToDateReason, Issue: clusterv1.NotUpToDateReason, Unknown: clusterv1.UpToDateUnknownReason})
 }
 
-// withinGracePeriod reports whether a Machine is so new that it may lack an UpToDate condition.
+// withinGracePeriod reports whether a Machine is so new that it may lack an UpToDate condition. Decide rechecks the
+// Cluster at the end of this time.
 func withinGracePeriod(s Snapshot, m *clusterv1.Machine) bool {
 	return condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) == nil &&
 		s.Now.Sub(m.CreationTimestamp.Time) < upToDateGrace
@@ -211,7 +212,8 @@ func (j conditionInput) controlPlaneLeaves() bool {
 	return l.IsGone() || l.Presence() == contract.Found && !l.Object().GetDeletionTimestamp().IsZero()
 }
 
-// connectionGraceLeft returns how long a failing connection still counts as healthy.
+// connectionGraceLeft returns how long a failing connection still counts as healthy. Decide rechecks the Cluster when
+// this time is over.
 func (s Snapshot) connectionGraceLeft() time.Duration {
 	was := condition.Set(s.Cluster.Status.Conditions).IsTrue(clusterv1.ClusterRemoteConnectionProbeCondition)
 	return s.Connection.GraceLeft(s.Now, s.Settings.ConnectionGrace, was)

@@ -123,7 +123,8 @@ func classOfGates(o client.Object) []string {
 	return nil
 }
 
-// gatesClass returns the ClusterClass whose availability gates apply to a Cluster, if any.
+// gatesClass returns the ClusterClass whose availability gates apply to a Cluster, if any. The index of Clusters by
+// class and the read of the gates (observe.go) must agree, so both use it.
 func gatesClass(cluster *clusterv1.Cluster) (client.ObjectKey, bool) {
 	ref := cluster.Spec.Topology.ClassRef
 	if len(cluster.Spec.AvailabilityGates) > 0 || ref.Name == "" {

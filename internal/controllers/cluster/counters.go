@@ -51,7 +51,8 @@ func (t *tally) group(g group) {
 	}
 }
 
-// workersStatus sums up MachineDeployments, MachinePools, and standalone MachineSets and Machines.
+// workersStatus sums up MachineDeployments, MachinePools, and standalone MachineSets and Machines. [Report] writes them
+// to status.workers.
 func workersStatus(s Snapshot) *clusterv1.WorkersStatus {
 	t := newTally()
 	for _, d := range s.Deployments {
@@ -77,7 +78,7 @@ func workersStatus(s Snapshot) *clusterv1.WorkersStatus {
 }
 
 // controlPlaneStatus returns the counters of the control plane object, or counts the Machines of a control plane
-// without such an object. It returns nil if nothing is known.
+// without such an object. It returns nil if nothing is known. [Report] writes it to status.controlPlane.
 func controlPlaneStatus(s Snapshot) *clusterv1.ClusterControlPlaneStatus {
 	if s.Cluster.Spec.ControlPlaneRef.IsDefined() {
 		v := s.ControlPlane

@@ -6,7 +6,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// legacyReady is a condition that only the v1beta1 projection uses.
+// legacyReady is a condition that only the v1beta1 projection uses. The condition is never written: withLegacyReady
+// adds it to the input of condition.Project only.
 const legacyReady = "ReadyV1Beta1"
 
 // withLegacyReady adds the summary for the v1beta1 Ready condition.

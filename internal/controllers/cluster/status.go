@@ -44,7 +44,8 @@ func initialization(s Snapshot) clusterv1.ClusterInitializationStatus {
 	return out
 }
 
-// hasControlPlaneNode reports whether any control plane Machine has a Node.
+// hasControlPlaneNode reports whether any control plane Machine has a Node. A Cluster without a control plane object
+// counts as initialized from then on (links.go).
 func hasControlPlaneNode(s Snapshot) bool {
 	for _, m := range s.machines(true) {
 		if m.Status.NodeRef.IsDefined() {

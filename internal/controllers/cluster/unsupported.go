@@ -22,7 +22,8 @@ const (
 
 // unsupported reports whether the control plane is a KubeadmControlPlane that no provider has reconciled, and the
 // remaining time before the conditions report that, 0 if it has passed. Another provider of KubeadmControlPlanes may
-// run beside this program; its controller first writes a finalizer, then a status.
+// run beside this program; its controller first writes a finalizer, then a status. [Decide] schedules a reconciliation
+// for the end of that time, and unsupportedMessage reports it in conditions.
 func unsupported(s Snapshot) (time.Duration, bool) {
 	if s.ControlPlane.Presence() != contract.Found || ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false) {
 		return 0, false

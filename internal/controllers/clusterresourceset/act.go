@@ -71,7 +71,7 @@ func (c *controller) unbind(ctx context.Context, s snapshot, a unbind) error {
 }
 
 // applyAll applies the pending resources to all clusters, several in parallel. A failing cluster does not block the
-// others. All failures are returned together.
+// others. All failures are returned together. The goroutines share the snapshot, so applyTo must not change it.
 func (c *controller) applyAll(ctx context.Context, s snapshot) error {
 	var wait sync.WaitGroup
 	turns := make(chan struct{}, atOnce)

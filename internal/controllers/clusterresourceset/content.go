@@ -25,7 +25,7 @@ type content struct {
 }
 
 // read parses the data of a ConfigMap or Secret in the order of its keys and documents. Within one value, objects
-// are sorted so that dependencies come first.
+// are sorted so that dependencies come first. The function answer calls it when [decide] has requested the content.
 func read(data map[string][]byte) content {
 	sum := sha256.New()
 	var c content

@@ -42,7 +42,8 @@ const (
 // would have permissions that no administrator has granted to its user.
 var reserved = [...]string{"system:", "kubeadm:", GroupPrefix}
 
-// SignerOf returns the signer of a Cluster.
+// SignerOf returns the signer of a Cluster. `slipway get kubeconfig --user` requests certificates from it. The policy
+// in config/rbac/credentials.yaml parses this form, so both change together.
 func SignerOf(cluster client.ObjectKey) string {
 	return signerDomain + "/" + cluster.Namespace + "." + cluster.Name
 }

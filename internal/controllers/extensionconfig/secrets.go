@@ -70,6 +70,8 @@ func (s *secrets) follow(extension string, secret client.ObjectKey) {
 	}
 }
 
+// begin starts to watch a Secret. The callers of begin, end and users hold mu; the informer calls changed later, on its
+// own goroutine.
 func (s *secrets) begin(key client.ObjectKey) chan struct{} {
 	stop := make(chan struct{})
 	only := func(o *metav1.ListOptions) {

@@ -35,7 +35,8 @@ func (s snapshot) status() runtimev1.ExtensionConfigStatus {
 	return status
 }
 
-// reported reports whether the status of the object is already up to date.
+// reported reports whether the status of the object is already up to date. [decide] calls it before it removes the
+// annotation that requested a discovery.
 func (s snapshot) reported() bool {
 	want := s.status()
 	written := condition.Set(s.Config.Status.Conditions)

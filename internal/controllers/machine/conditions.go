@@ -126,7 +126,7 @@ func (j conditionInput) noNode(before *metav1.Condition) condition.Result {
 }
 
 // nodesGraceLeft returns how much longer the Nodes of a reachable workload cluster may be unreadable before their
-// conditions become Unknown.
+// conditions become Unknown. Decide rechecks the Machine when this time is over.
 func (s Snapshot) nodesGraceLeft() time.Duration {
 	if !s.Connection.IsHealthy() {
 		return 0
@@ -134,7 +134,8 @@ func (s Snapshot) nodesGraceLeft() time.Duration {
 	return s.Connection.NodesGraceLeft(s.Now, s.Settings.ConditionsGrace)
 }
 
-// connectionGraceLeft returns how much longer a failing connection counts as healthy.
+// connectionGraceLeft returns how much longer a failing connection counts as healthy. Decide rechecks the Machine when
+// this time is over.
 func (s Snapshot) connectionGraceLeft() time.Duration {
 	before := condition.Set(s.Machine.Status.Conditions).Get(clusterv1.MachineNodeReadyCondition)
 	was := before != nil && before.Reason != clusterv1.MachineNodeConnectionDownReason
@@ -235,6 +236,8 @@ func mergeComponentMessages(set condition.Set, parts []condition.Part) (conditio
 	return append(set, one), append(rest, condition.Part{Type: severalComponents})
 }
 
+// isComponent reports whether the part is a readiness gate for a component of the control plane, such as
+// APIServerPodHealthy. The KubeadmControlPlane controller sets these gates, so the prefixes must match its conditions.
 func isComponent(p condition.Part) bool {
 	return p.Polarity == condition.Positive && (strings.HasPrefix(p.Type, "APIServer") ||
 		strings.HasPrefix(p.Type, "ControllerManager") || strings.HasPrefix(p.Type, "Scheduler"))

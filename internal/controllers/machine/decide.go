@@ -115,7 +115,8 @@ func decideRecheck(s Snapshot, p *reconciler.Plan) {
 	}
 }
 
-// availableIn returns how much longer a ready Machine has to stay ready before it counts as available.
+// availableIn returns how much longer a ready Machine has to stay ready before it counts as available. Decide rechecks
+// the Machine after this time; until then, the condition Available is False.
 func availableIn(s Snapshot, ready metav1.Condition) time.Duration {
 	if s.Machine.Spec.MinReadySeconds == nil {
 		return 0

@@ -188,8 +188,8 @@ func theNode(s Snapshot) string {
 	return "The Node with provider ID " + s.Machine.Spec.ProviderID + ", if there is one,"
 }
 
-// skipsNodeStages reports whether the stages that need the Node are skipped: the Node is removed with its cluster,
-// or was never found.
+// skipsNodeStages reports whether the stages that need the Node are skipped: the Node is removed with its cluster, or
+// was never found. The drain and the wait for volumes (drain.go) both check it.
 func skipsNodeStages(s Snapshot) bool { return skipsNodeDeletion(s) || !hadNode(s) }
 
 // hadNode reports whether the Machine has or had a Node.
@@ -218,6 +218,7 @@ func stageStartTimes(s Snapshot) clusterv1.MachineDeletionStatus {
 }
 
 // deletionStatus returns the deletion status with the start times of the stages. Existing times are never changed.
+// [Report] writes it, and the timeouts of the drain and of the volumes count from these times.
 func deletionStatus(s Snapshot, stage int) *clusterv1.MachineDeletionStatus {
 	if !deleting(s) {
 		return s.Machine.Status.Deletion

@@ -46,7 +46,8 @@ type (
 func (q askPods) String() string    { return "the Pods of Node " + q.Node }
 func (q askVolumes) String() string { return "the volumes attached to Node " + q.Node }
 
-// drainNode cordons the Node, then evicts its Pods until the drain is complete.
+// drainNode cordons the Node, then evicts its Pods until the drain is complete. It is a stage of the deletion
+// (planDeletion).
 func drainNode(s Snapshot, p *reconciler.Plan) {
 	if !needsDrain(s) {
 		return
@@ -85,7 +86,7 @@ func drainNode(s Snapshot, p *reconciler.Plan) {
 	p.RecheckIn(staleDrain - s.Now.Sub(drainStart(s).Time))
 }
 
-// waitForVolumes waits until the volumes of drained Pods are detached.
+// waitForVolumes waits until the volumes of drained Pods are detached. It is the stage of the deletion after the drain.
 func waitForVolumes(s Snapshot, p *reconciler.Plan) {
 	if !waitsForVolumes(s) {
 		return
@@ -128,7 +129,8 @@ func waitForVolumes(s Snapshot, p *reconciler.Plan) {
 	}
 }
 
-// needsDrain reports whether the Node has to be drained.
+// needsDrain reports whether the Node has to be drained. deletionStatus checks it, too, so that a skipped drain has no
+// start time.
 func needsDrain(s Snapshot) bool {
 	_, excluded := s.Machine.Annotations[clusterv1.ExcludeNodeDrainingAnnotation]
 	left, limited := drainLeft(s)

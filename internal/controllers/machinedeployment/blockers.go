@@ -48,7 +48,8 @@ func creationBlockers(s Snapshot) []string {
 }
 
 // scalingProblem returns why the deployment cannot create Machines regardless of its MachineSets: its Cluster, the
-// operator's policy, or a template. It returns an empty string if there is no such reason.
+// operator's policy, or a template. It returns an empty string if there is none. Such a reason blocks the rollout, and
+// the condition ScalingUp reports it.
 func scalingProblem(s Snapshot) string {
 	return cmp.Or(clusterProblem(s), s.Policy.DeniedReplicas(ptr.Deref(s.Deployment.Spec.Replicas, 0)), templateProblem(s))
 }

@@ -268,7 +268,8 @@ func blockedReason(s Snapshot) string {
 }
 
 // currentSet returns the index of the MachineSet that matches the template, or -1 if there is none. Of several it
-// returns the one with the most replicas, then the newest.
+// returns the one with the most replicas, then the newest. The rollout, the in-place updates and the status all use it,
+// so that they agree.
 func currentSet(s Snapshot) int {
 	best := -1
 	for i := range s.Sets {
@@ -291,7 +292,8 @@ func isBetter(s Snapshot, a, b int) bool {
 	return rollout.Older(setView(s, &s.Sets[b]), setView(s, &s.Sets[a])) < 0
 }
 
-// setView converts a MachineSet to the input of package rollout.
+// setView converts a MachineSet to the input of package rollout. The rollout is planned from it, and after a restore it
+// shows whether the MachineSet has too few replicas.
 func setView(s Snapshot, set *clusterv1.MachineSet) rollout.MachineSet {
 	v := rollout.MachineSet{
 		Name: set.Name, Revision: revisionOf(set), Created: set.CreationTimestamp.Time, Desired: replicasOf(set),

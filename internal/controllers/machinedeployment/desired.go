@@ -138,8 +138,8 @@ func ownAnnotations() []string {
 	}
 }
 
-// withForeign returns the desired object with the finalizers and owners of other writers, so that these do not
-// count as differences.
+// withForeign returns the desired object with the finalizers and owners of other writers, so that these do not count as
+// differences. Decide compares this with the current MachineSet to determine whether a write is needed.
 func withForeign(live *clusterv1.MachineSet, want *unstructured.Unstructured) *unstructured.Unstructured {
 	out := want.DeepCopy()
 	if slices.Contains(live.Finalizers, clusterv1.MachineSetFinalizer) {
@@ -187,7 +187,8 @@ func merged(all ...map[string]string) map[string]string {
 	return out
 }
 
-// Desired returns the MachineSet after the action, without fields that the API server sets.
+// Desired returns the MachineSet after the action, without fields that the API server sets. Simulations of rollouts
+// call it (test/simulation).
 func (a CreateSet) Desired(s Snapshot) *clusterv1.MachineSet { return desired(s, a.share()) }
 
 // Desired returns the MachineSet after the action, with the fields that the deployment sets.

@@ -167,7 +167,8 @@ func countedBefore(s Snapshot, set *clusterv1.MachineSet) []string {
 }
 
 // newlyCounted returns the transferred Machines that the MachineSet's replicas do not include yet, up to the number
-// that fits into the annotation.
+// that fits into the annotation. setView passes their number to the rollout, which raises the replicas. The same write
+// adds their names to the annotation (movesOf).
 func newlyCounted(s Snapshot, set *clusterv1.MachineSet) []string {
 	out := awaiting(s, set, func(m *clusterv1.Machine) bool {
 		return inplace.IsAwaitingCount(set, m) && m.DeletionTimestamp.IsZero()
@@ -187,7 +188,8 @@ func awaiting(s Snapshot, set *clusterv1.MachineSet, keep func(*clusterv1.Machin
 	return out
 }
 
-// inPlaceLines returns for each old MachineSet with Machines whether these are updated in place.
+// inPlaceLines returns for each old MachineSet with Machines whether these are updated in place. The condition
+// RollingOut lists them.
 func inPlaceLines(s Snapshot) []string {
 	var out []string
 	for _, set := range inPlaceCandidates(s) {
@@ -210,8 +212,8 @@ func replacedText(set string, answer inplace.UpdateCheck) string {
 	return fmt.Sprintf("Machines of MachineSet %s are replaced, since %s does not change %s in place", set, answer.Handler, answer.Uncovered)
 }
 
-// replacedNote explains why Machines are replaced instead of updated in place. It is empty if no extension could
-// update them.
+// replacedNote explains why Machines are replaced instead of updated in place. It is empty if no extension could update
+// them. It becomes the event ReplacingMachines when the new MachineSet is created.
 func replacedNote(s Snapshot) string {
 	for _, set := range inPlaceCandidates(s) {
 		if answer := s.InPlace[set.Name]; answer.IsKnown() && !answer.Covered && answer.Uncovered != "" {

@@ -27,7 +27,8 @@ type checkResult struct {
 
 func (f *checkResult) unhealthy() bool { return f.reason != "" }
 
-// fail adds a problem. The highest-ranked reason is retained.
+// fail adds a problem. The highest-ranked reason is retained. The text becomes part of a condition, so it must not
+// contain a value that changes with time.
 func (f *checkResult) fail(reason, problem string, args ...any) {
 	if f.reason == "" || rank(reason) < rank(f.reason) {
 		f.reason = reason

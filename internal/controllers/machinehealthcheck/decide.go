@@ -97,6 +97,8 @@ func (j checkedMachine) healthy() bool {
 	return !j.own.unhealthy() && j.own.next == 0 && j.Node != nil && j.Machine.DeletionTimestamp.IsZero()
 }
 
+// assess runs the checks of all Machines. decide and report call it with the same snapshot, so that the status matches
+// the plan.
 func assess(s snapshot) assessment {
 	a := assessment{snapshot: s}
 	for _, t := range s.Targets {
@@ -220,7 +222,8 @@ func (a assessment) templateProblem() string {
 	return fmt.Sprintf("%s %s does not exist; create it, or refer to another template", ref.Kind, ref.Name)
 }
 
-// startedHere reports whether this controller sets the condition.
+// startedHere reports whether this controller sets the condition. The reason of each condition that decide starts must
+// be in this list, or the condition counts as another client's.
 func startedHere(c metav1.Condition) bool {
 	return c.Status == metav1.ConditionFalse && slices.Contains([]string{
 		clusterv1.MachineOwnerRemediatedWaitingForRemediationReason,

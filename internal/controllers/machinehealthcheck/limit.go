@@ -50,7 +50,8 @@ func parseRange(text string) (lowest, highest int, err error) {
 
 func (l limit) allows(unhealthy int) bool { return l.lowest <= unhealthy && unhealthy <= l.highest }
 
-// left returns how many more Machines may become unhealthy before remediation stops, or 0 if it is not allowed now.
+// left returns how many more Machines may become unhealthy before remediation stops, or 0 if it is not allowed now. It
+// is reported as status.remediationsAllowed.
 func (l limit) left(unhealthy, machines int) int {
 	if !l.allows(unhealthy) {
 		return 0

@@ -169,6 +169,7 @@ func isMarked(s Snapshot, node *corev1.Node) bool {
 func mark(s Snapshot, node *corev1.Node) {
 	pool := s.Pool
 	machines.SyncNodeLabels(machines.NodeLabels(pool.Spec.Template.Labels, s.Settings.SyncLabels...), node)
+	// SyncNodeLabels has replaced the annotations with a copy that is not nil.
 	maps.Copy(node.Annotations, map[string]string{
 		clusterv1.ClusterNameAnnotation: pool.Spec.ClusterName, clusterv1.ClusterNamespaceAnnotation: pool.Namespace,
 		clusterv1.OwnerKindAnnotation: "MachinePool", clusterv1.OwnerNameAnnotation: pool.Name,

@@ -104,7 +104,8 @@ func orphaned(s Snapshot, m clusterv1.Machine) bool {
 		(owner.UID != s.Pool.UID || owner.APIVersion != clusterv1.GroupVersion.String())
 }
 
-// hasMachines reports whether the infrastructure has a kind for its instances.
+// hasMachines reports whether the infrastructure has a kind for its instances. The controller then creates a Machine
+// for each instance; otherwise it only reads their Nodes.
 func hasMachines(s Snapshot) bool { return s.Infra.MachineKind.Or("") != "" }
 
 // kubeletVersion returns the version of a Machine's Node, or an empty string if it is unknown.

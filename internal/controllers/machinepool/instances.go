@@ -118,12 +118,14 @@ func (s Snapshot) nodeRivals() []string {
 	return out
 }
 
-// listProblems returns the problems of the list and the Nodes of a pool without Machines.
+// listProblems returns the problems of the list and the Nodes of a pool without Machines. Decide waits with the same
+// messages; the conditions MachinesReady and MachinesUpToDate list them.
 func (s Snapshot) listProblems() []string {
 	return append(nonEmpty(s.repeatedIDs(), s.incompleteList(), s.missingNodes()), s.nodeRivals()...)
 }
 
-// unreadyNodes returns a message with the Nodes that are not ready, or an empty string.
+// unreadyNodes returns a message with the Nodes that are not ready, or an empty string. The condition MachinesReady of
+// a pool without Machines reports it.
 func (s Snapshot) unreadyNodes() string {
 	return s.nodesThat(func(n *corev1.Node) string {
 		if nodeReady(n) {
@@ -133,7 +135,8 @@ func (s Snapshot) unreadyNodes() string {
 	}, "not ready")
 }
 
-// outdatedNodes returns a message with the Nodes that run another version, or an empty string.
+// outdatedNodes returns a message with the Nodes that run another version, or an empty string. The condition
+// MachinesUpToDate of a pool without Machines reports it.
 func (s Snapshot) outdatedNodes() string {
 	want := s.Pool.Spec.Template.Spec.Version
 	return s.nodesThat(func(n *corev1.Node) string {

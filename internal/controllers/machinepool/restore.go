@@ -104,8 +104,8 @@ func waitForParts(s Snapshot, p *reconciler.Plan) {
 }
 
 // followsList reports whether the infrastructure's list of provider IDs may replace the pool's. Before the pool is
-// recorded as complete, its list must not contain instances without a Machine, because after a crash these would
-// count as instances to be restored.
+// recorded as complete, its list must not contain instances without a Machine, because after a crash these would count
+// as instances to be restored. Until then, copyProviderFields does not change the pool's list.
 func followsList(s Snapshot) bool {
 	return hasUsableList(s) && (isRecorded(s) || !hasMachines(s) || len(missingMachines(s)) == 0 && len(without(s, s.Infra.ProviderIDList.Or(nil))) == 0)
 }

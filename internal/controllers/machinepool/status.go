@@ -34,6 +34,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		Versions:           versions(s),
 		ObservedGeneration: s.Pool.Status.ObservedGeneration,
 	}
+	// The generation is observed only when the pool is complete. Until then it counts as restored (restore.go).
 	if out.Err == nil && (isComplete(s) || !s.Pool.DeletionTimestamp.IsZero()) {
 		status.ObservedGeneration = s.Pool.Generation
 	}

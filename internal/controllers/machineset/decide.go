@@ -161,7 +161,8 @@ func ownershipInput(s Snapshot) ownership.Input {
 	return f
 }
 
-// creationBlockers returns why no Machines can be created, in the order in which to solve the problems.
+// creationBlockers returns why no Machines can be created, in the order in which to solve the problems. The condition
+// ScalingUp also computes them, since Decide may return before it does.
 func creationBlockers(s Snapshot) []reconciler.Wait {
 	var p reconciler.Plan
 	for _, template := range s.templates().Unusable() {

@@ -25,6 +25,8 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		Versions:           all.Versions(),
 		ObservedGeneration: s.Set.Status.ObservedGeneration,
 	}
+	// The generation is observed only when the owners of all Machines are known, or while the MachineSet is deleted.
+	// Decide and the MachineDeployment controller rely on it.
 	if out.Err == nil && (isDeleting(s) || ownership.Decide(ownershipInput(s)).IsComplete()) {
 		status.ObservedGeneration = s.Set.Generation
 	}

@@ -39,7 +39,7 @@ func (a transferMachines) String() string {
 	return fmt.Sprintf("transfer %s to MachineSet %s: it is updated in place", machines.NamesText(a.Names), a.To)
 }
 
-// Parts implements reconciler.Compound.
+// Parts lets package reconciler transfer the Machines in parallel, each as an action of its own.
 func (a transferMachines) Parts() []reconciler.Action {
 	var out []reconciler.Action
 	for _, name := range a.Names {
@@ -209,7 +209,8 @@ func moveTo(o client.Object, from, to *clusterv1.MachineSet) {
 	o.SetAnnotations(annotations)
 }
 
-// senders enqueues the MachineSets that transfer Machines to a MachineSet.
+// senders enqueues the MachineSets that transfer Machines to a MachineSet. The controller calls it when annotations of
+// a MachineSet change, since a transfer waits until the target lists its source.
 func senders(_ context.Context, o client.Object) []reconcile.Request {
 	var out []reconcile.Request
 	from := inplace.ReceiveFrom(o.(*clusterv1.MachineSet))

@@ -47,7 +47,7 @@ func (a scale) String() string {
 	return fmt.Sprintf("scale %s %s to %d replicas: the rest of it waits for its templates", a.Part.Want.GetKind(), a.Part.Live.GetName(), want)
 }
 
-// Parts implements reconciler.Compound.
+// Parts lets package reconciler run the groups in parallel.
 func (a groups) Parts() []reconciler.Action {
 	out := make([]reconciler.Action, 0, len(a.Each))
 	for _, group := range a.Each {

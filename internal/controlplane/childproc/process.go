@@ -88,7 +88,8 @@ func StartWithReport(cmd *exec.Cmd, l Lifetime, fd int) (*Process, *os.File, err
 	return p, reader, nil
 }
 
-// Reports decodes the JSON values that a process reports.
+// Reports decodes the JSON values that a process reports. `slipway up` reads the reports of its manager and of a
+// management cluster in the background with it.
 func Reports[T any](report io.Reader) iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for d := json.NewDecoder(report); ; {

@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/listeners"
 )
 
-// Protocol is the revision of the protocol between parent and child. A program with another revision is
-// rejected.
+// Protocol is the revision of the protocol between parent and child. A program with another revision is rejected. Each
+// change of the lines or the request must increase it, because such programs contain an earlier version of this file.
 const Protocol = 1
 
 // File descriptors of the child after the standard ones.

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// form describes the valid values of a flag in the lists of flaglists.go.
+// form describes the valid values of a flag in the lists of flaglists.go. [FlagProblem] checks the values that tenants
+// write with it.
 type form struct {
 	// description completes the sentence "the flag must be …".
 	description string

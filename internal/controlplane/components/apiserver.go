@@ -20,7 +20,8 @@ import (
 // once, because clients restart them when the server is back.
 const shutdownWait = 2 * time.Second
 
-// APIServer is a configured kube-apiserver of a management or workload cluster that is not running yet.
+// APIServer is a configured kube-apiserver of a management or workload cluster that is not running yet. The package is
+// also compiled with other Kubernetes versions, so each imported API must exist in all of them (doc.go).
 type APIServer struct {
 	options  *options.ServerRunOptions
 	listener net.Listener

@@ -10,7 +10,7 @@ import (
 )
 
 // ControllerManager is a configured kube-controller-manager of a management or workload cluster that is not running
-// yet.
+// yet. The imported APIs must exist in several Kubernetes versions (doc.go).
 type ControllerManager struct {
 	options *options.KubeControllerManagerOptions
 }

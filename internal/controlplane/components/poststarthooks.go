@@ -24,7 +24,8 @@ type hook struct {
 
 // extractTimedHooks removes from the configuration of an API server that is being built the post-start hooks that give
 // up after half a minute or a few minutes and then end the process: the default roles, the priority classes, and the
-// configuration of priority and fairness. On a slow host, a restart would take just as long.
+// configuration of priority and fairness. On a slow host, a restart would take just as long. The imported APIs must
+// exist in several Kubernetes versions (doc.go).
 func extractTimedHooks(config *app.Config) ([]hook, error) {
 	own := config.KubeAPIs.ControlPlane
 	providers := []interface {

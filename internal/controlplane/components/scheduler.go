@@ -10,7 +10,7 @@ import (
 )
 
 // Scheduler is a configured kube-scheduler of a management cluster with nodes or of a workload cluster. It is not
-// running yet.
+// running yet. The imported APIs must exist in several Kubernetes versions (doc.go).
 type Scheduler struct {
 	options *options.Options
 }

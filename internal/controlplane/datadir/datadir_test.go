@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -317,6 +318,31 @@ func TestRemove(t *testing.T) {
 	}
 	if _, err := os.Stat(string(dir)); !os.IsNotExist(err) {
 		t.Errorf("the folder is still there: %v", err)
+	}
+}
+
+// TestRemoveDeletesEachPath also opens the directory before, because some paths exist before the first start.
+func TestRemoveDeletesEachPath(t *testing.T) {
+	dir := datadir.Dir(filepath.Join(t.TempDir(), "data"))
+	for _, early := range []string{dir.Kubernetes(), dir.Bundles()} {
+		if err := os.MkdirAll(filepath.Join(early, "v1.36.3"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := open(t, dir)
+	value, paths := reflect.ValueOf(dir), 0
+	for i := range value.NumMethod() {
+		path, isPath := value.Method(i).Interface().(func() string)
+		if !isPath || path() == dir.Lock() {
+			continue
+		}
+		paths++
+		if err := os.MkdirAll(path(), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if left, err := h.Remove(); len(left) > 0 || err != nil || paths < 15 {
+		t.Errorf("%d paths: %v remain, %v", paths, left, err)
 	}
 }
 

@@ -5,7 +5,8 @@ func (h *Handle) WriteFlags(flags map[string]string) error {
 	return WriteJSON(h.flags(), flags)
 }
 
-// ReadFlags returns the flags of the last start, or none.
+// ReadFlags returns the flags of the last start, or none. `slipway up` uses them for flags that its command line does
+// not set.
 func ReadFlags(dir Dir) (map[string]string, error) {
 	var flags map[string]string
 	if _, err := ReadJSON(dir.flags(), &flags); err != nil {

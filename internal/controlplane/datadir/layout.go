@@ -74,7 +74,7 @@ func (d Dir) TransferRecords() string { return d.Path("custody") }
 func (d Dir) Images() string { return d.Path("images") }
 
 // Bundles returns the directory with the bundles for hosts of the SSH provider.
-func (d Dir) Bundles() string { return d.Path("bundles") }
+func (d Dir) Bundles() string { return d.Path(bundles) }
 
 // Snapshots contains etcd snapshots of workload clusters, in one directory for each namespace.
 func (d Dir) Snapshots() string { return d.Path("snapshots") }
@@ -113,8 +113,11 @@ func Absolute(path string) (Dir, error) {
 	return Dir(abs), err
 }
 
-// kubernetes is the only directory that may exist before the first start.
-const kubernetes = "kubernetes"
+// Directories that may exist before the first start, because "slipway versions add" and "slipway bundle build" fill them.
+const (
+	kubernetes = "kubernetes"
+	bundles    = "bundles"
+)
 
 // parent returns the parent directory.
 func (d Dir) parent() Dir { return Dir(filepath.Dir(string(d))) }

@@ -113,7 +113,10 @@ func checkMark(dir Dir) error {
 		return unusable(dir, err)
 	}
 	for _, e := range entries {
-		if e.Name() != "lock" && e.Name() != kubernetes && !isTemporary(e.Name()) { // left by an interrupted first start
+		switch name := e.Name(); {
+		case name == kubernetes, name == bundles:
+		case name == "lock", isTemporary(name): // left by an interrupted first start
+		default:
 			return fault.New(fault.Invalid, reasonForeign,
 				"data directory %s contains files of other programs (%s); choose another --data-dir", dir, e.Name())
 		}

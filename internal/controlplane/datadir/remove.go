@@ -15,7 +15,7 @@ import (
 func (h *Handle) Remove() (left []string, err error) {
 	dir := h.Dir
 	for _, path := range []string{
-		dir.Kubeconfig(), dir.ManagerKubeconfig(), dir.PKI(), dir.Etcd(), dir.Planes(), dir.Balancers(), dir.TransferRecords(), dir.Images(), dir.Snapshots(), dir.Simulated(), dir.Kubernetes(), dir.Path("log"), dir.run(), dir.supervision(), dir.SupervisorLock(), dir.node(), dir.flags(), dir.EncryptedWith(),
+		dir.Kubeconfig(), dir.ManagerKubeconfig(), dir.PKI(), dir.Etcd(), dir.Planes(), dir.Balancers(), dir.TransferRecords(), dir.Images(), dir.Bundles(), dir.Snapshots(), dir.Simulated(), dir.Kubernetes(), dir.Path("log"), dir.run(), dir.supervision(), dir.SupervisorLock(), dir.node(), dir.flags(), dir.EncryptedWith(),
 		dir.versions(), dir.instance(), dir.version(), dir.Lock(),
 	} {
 		if err := os.RemoveAll(path); err != nil {

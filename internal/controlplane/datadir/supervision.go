@@ -9,7 +9,7 @@ import (
 )
 
 // Supervision is the state that the supervisor of a management cluster in the background (`slipway up -d`) publishes
-// for other commands.
+// for other commands. These can be of another version, so the JSON names must stay.
 type Supervision struct {
 	// PID of the supervisor.
 	PID        int       `json:"pid"`

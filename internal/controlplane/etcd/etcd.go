@@ -110,8 +110,8 @@ func disarmNoSpaceAlarm(ctx context.Context, e *embed.Etcd) error {
 	return nil
 }
 
-// DatabaseFile returns the database file of the member with this data directory. etcd compares its size with
-// the quota.
+// DatabaseFile returns the database file of the member with this data directory. etcd compares its size with the quota.
+// `slipway status` reports its size.
 func DatabaseFile(dir string) string { return filepath.Join(dir, "member", "snap", "db") }
 
 // Endpoint returns the endpoint for clients such as kube-apiserver.
@@ -174,7 +174,8 @@ func logger() *zap.Logger {
 // will use it.
 type Identity struct{ Name, PeerURL, Token string }
 
-// onlyMember returns the identity of every member that this package starts.
+// onlyMember returns the identity of every member that this package starts. A restore writes it into the new data
+// directory, so it must equal the identity in the configuration of Start.
 func onlyMember() Identity {
 	nowhere := url.URL{Scheme: "unix", Host: "localhost:0"}
 	return Identity{Name: memberName, PeerURL: nowhere.String(), Token: embed.NewConfig().InitialClusterToken}

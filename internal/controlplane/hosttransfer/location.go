@@ -32,7 +32,8 @@ func LocationOnHost(dir, instance string, getenv func(string) string) (Location,
 	return Location{Dir: dir, Instance: instance, Boot: strings.TrimSpace(string(boot)), Docker: DockerAddress(getenv)}, err
 }
 
-// DockerAddress returns DOCKER_HOST without a password.
+// DockerAddress returns DOCKER_HOST without a password. The result is stored in the data directory and in a ConfigMap,
+// where the password must not be.
 func DockerAddress(getenv func(string) string) string {
 	host := getenv("DOCKER_HOST")
 	if u, err := url.Parse(host); err == nil && u.User != nil {
@@ -42,7 +43,7 @@ func DockerAddress(getenv func(string) string) string {
 	return host
 }
 
-// Data returns the data of the ConfigMap.
+// Data returns the data of the ConfigMap. Another version of Slipway may read it, so the keys must stay.
 func (p Location) Data() map[string]string {
 	return map[string]string{"dataDirectory": p.Dir, "instance": p.Instance, "boot": p.Boot, "docker": p.Docker}
 }

@@ -150,18 +150,20 @@ func (b *Store) alone(do func() error) error {
 }
 
 // BeginTransfer records the start of a transfer to another data directory. From now on, this instance no longer owns
-// the resources.
+// the resources. `slipway move` calls it before it transfers any resource.
 func (b *Store) BeginTransfer(r Record) error {
 	r.InProgress = true
 	return b.alone(func() error { return b.write(outgoingPrefix, r) })
 }
 
-// CancelTransfer cancels a transfer to another data directory.
+// CancelTransfer cancels a transfer to another data directory. It is the last step of a rollback, when the resources
+// are back.
 func (b *Store) CancelTransfer(r Record) error {
 	return b.alone(func() error { return b.remove(outgoingPrefix, r) })
 }
 
-// RecordIncoming records that this instance owns the resources from now on.
+// RecordIncoming records that this instance owns the resources from now on. `slipway move` calls it for the target
+// after the resources were transferred.
 func (b *Store) RecordIncoming(r Record) error {
 	if len(r.Items) == 0 { // directories need no record, because their location identifies the owner
 		return nil
@@ -170,13 +172,13 @@ func (b *Store) RecordIncoming(r Record) error {
 	return b.alone(func() error { return b.write(incomingPrefix, r) })
 }
 
-// CancelIncoming cancels a transfer from another data directory.
+// CancelIncoming cancels a transfer from another data directory. It is the first step of a rollback, at the target.
 func (b *Store) CancelIncoming(r Record) error {
 	return b.alone(func() error { return b.remove(incomingPrefix, r) })
 }
 
-// FinishTransfer records the end of a transfer to another data directory. It also removes the resources from records
-// of earlier transfers from other data directories.
+// FinishTransfer records the end of a transfer to another data directory. It also removes the resources from records of
+// earlier transfers from other data directories. `slipway move` calls it when the move can no longer be rolled back.
 func (b *Store) FinishTransfer(r Record) error {
 	return b.alone(func() error {
 		before, err := b.read(incomingPrefix)

@@ -41,6 +41,8 @@ func UnassignSupervisor(folder string) error {
 
 func supervisorFile(folder string) string { return filepath.Join(folder, supervisorFileName) }
 
+// supervisorFileName is the file that AssignSupervisor writes. Existing directories contain it, and package
+// uidisolation lists it and the name of the lock (managerFiles), so both names must stay.
 const supervisorFileName = "keeper"
 
 // SupervisorLock returns the path of the lock that the supervisor of a control plane holds.

@@ -16,7 +16,8 @@ type mergedListener struct {
 }
 
 // Merge returns a listener that accepts connections of both. Its address is the address of the first. API servers
-// listen with it at several addresses, for example on loopback and at the endpoint of their cluster.
+// listen with it at several addresses, for example on loopback and at the endpoint of their cluster. This file is also
+// compiled into programs of other Kubernetes versions, so it imports nothing of Slipway.
 func Merge(first, second net.Listener) net.Listener {
 	j := &mergedListener{first: first, second: second, conns: make(chan net.Conn), errs: make(chan error), done: make(chan struct{})}
 	go j.accept(first)

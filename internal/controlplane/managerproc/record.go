@@ -64,7 +64,8 @@ type record struct {
 	free []int
 }
 
-// newRecord creates an empty record.
+// newRecord creates an empty record. The parent creates one for each manager process, which maps the same memory
+// ([Attach]).
 func newRecord() (*record, error) {
 	fd, err := unix.MemfdCreate("slipway-reconciling", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -105,7 +106,7 @@ type Entry struct {
 	slot   int
 }
 
-// Weigh records the estimated memory of the work, in bytes.
+// Weigh records the estimated memory of the work, in bytes. Package workload calls it while it decodes a response.
 func (e Entry) Weigh(bytes int64) {
 	if e.record != nil {
 		e.record.weight(e.slot).Store(bytes)

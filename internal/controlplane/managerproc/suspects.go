@@ -26,7 +26,8 @@ const (
 // responses it was decoding. [Run] has it in memory only.
 type suspects map[Subject]Quarantined
 
-// crashed counts a crash and returns the newly quarantined subjects.
+// crashed counts a crash and returns the newly quarantined subjects. It is called after an exit that the recorded work
+// may have caused.
 func (s suspects) crashed(reconciling []Subject, now time.Time) (aside []Quarantined) {
 	for _, subject := range reconciling {
 		key := subject.withoutUID()
@@ -46,7 +47,8 @@ func (s suspects) crashed(reconciling []Subject, now time.Time) (aside []Quarant
 	return aside
 }
 
-// forget removes subjects without recent failures, and returns the quarantined ones.
+// forget removes subjects without recent failures, and returns the quarantined ones. It is called at each start and
+// exit of the manager, which receives the result when it starts.
 func (s suspects) forget(now time.Time) (aside []Quarantined) {
 	maps.DeleteFunc(s, func(_ Subject, a Quarantined) bool { return now.Sub(a.Until) >= forgottenAfter })
 	for _, a := range s {

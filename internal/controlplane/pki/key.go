@@ -85,7 +85,8 @@ func parseKey(data []byte) (crypto.Signer, error) {
 	return nil, errors.New("no private key in PEM data")
 }
 
-// SigningKey creates a key pair for service account tokens, both in PEM.
+// SigningKey creates a key pair for service account tokens, both in PEM, for [Folder] and for the Secrets of workload
+// clusters.
 func SigningKey(a Algorithm) (public, private []byte, err error) {
 	key, err := newKey(a)
 	if err != nil {

@@ -160,7 +160,7 @@ func (c Config) Domain() string {
 	return c.ServiceDomain
 }
 
-// Issuer returns the issuer of ServiceAccount tokens.
+// Issuer returns the issuer of ServiceAccount tokens. Existing tokens contain it, so its form must not change.
 func (c Config) Issuer() string { return "https://kubernetes.default.svc." + c.Domain() }
 
 // Hash identifies the configuration. A process with another hash must be restarted.

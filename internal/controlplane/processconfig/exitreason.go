@@ -32,7 +32,8 @@ func (f Folder) WriteEnd(reason string) error {
 	return err
 }
 
-// ReadEnd returns the reason why the process with this PID exited, or an empty string if it is unknown.
+// ReadEnd returns the reason why the process with this PID exited, or an empty string if it is unknown. The supervisor
+// calls it after the process has exited.
 func (f Folder) ReadEnd(pid int) string {
 	data, err := uidisolation.Read(string(f), endFile)
 	var e exitRecord

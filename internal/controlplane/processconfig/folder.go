@@ -33,7 +33,7 @@ type Folder string
 // WorkingDir is the working directory of this process. Paths below it remain valid when the directory is renamed.
 const WorkingDir Folder = "/proc/self/cwd"
 
-// Config returns the path of the configuration.
+// Config returns the path of the configuration. Package uidisolation lists its name in managerFiles.
 func (f Folder) Config() string { return f.path("config.json") }
 
 // PKI returns the directory of certificates and keys.

@@ -1,7 +1,8 @@
 // Command program runs the Kubernetes components of one hosted control plane in a version that differs from the version
 // in the slipway binary. It is package components in a process that package childproc starts. Package
 // internal/nodeimage/versions compiles it with the Kubernetes modules of that version. It is not started by hand and
-// not part of the slipway binary.
+// not part of the slipway binary. The sources of all packages of Slipway that it imports are embedded in the binary
+// (sources.go in the root directory).
 package main
 
 import (

@@ -193,7 +193,7 @@ type Status struct {
 	Others int
 }
 
-// Status reads the state of the keys.
+// Status reads the state of the keys, for `slipway status` and `slipway encryption rotate`.
 func (f Files) Status() (Status, error) {
 	keys, err := f.readKeys()
 	if err != nil || len(keys) == 0 {

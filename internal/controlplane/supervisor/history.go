@@ -23,6 +23,7 @@ type history struct {
 
 func historyPath(f processconfig.Folder) string { return filepath.Join(string(f), historyFile) }
 
+// historyFile is also in the list managerFiles of package uidisolation, so that the control plane cannot replace it.
 const historyFile = "supervision.json"
 
 func readHistory(f processconfig.Folder) (history, error) {

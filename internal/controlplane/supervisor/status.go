@@ -74,7 +74,8 @@ func Inspect(root string) ([]Status, error) {
 	return out, nil
 }
 
-// observe reads the status of a control plane from the files in its directory.
+// observe reads the status of a control plane from the files in its directory. Supervision loops, [Supervisor.Status]
+// and [Inspect] all start from it.
 func observe(f processconfig.Folder) (Status, error) {
 	var s Status
 	if c, err := processconfig.Load(f.Config()); err == nil {

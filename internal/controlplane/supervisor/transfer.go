@@ -87,7 +87,8 @@ func (c *supervisionLoop) acquireFolder() (holds, gone bool, err error) {
 	return c.acquireFolder()
 }
 
-// releaseFolder releases the directory.
+// releaseFolder releases the directory. The loop calls it when it ends, so that another instance can lock the
+// directory.
 func (c *supervisionLoop) releaseFolder() {
 	if c.lock != nil {
 		_ = c.lock.Release()
@@ -95,8 +96,8 @@ func (c *supervisionLoop) releaseFolder() {
 	}
 }
 
-// forget removes a control plane from supervision if it was transferred or deleted. It returns false if it
-// must still be supervised.
+// forget removes a control plane from supervision if it was transferred or deleted. It returns false if it must still
+// be supervised. The loop calls it when its directory is gone or has another supervisor.
 func (s *Supervisor) forget(c *supervisionLoop) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

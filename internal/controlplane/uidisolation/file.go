@@ -19,7 +19,8 @@ var errForeign = errors.New("not a regular file, or not one of this control plan
 
 // Read returns the content of a file that the process of a control plane may have written. The name is
 // relative to the directory. If the control plane has a separate user, the file must be a regular file of
-// this user or of root in the directory, and at most 1 MiB is read.
+// this user or of root in the directory, and at most 1 MiB is read. Packages processconfig and supervisor read the
+// files of a control plane with it.
 func Read(folder, name string) ([]byte, error) {
 	return read(folder, name, func(user int, st unix.Stat_t) error {
 		if int(st.Uid) == user || st.Nlink == 1 {
@@ -90,7 +91,8 @@ func Open(path string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// IsForeign reports whether the error is caused by an unexpected file that a control plane created.
+// IsForeign reports whether the error is caused by an unexpected file that a control plane created. Package datadir
+// treats such a file as missing when it probes a lock.
 func IsForeign(err error) bool { return errors.Is(err, errForeign) }
 
 func regular(f *os.File) (st unix.Stat_t, err error) {
@@ -104,7 +106,7 @@ func regular(f *os.File) (st unix.Stat_t, err error) {
 }
 
 // CheckFolder rejects a directory that is not owned by root, in which the control plane could replace
-// entries.
+// entries. [Append] and datadir.WriteFileFor call it before they create a file there.
 func CheckFolder(path string) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {

@@ -12,7 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The range of user and group IDs for control planes. Distributions, systemd and /etc/subuid do not use it.
+// The range of user and group IDs for control planes. Distributions, systemd and /etc/subuid do not use it. The groups
+// of existing directories are in it, so it can only grow.
 const (
 	firstID = 1_900_000_000
 	idCount = 200_000_000

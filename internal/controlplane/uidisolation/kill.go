@@ -20,7 +20,8 @@ const (
 	endWithin = time.Minute
 )
 
-// UserOf returns the user of a process.
+// UserOf returns the user of a process. Package supervisor checks with it that a recorded PID is still the control
+// plane before it stops that process.
 func UserOf(pid int) (int, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {

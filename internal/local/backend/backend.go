@@ -55,19 +55,21 @@ type Scripts interface {
 	Progress(ctx context.Context, ref Ref) (Progress, error)
 }
 
-// Kubelets reads the state of kubelets in running machines.
+// Kubelets reads the state of kubelets in running machines. The LocalMachine controller calls it while a Node is not
+// ready.
 type Kubelets interface {
 	Kubelet(ctx context.Context, ref Ref) (KubeletState, error)
 }
 
-// Watcher reports changes on the host.
+// Watcher reports changes on the host. The [Broadcaster] calls it once.
 type Watcher interface {
 	// Watch calls handle for every change until the context ends. After every gap (at startup, and when the engine
 	// stops or resumes responding) it sends an event which means that everything may have changed.
 	Watch(ctx context.Context, handle func(Event)) error
 }
 
-// Sweeper removes resources whose objects no longer exist.
+// Sweeper removes resources whose objects no longer exist. The provider (package local) calls it once when the manager
+// starts.
 type Sweeper interface {
 	// Sweep removes the resources of all machines and networks except those in use. It continues after an error and
 	// returns all errors.

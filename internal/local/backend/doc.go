@@ -4,10 +4,10 @@
 // distinguish backends only by their [Capabilities], so a new backend needs a package that implements the interfaces, a
 // member of spec.backend, and an entry in the provider's [Set], and no change of a controller.
 //
-// The package also contains the code that all backends share: the capacity of nodes that do not exist yet ([CapacityCalculator]); the names, labels and provider IDs of host resources, by
-// which a resource is assigned to its object ([Ref]); the choice of an address range ([ChooseRange]); the
-// [Broadcaster], which distributes the events of a backend to the work queues of the controllers; and the concurrent
-// removal of many host resources ([Remove]).
+// The package also contains the code that all backends share: the capacity of nodes that do not exist yet
+// ([CapacityCalculator]); the names, labels and provider IDs of host resources, by which a resource is assigned to its
+// object ([Ref]); the choice of an address range ([ChooseRange]); the [Broadcaster], which distributes the events of a
+// backend to the work queues of the controllers; and the concurrent removal of many host resources ([Remove]).
 //
 // Two features work with any backend that can run programs in its machines. [WrapPreloading] loads the [ImageArchives]
 // of a cluster into a machine before its bootstrap script runs, so that the images are available to it; only the node's

@@ -1,6 +1,7 @@
 package backend
 
-// KubeletState is the state of the service that runs the kubelet of a machine.
+// KubeletState is the state of the service that runs the kubelet of a machine. The LocalMachine controller reports it
+// in the condition KubeletRunning of a machine whose Node is not ready.
 type KubeletState struct {
 	// Service is the state of the service; empty if it is unknown.
 	Service ServiceState

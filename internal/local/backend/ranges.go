@@ -33,13 +33,15 @@ func ChooseRange(spec NetworkSpec, taken []UsedRange, refused []netip.Prefix) (c
 }
 
 // AddressQuotaMessage returns a message if one more range exceeds the number of addresses allowed for networks of the
-// namespace.
+// namespace. The LocalCluster controller calls it before it plans a network with a requested range, and [ChooseRange]
+// for the chosen one.
 func AddressQuotaMessage(m policy.Maxima, namespace string, p netip.Prefix, taken []UsedRange) string {
 	own, all := sumNetworks(taken, namespace, policy.Addresses)
 	return m.ExceededRange(namespace, p, own, all)
 }
 
 // RangeConflict returns a message that names the user of an overlapping range, and an empty string if there is none.
+// [ChooseRange] and the LocalCluster controller call it for a requested range.
 func RangeConflict(p netip.Prefix, taken []UsedRange) string {
 	for _, t := range taken {
 		if t.Range.Overlaps(p) {
@@ -57,7 +59,8 @@ func intersection(p, q netip.Prefix) netip.Prefix {
 	return q
 }
 
-// CountNetworks counts the networks of this instance, in the namespace and in total.
+// CountNetworks counts the networks of this instance, in the namespace and in total. The LocalCluster controller
+// compares it with the operator's limit, and the container backend does before it creates a network.
 func CountNetworks(taken []UsedRange, namespace string) (own, all int) {
 	ownCount, allCount := sumNetworks(taken, namespace, func(netip.Prefix) int64 { return 1 })
 	return int(ownCount), int(allCount)
@@ -78,7 +81,7 @@ func sumNetworks(taken []UsedRange, namespace string, size func(netip.Prefix) in
 }
 
 // ClusterRanges returns the Pod and Service ranges of a Cluster, which may be nil. It omits invalid ranges, because the
-// Cluster webhook rejects them.
+// Cluster webhook rejects them. The controllers of LocalClusters and LocalMachines pass them to the backend.
 func ClusterRanges(c *clusterv1.Cluster) []netip.Prefix {
 	if c == nil {
 		return nil

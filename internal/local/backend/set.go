@@ -51,7 +51,8 @@ func (s Set) Choose(name string, annotations map[string]string) (Backend, error)
 	return b, nil
 }
 
-// DeleteState deletes the state that the backends retain for a deleted LocalCluster.
+// DeleteState deletes the state that the backends retain for a deleted LocalCluster. The LocalCluster controller calls
+// it when the object is gone.
 func (s Set) DeleteState(cluster types.NamespacedName) error {
 	var errs []error
 	for _, b := range s {
@@ -62,7 +63,8 @@ func (s Set) DeleteState(cluster types.NamespacedName) error {
 	return errors.Join(errs...)
 }
 
-// RecordCluster records the Cluster of a LocalCluster in all backends.
+// RecordCluster records the Cluster of a LocalCluster in all backends. The LocalCluster controller calls it for each
+// simulated LocalCluster that it sees, even if it is paused.
 func (s Set) RecordCluster(ref Ref) {
 	for _, b := range s {
 		if b.RecordCluster != nil {

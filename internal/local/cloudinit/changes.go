@@ -5,7 +5,8 @@ import (
 	"slices"
 )
 
-// Changes are the changes that bootstrap data declares. Commands may change more.
+// Changes are the changes that bootstrap data declares. Commands may change more. The SSH provider records them on the
+// host before the data runs, so that cleaning the host can undo them.
 type Changes struct {
 	// Files are the paths that are written or appended to, sorted.
 	Files []string
@@ -22,7 +23,8 @@ type CreatedUser struct {
 	HomeDir string
 }
 
-// DeclaredChanges returns the changes that the bootstrap data declares. All errors are faults of kind Invalid.
+// DeclaredChanges returns the changes that the bootstrap data declares. All errors are faults of kind Invalid. Package
+// ssh/remote calls it before it starts the data.
 func DeclaredChanges(data BootstrapData, node NodeSettings) (Changes, error) {
 	doc, err := parseBootstrapData(data, node)
 	if err != nil {

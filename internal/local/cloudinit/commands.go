@@ -10,7 +10,7 @@ import (
 
 // readCommands joins the commands of the section bootcmd or runcmd into one script, so that variables and the working
 // directory carry over from one command to the next. A string is a shell line; a list is a command with literal
-// arguments, as in cloud-init.
+// arguments, as in cloud-init. assemble calls it for [Parse].
 func readCommands(s section, prologue string) ([]Step, error) {
 	items, err := listOf(s.name, s.value)
 	if err != nil {
@@ -43,7 +43,8 @@ func readCommands(s section, prologue string) ([]Step, error) {
 var shellWords = regexp.MustCompile(`'[^']*'|"(?:[^"\\]|\\.)*"|\\.|[^\s'"\\;&|]+|['"]|\\$|[;&|\n]`)
 
 // isFragment reports whether a command may be incomplete without its neighbors, or may change how the shell continues
-// after a failed command. In doubt, a command is a fragment.
+// after a failed command. In doubt, a command is a fragment. The script traces the commands of a section one by one
+// only if none of them is a fragment.
 func isFragment(command string) bool {
 	if last := strings.TrimSpace(command); strings.HasSuffix(last, "&") || strings.HasSuffix(last, "|") {
 		return true

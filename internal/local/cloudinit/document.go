@@ -53,6 +53,7 @@ type Script struct {
 
 // Parse parses the document, which is the user data of a Machine's bootstrap Secret. The placeholders of a jinja
 // document are replaced with values from meta. All errors are Invalid faults with reason [reasonInvalid].
+// [RenderScript] and the other functions that take [BootstrapData] call it.
 func Parse(data []byte, meta Metadata) (Document, error) {
 	sections, err := parseSections(data, meta)
 	if err != nil {

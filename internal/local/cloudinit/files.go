@@ -44,7 +44,7 @@ type fileItem struct {
 }
 
 // readFiles returns the steps of the section write_files and the names of its unsupported items. Fields, defaults and
-// encodings follow cloud-init.
+// encodings follow cloud-init. assemble calls it for [Parse].
 func readFiles(s section) ([]Step, []string, error) {
 	items, err := listOf(s.name, s.value)
 	if err != nil {

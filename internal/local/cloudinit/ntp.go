@@ -18,7 +18,7 @@ type ntpSection struct {
 }
 
 // readNTP writes the servers to the configuration of systemd-timesyncd. It does not change the service, because a
-// container uses the clock of its host.
+// container uses the clock of its host. assemble calls it for [Parse].
 func readNTP(s section) ([]Step, []string, error) {
 	var ntp ntpSection
 	if err := s.value.Decode(&ntp); err != nil {

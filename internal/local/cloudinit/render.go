@@ -45,8 +45,8 @@ type NodeSettings struct {
 }
 
 // RenderScript returns the script that runs the bootstrap data in a machine. The LocalMachine controller calls it for
-// each machine that is scripted, and package managementnode for the management node. All errors are faults of kind
-// Invalid.
+// each machine that is scripted, package managementnode for the management node, and package ssh/remote for hosts. All
+// errors are faults of kind Invalid.
 func RenderScript(data BootstrapData, node NodeSettings, timeout time.Duration) (backend.Script, error) {
 	doc, err := parseBootstrapData(data, node)
 	if err != nil {
@@ -75,7 +75,7 @@ func RenderScript(data BootstrapData, node NodeSettings, timeout time.Duration) 
 func parseBootstrapData(data BootstrapData, node NodeSettings) (Document, error) {
 	if data.Format != "" && data.Format != formatCloudConfig {
 		return Document{}, fault.New(fault.Invalid, reasonFormat,
-			"the bootstrap data has the format %q, but the Local provider supports only %q", data.Format, formatCloudConfig)
+			"the bootstrap data has the format %q, but only %q is supported", data.Format, formatCloudConfig)
 	}
 	return Parse(data.Value, node.metadata())
 }
@@ -88,14 +88,15 @@ func (n NodeSettings) metadata() Metadata {
 	}
 }
 
-// SkippedParts returns the parts of the bootstrap data that this provider does not apply.
+// SkippedParts returns the parts of the bootstrap data that this provider does not apply. The LocalMachine controller
+// reports them in a condition when the data has run.
 func SkippedParts(data BootstrapData, node NodeSettings) ([]string, error) {
 	doc, err := parseBootstrapData(data, node)
 	return doc.Skipped, err
 }
 
 // WrittenFiles returns the files that the bootstrap data writes, by path. Content that is appended to a file is
-// omitted.
+// omitted. The simulated backend creates a control plane from them.
 func WrittenFiles(data BootstrapData, node NodeSettings) (map[string][]byte, error) {
 	doc, err := parseBootstrapData(data, node)
 	if err != nil {
@@ -111,9 +112,9 @@ func WrittenFiles(data BootstrapData, node NodeSettings) (map[string][]byte, err
 }
 
 // prologue waits until the services of the node image respond. Images without /sbin/init have no services to wait for.
-// The wait has a long limit, because a busy host needs minutes for the boot. The stage file
-// contains the current stage. The wait for systemd is limited to half of the timeout, because a single unit that never
-// starts need not prevent the machine from becoming a node.
+// The wait has a long limit, because a busy host needs minutes for the boot. The stage file contains the current stage.
+// The wait for systemd is limited to half of the timeout, because a single unit that never starts need not prevent the
+// machine from becoming a node.
 //
 // The commands run at the end of the boot, as with cloud-init. The containerd socket accepts connections before the CRI
 // plugin, which the kubelet uses, has loaded its state. The function serving therefore requests the status with crictl,
@@ -195,7 +196,8 @@ rm -f %[1]s
 const endMarker = "- end"
 
 // traced returns a script that records the running command and the failed commands. The next command still sees the
-// exit code of the previous one.
+// exit code of the previous one. The container backend parses the recorded lines (container/bootstrapstatus.go), and
+// package ssh/remote reads the stage file, so their form must not change.
 func traced(s Step) string {
 	if len(s.Script.Commands) == 0 {
 		return s.Script.Text

@@ -15,10 +15,10 @@ const maxText = 1 << 20
 // readByOthers are the permission bits that mark a file as not secret.
 const readByOthers fs.FileMode = 0o077
 
-// FindSecrets returns the secrets in the bootstrap data, for [redact.MaskSecrets]: the LocalMachine controller masks
-// them in the output that it shows in a condition. They are values that files and commands label as secrets, opaque
-// words in files that only their owner can read or that have names of secret files, and the whole content of a one-line
-// file with such a name. Errors are faults of kind Invalid.
+// FindSecrets returns the secrets in the bootstrap data, for [redact.MaskSecrets]: the controllers of LocalMachines and
+// SSHMachines mask them in the output that they show in a condition. They are values that files and commands label as
+// secrets, opaque words in files that only their owner can read or that have names of secret files, and the whole
+// content of a one-line file with such a name. Errors are faults of kind Invalid.
 func FindSecrets(data BootstrapData, node NodeSettings) ([]string, error) {
 	doc, err := parseBootstrapData(data, node)
 	if err != nil {

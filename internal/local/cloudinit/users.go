@@ -53,7 +53,8 @@ func (w *stringList) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// readUsers returns the steps of the section users and the names of its unsupported items.
+// readUsers returns the steps of the section users and the names of its unsupported items. assemble calls it for
+// [Parse].
 func readUsers(s section) ([]Step, []string, error) {
 	users, skipped, err := parseUsers(s)
 	if err != nil {

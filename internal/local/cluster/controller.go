@@ -91,7 +91,8 @@ func isUntouched(o *infrav1.LocalCluster) bool {
 	return o.Spec.Backend.Simulated != nil && !o.Spec.ControlPlaneEndpoint.IsValid() && !ptr.Deref(o.Status.Initialization.Provisioned, false)
 }
 
-// gone deletes the state of a LocalCluster whose object no longer exists.
+// gone deletes the state of a LocalCluster whose object no longer exists. Package reconciler calls it when the object
+// is not found.
 func (c *controller) gone(_ context.Context, key client.ObjectKey) error {
 	return c.Backends.DeleteState(key)
 }

@@ -99,7 +99,8 @@ func (s Snapshot) ref() backend.Ref {
 	return backend.Ref{Object: client.ObjectKeyFromObject(s.Object), Name: s.Object.Status.Network.Name, Cluster: ownerName(s.Object)}
 }
 
-// readRequested reads the ranges that the host uses, or the endpoint that is available for the cluster.
+// readRequested reads the ranges that the host uses, or the endpoint that is available for the cluster. Package
+// reconciler calls it for each read that [Decide] requests.
 func (c *controller) readRequested(ctx context.Context, s Snapshot, q reconciler.ReadRequest) (Snapshot, error) {
 	b, err := c.backendOf(s)
 	if err != nil {

@@ -75,7 +75,8 @@ func nameServers(text string) []netip.Addr {
 	return out
 }
 
-// Processors returns the number of processors of the host, or 0 if it is unknown.
+// Processors returns the number of processors of the host, or 0 if it is unknown. `slipway create cluster` and the
+// limits of machines use it.
 func (h KernelHost) Processors() int {
 	text, err := os.ReadFile(filepath.Join(h.Proc, "cpuinfo"))
 	if err != nil {
@@ -91,6 +92,7 @@ func (h KernelHost) Processors() int {
 }
 
 // MemoryMiB returns the memory of the host that programs can use without swapping, and all of its memory. 0: unknown.
+// `slipway create cluster` compares it with the memory that the nodes need.
 func (h KernelHost) MemoryMiB() (available, total int64) {
 	text, err := os.ReadFile(filepath.Join(h.Proc, "meminfo"))
 	if err != nil {

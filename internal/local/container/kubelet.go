@@ -17,7 +17,7 @@ const kubeletProgram = "systemctl show --property ActiveState --property SubStat
 // stableAfter is how long a kubelet that was restarted has to run before it counts as running.
 const stableAfter = time.Minute
 
-// Kubelet implements backend.Kubelets.
+// Kubelet implements backend.Kubelets. The LocalMachine controller calls it while the Node of the machine is not ready.
 func (e *Engine) Kubelet(ctx context.Context, ref backend.Ref) (backend.KubeletState, error) {
 	c, err := e.running(ctx, ref)
 	if err != nil {

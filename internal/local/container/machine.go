@@ -247,7 +247,8 @@ func (e *Engine) deleteVolume(ctx context.Context, ref backend.Ref, records read
 	return e.removeVolume(ctx, v)
 }
 
-// Inspect implements backend.Machines.
+// Inspect implements backend.Machines. The LocalMachine controller calls it in each reconciliation, and the
+// LocalCluster controller for the members of a load balancer.
 func (e *Engine) Inspect(ctx context.Context, ref backend.Ref) (backend.Machine, error) {
 	c, r, err := e.container(ctx, ref, e.ownership.Ownership)
 	switch {
@@ -277,7 +278,7 @@ func (e *Engine) inspectOrphaned(ctx context.Context, ref backend.Ref) (backend.
 	return m, err
 }
 
-// List returns all machines of this instance.
+// List returns all machines of this instance. Commands for nodes call it, such as `slipway logs node`.
 func (e *Engine) List(ctx context.Context) ([]backend.Machine, error) {
 	view, err := e.readHost(ctx)
 	if err != nil {

@@ -140,7 +140,8 @@ func (e *Engine) DeleteNetwork(ctx context.Context, ref backend.Ref) error {
 }
 
 // UsedRanges implements backend.Networks. It returns the ranges of Docker's networks, and the ranges outside of them
-// that this host and its operator have to reach ([KernelHost.Ranges]).
+// that this host and its operator have to reach ([KernelHost.Ranges]). The LocalCluster controller calls it before it
+// plans a network, and EnsureNetwork again under its lock.
 func (e *Engine) UsedRanges(ctx context.Context) ([]backend.UsedRange, error) {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()

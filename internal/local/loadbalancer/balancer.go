@@ -27,7 +27,8 @@ const (
 // maxConnections limits the open connections of one load balancer; further connections are refused.
 const maxConnections = 8192
 
-// balancer distributes connections to members. The load balancer process ([RunInFolder]) has one.
+// balancer distributes connections to members. The load balancer process ([RunInFolder]) has one. mu protects the other
+// fields, including the health and the connections of members.
 type balancer struct {
 	now func() time.Time
 
@@ -61,7 +62,8 @@ func newBalancer(now func() time.Time) *balancer {
 	return &balancer{now: now, members: map[string]*member{}}
 }
 
-// Set replaces the members.
+// Set replaces the members. It is called at the start, and whenever the file with the configuration has changed
+// ([balancer.follow]).
 func (b *balancer) Set(members []Member) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

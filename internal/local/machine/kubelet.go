@@ -31,8 +31,8 @@ type readKubelet struct{}
 
 func (readKubelet) String() string { return "the state of the kubelet" }
 
-// decideKubelet reads the state of the kubelet while the Node is not ready, because the API of the workload cluster shows
-// only that the kubelet is silent.
+// decideKubelet reads the state of the kubelet while the Node is not ready, because the API of the workload cluster
+// shows only that the kubelet is silent. It is the part of [Decide] for the kubelet of a provisioned machine.
 func decideKubelet(s Snapshot, p *reconciler.Plan) {
 	if !s.Capabilities.Scripted || nodeReady(s.Machine) != metav1.ConditionFalse && nodeReady(s.Machine) != metav1.ConditionUnknown {
 		return

@@ -134,7 +134,7 @@ func (c *controller) readPlane(ctx context.Context, s *Snapshot) (err error) {
 	return err
 }
 
-// readRequested reads the state that Decide requests.
+// readRequested reads the state that Decide requests. Package reconciler calls it for each read that [Decide] requests.
 func (c *controller) readRequested(ctx context.Context, s Snapshot, q reconciler.ReadRequest) (Snapshot, error) {
 	b, err := c.backendOf(s)
 	if err != nil {

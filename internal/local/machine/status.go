@@ -61,7 +61,8 @@ func (conditionInput) ready(set condition.Set) condition.Result {
 		condition.Part{Type: clusterv1.DeletingCondition, Polarity: condition.Negative})
 }
 
-// lastLines separates the message from the end of a log.
+// lastLines separates the message from the end of a log. Package operate/progress recognizes it (messages.go), so both
+// must agree.
 const lastLines = "; its last lines:\n"
 
 func (j conditionInput) machineProvisioned() condition.Result {

@@ -94,7 +94,8 @@ func members(ctx context.Context, r client.Reader, s Snapshot) ([]PoolMember, er
 	return out, nil
 }
 
-// readLiveMembers reads the machines of the pool from the API server.
+// readLiveMembers reads the machines of the pool from the API server. Package reconciler calls it when [Decide]
+// requests readMembers.
 func (c *controller) readLiveMembers(ctx context.Context, s Snapshot) (Snapshot, error) {
 	var err error
 	s.Members, err = members(ctx, c.live, s)
@@ -125,7 +126,8 @@ func (s Snapshot) desired() int {
 	return int(ptr.Deref(s.Pool.Spec.Replicas, 1))
 }
 
-// hash returns the hash of the fields that determine a machine of the pool.
+// hash returns the hash of the fields that determine a machine of the pool. It is stored in the annotation
+// [hashAnnotation] of each machine.
 func (s Snapshot) hash() string {
 	data, _ := json.Marshal(s.Object.Spec.Template.Backend) // a plain struct, which always encodes
 	sum := sha256.Sum256(append(data, s.Pool.Spec.Template.Spec.Version...))

@@ -38,7 +38,8 @@ func running(m backend.Machine) backend.Machine {
 	return m
 }
 
-// startup returns the duration of the machine's start: the delay plus its share of the jitter.
+// startup returns the duration of the machine's start: the delay plus its share of the jitter. It is the same each
+// time, because every reconciliation computes it again.
 func startup(o *infrav1.LocalMachine) time.Duration {
 	spec := o.Spec.Backend.Simulated
 	if spec == nil {

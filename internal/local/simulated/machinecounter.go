@@ -15,6 +15,8 @@ import (
 
 // machineCounter counts the simulated machines, which exist in the memory of this process, for the operator's limit. It
 // starts with the machines in the client cache on first use and then follows changes. The zero value is ready to use.
+// The methods of simulatedMachines call it: Inspect and CheckQuota seed it, Create adds a machine and Delete removes
+// it.
 type machineCounter struct {
 	mu      sync.Mutex
 	members map[types.NamespacedName]bool

@@ -15,6 +15,7 @@ import (
 
 // newNode returns the Node of a simulated machine as it is right after `kubeadm join` and the first status update of
 // its kubelet. Controllers depend on the labels, annotations, taints and conditions that kubeadm and a kubelet set.
+// Create calls it when the startup duration of a machine is over.
 func newNode(spec backend.MachineSpec, at time.Time) *corev1.Node {
 	labels := map[string]string{
 		corev1.LabelHostname: spec.Hostname, corev1.LabelOSStable: "linux", corev1.LabelArchStable: runtime.GOARCH,

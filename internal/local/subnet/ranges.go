@@ -23,7 +23,9 @@ type Ranges struct {
 	Pods netip.Prefix
 }
 
-// Ranges returns the default ranges of a new cluster in the network. A Cluster object can specify others.
+// Ranges returns the default ranges of a new cluster in the network. A Cluster object can specify others. The
+// LocalCluster controller suggests these ranges if the Cluster's own ranges do not fit. They may change, because a
+// Cluster stores its ranges.
 func (l Layout) Ranges() Ranges {
 	half := next(netip.PrefixFrom(l.Subnet.Addr(), l.Subnet.Bits()+1))
 	quarter := next(netip.PrefixFrom(l.Subnet.Addr(), l.Subnet.Bits()+2))
@@ -33,5 +35,5 @@ func (l Layout) Ranges() Ranges {
 	}
 }
 
-// MaxNodes returns the number of nodes that can have a Pod CIDR.
+// MaxNodes returns the number of nodes that can have a Pod CIDR. `slipway create cluster` refuses more nodes.
 func (r Ranges) MaxNodes() int { return 1 << (podBits - r.Pods.Bits()) }

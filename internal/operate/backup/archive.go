@@ -39,7 +39,7 @@ const format = 1
 // maxArchiveSize is the maximum total size of the files in an archive in bytes.
 const maxArchiveSize = 4 << 30
 
-// Names in an archive.
+// Names in an archive. Existing archives have them, so they must not change without another format.
 const (
 	sumsFile    = "SHA256SUMS"
 	infoFile    = "backup.json"
@@ -76,7 +76,7 @@ type Archive struct {
 	Objects []*unstructured.Unstructured
 }
 
-// Write writes the archive. With recipients, its Secrets are encrypted for each of them.
+// Write writes the archive. With recipients, its Secrets are encrypted for each of them. [Archive.Save] calls it.
 func (a Archive) Write(w io.Writer, to []age.Recipient) error {
 	content, err := a.content(to)
 	if err != nil {

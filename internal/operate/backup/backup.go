@@ -55,7 +55,7 @@ func Take(ctx context.Context, c client.Client, what graph.Scope, now time.Time)
 	return a, nil
 }
 
-// Saved describes a written archive.
+// Saved describes a written archive. `slipway backup` prints it, also as JSON.
 type Saved struct {
 	File string `json:"file"`
 	// SHA256 is the checksum of the file.
@@ -83,7 +83,8 @@ func (a Archive) Save(path string, to []age.Recipient) (Saved, error) {
 	return saved, nil
 }
 
-// CheckNew returns an error if the file exists.
+// CheckNew returns an error if the file exists. `slipway backup` calls it before it reads the objects, so that a wrong
+// name fails at once.
 func CheckNew(path string) error {
 	_, err := os.Lstat(path)
 	if err == nil {
@@ -167,6 +168,7 @@ func providers(records []provider.Installed) []graph.Provider {
 }
 
 // OnHost returns the objects with resources on the host of their management cluster, which an archive does not contain.
+// `slipway backup` and `slipway restore` warn about them.
 func (a Archive) OnHost() []string {
 	var out []string
 	for _, o := range a.Objects {

@@ -18,7 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 )
 
-// manager is the name of the field manager without its prefix.
+// manager is the name of the field manager without its prefix. Objects of existing clusters record it, so it must not
+// change.
 const manager = "cli"
 
 // Reasons of faults.

@@ -54,7 +54,8 @@ func (b builder) hooks() *Object {
 	return &Object{Role: "Hooks", Conditions: b.Hooks, ShowConditions: true}
 }
 
-// builder creates the rows of the tree.
+// builder creates the rows of the tree. [Build] makes one; group.go, health.go, hosts.go and rows.go have the other
+// methods.
 type builder struct {
 	Snapshot
 	Options
@@ -217,7 +218,7 @@ func (b builder) details(row *Object, spec clusterv1.MachineSpec, infrastructure
 }
 
 // repeatsParent reports whether a child adds no information to its parent: its issues are displayed there, and it is
-// ready, reports no state, or has the same status.
+// ready, reports no state, or has the same status. The tree leaves such a child out, unless Options.Echo is set.
 func repeatsParent(child, parent *Object) bool {
 	if child.Missing != "" || child.DeletedAt != nil && parent.DeletedAt == nil {
 		return false
@@ -262,7 +263,8 @@ func sortObjects(objects []*Object) {
 	slices.SortFunc(objects, func(a, b *Object) int { return cmp.Compare(a.Name, b.Name) })
 }
 
-// Unmatched returns the entries of ShowConditions that match no object of the tree.
+// Unmatched returns the entries of ShowConditions that match no object of the tree. `slipway describe cluster` warns
+// about them.
 func (o Options) Unmatched(root *Object) []string {
 	return slices.DeleteFunc(slices.Clone(o.ShowConditions), func(want string) bool { return strings.EqualFold(want, "all") || root.matches(want) })
 }
@@ -276,7 +278,8 @@ func (o *Object) matches(want string) bool {
 	return slices.ContainsFunc(o.Children, func(c *Object) bool { return c.matches(want) })
 }
 
-// Kinds returns the kinds of the objects of the subtree, sorted.
+// Kinds returns the kinds of the objects of the subtree, sorted. `slipway describe cluster` lists them if
+// --show-conditions matches no object.
 func (o *Object) Kinds() []string {
 	var kinds []string
 	if o.Kind != "" {

@@ -71,5 +71,6 @@ func rank(conditionType string) int {
 	}
 }
 
-// ConditionsOf returns the conditions of a provider object, in v1beta2 form if available.
+// ConditionsOf returns the conditions of a provider object, in v1beta2 form if available. Package progress, `slipway
+// explain` (package rootcause) and the web page (package ui) read conditions with it.
 func ConditionsOf(u *unstructured.Unstructured) []Condition { return conditionsOf(u.Object, false) }

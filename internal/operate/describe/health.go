@@ -14,6 +14,7 @@ import (
 )
 
 // Remediation is an upcoming remediation of a Machine by a MachineHealthCheck, which the row of the Machine shows.
+// `slipway describe cluster -o json` prints it, so the JSON names must stay.
 type Remediation struct {
 	HealthCheck string `json:"healthCheck"`
 	// At is the time when the timeout of the check expires.
@@ -39,9 +40,8 @@ func (r Remediation) text(now time.Time) string {
 }
 
 // remediation returns the earliest upcoming remediation of the Machine, while the timeout of a check is running. No API
-// field has this information, so it is computed from the conditions, by the rules of the
-// MachineHealthCheck controller. Node conditions other than Ready are not
-// available.
+// field has this information, so it is computed from the conditions, by the rules of the MachineHealthCheck controller.
+// Node conditions other than Ready are not available.
 func (b builder) remediation(m *clusterv1.Machine) *Remediation {
 	checks := make([]*clusterv1.MachineHealthCheck, len(b.Checks))
 	for i := range b.Checks {
@@ -51,7 +51,8 @@ func (b builder) remediation(m *clusterv1.Machine) *Remediation {
 }
 
 // UpcomingRemediation returns the earliest upcoming remediation of a Machine by the MachineHealthChecks of its Cluster,
-// or nil.
+// or nil. The tree calls it for each Machine, and `slipway explain` (package rootcause) for the explained one. Its
+// rules must agree with the MachineHealthCheck controller.
 func UpcomingRemediation(c *clusterv1.Cluster, checks []*clusterv1.MachineHealthCheck, m *clusterv1.Machine) (first *Remediation) {
 	if !m.DeletionTimestamp.IsZero() || !appliesHealthChecks(c, m) {
 		return nil

@@ -14,8 +14,8 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 )
 
-// readHosts reads the SSHHosts of the SSHMachines of the cluster. Without permission to read SSHHosts, which are the operator's,
-// the tree does not show them.
+// readHosts reads the SSHHosts of the SSHMachines of the cluster. Without permission to read SSHHosts, which are the
+// operator's, the tree does not show them. [Read] calls it after the other reads, because Objects has the SSHMachines.
 func (s *Snapshot) readHosts(ctx context.Context, r Reader) error {
 	machines := map[client.ObjectKey]Ref{} // by host
 	for ref, u := range s.Objects {

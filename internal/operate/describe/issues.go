@@ -115,7 +115,7 @@ func (s displayedConditions) displays(message string) bool {
 var item = regexp.MustCompile(`^\* ([A-Z][A-Za-z0-9]*): (.+)$`)
 
 // logMarker precedes the last log lines of a failed control plane in a message of the HostedControlPlane controller.
-// Most of these lines do not explain the failure.
+// Most of these lines do not explain the failure. Package hosted writes it (hosted/conditions.go), so both must agree.
 const logMarker = "; its last log lines:"
 
 // withoutLog removes the log lines of a control plane from a message, up to the next item. The text before them

@@ -310,7 +310,8 @@ func (s *Snapshot) unread(ref Ref) {
 	s.Unread[ref] = true
 }
 
-// Reasons of the events that the topology controller writes about lifecycle hooks of a Cluster.
+// Reasons of the events that the topology controller writes about lifecycle hooks of a Cluster. They must equal the
+// reasons in controllers/topology/status.go.
 const hookBlocking, hookCompleted = "HookBlocking", "HookCompleted"
 
 // readHooks reads from events which handlers block the topology, and since when. It uses the events since the last
@@ -348,7 +349,7 @@ func (s *Snapshot) readHooks(ctx context.Context, r client.Reader) error {
 }
 
 // hookOf returns the name of the hook in the message of an event, "Hook NAME: …", or "" if the message has another
-// format.
+// format. The topology controller writes that format (hookEvents in controllers/topology/status.go).
 func hookOf(note string) string {
 	rest, ok := strings.CutPrefix(note, "Hook ")
 	name, _, found := strings.Cut(rest, ":")

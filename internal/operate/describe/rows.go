@@ -8,7 +8,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// core returns the row of the tree for an object of a core Cluster API kind.
+// core returns the row of the tree for an object of a core Cluster API kind. [Build] arranges the rows that the
+// functions of this file create.
 func (b builder) core(o client.Object, kind string) *Object {
 	row := b.identity(o, kind)
 	row.APIVersion = clusterv1.GroupVersion.String()

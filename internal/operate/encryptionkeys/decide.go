@@ -120,7 +120,8 @@ func isPaused(p *hostedv1.HostedControlPlane) bool {
 // secretName returns the name of the Secret with the keys of a cluster.
 func secretName(cluster string) string { return secrets.Encryption.SecretName(cluster) }
 
-// Plan is the plan and the progress of a rotation. It contains no keys.
+// Plan is the plan and the progress of a rotation, which `slipway rotate encryption` shows, also as JSON. It contains
+// no keys.
 type Plan struct {
 	Cluster string `json:"cluster"`
 	// Keys is the fingerprint of the keys in effect.
@@ -133,7 +134,8 @@ type Plan struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// NeedsConfirmation reports whether an execution of the plan would start a rotation.
+// NeedsConfirmation reports whether an execution of the plan would start a rotation. It implements term.Plan, as Lines
+// does.
 func (p Plan) NeedsConfirmation() bool { return !p.UnderWay && p.Problem == "" }
 
 func planOf(s snapshot) Plan {

@@ -191,7 +191,8 @@ func (r *rewriter) rewriteResource(ctx context.Context, resource schema.GroupVer
 	}
 }
 
-// rewriteObject rewrites an object.
+// rewriteObject rewrites an object. rewriteResource calls it on several goroutines at once. An error that it returns
+// ends the rewrite; objects that the API server rejects are only recorded.
 func (r *rewriter) rewriteObject(ctx context.Context, resource schema.GroupVersionResource, o *metav1.PartialObjectMetadata) error {
 	err := write(ctx, r.client.Resource(resource).Namespace(o.Namespace), o)
 	r.mu.Lock()

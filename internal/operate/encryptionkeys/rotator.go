@@ -54,7 +54,8 @@ type run struct {
 	begun   bool
 }
 
-// step executes the next step and reports it.
+// step executes the next step and reports it. [progress.Operation.Follow] calls it until it is done, also after a
+// conflict, so it reads the state each time.
 func (r *run) step(ctx context.Context) (done bool, text string, err error) {
 	s, err := r.read(ctx, r.cluster)
 	if err != nil {

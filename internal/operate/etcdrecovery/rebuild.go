@@ -115,7 +115,8 @@ func (o Recoverer) plane(ctx context.Context, key client.ObjectKey) (*controlpla
 	return plane, nil
 }
 
-// request sets the annotation of a control plane; nil removes it.
+// request sets the annotation of a control plane; nil removes it. The KubeadmControlPlane controller reads it (package
+// recovery), and marks a request that it accepts.
 func (o Recoverer) request(ctx context.Context, plane client.Object, r *recovery.RecoveryRequest) error {
 	var value *string
 	if r != nil {

@@ -151,7 +151,8 @@ func memberOf(m clusterv1.Machine) RecoveryMember {
 	return out
 }
 
-// NeedsConfirmation reports whether an execution of the plan would start a recovery.
+// NeedsConfirmation reports whether an execution of the plan would start a recovery. It implements term.Plan, as Lines
+// does.
 func (p RecoveryPlan) NeedsConfirmation() bool { return !p.UnderWay }
 
 // Lines formats the plan for display.

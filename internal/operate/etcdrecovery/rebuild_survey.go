@@ -83,7 +83,8 @@ func (o Recoverer) members(ctx context.Context, plane *controlplanev1.KubeadmCon
 	return out, complete, nil
 }
 
-// report returns the response of a Machine's infrastructure machine; nil if there is none.
+// report returns the response of a Machine's infrastructure machine; nil if there is none. The infrastructure provider
+// writes it to an annotation of that object.
 func (o Recoverer) report(ctx context.Context, m clusterv1.Machine) (*recovery.Report, error) {
 	ref := m.Spec.InfrastructureRef
 	mapping, err := o.Client.RESTMapper().RESTMapping(schema.GroupKind{Group: ref.APIGroup, Kind: ref.Kind})

@@ -20,7 +20,8 @@ import (
 const (
 	// manager is the name of the field manager without its prefix.
 	manager = "cli"
-	// stamp is the time format in names of snapshots and IDs of restores.
+	// stamp is the time format in names of snapshots and IDs of restores. It must equal the one that
+	// snapshots.ParseName reads.
 	stamp = "20060102T150405Z"
 	// controllerGracePeriod is the time for a controller to react to a request. Until then, the status of its object
 	// may not reflect the request yet.
@@ -60,7 +61,8 @@ func (o SnapshotClient) Take(ctx context.Context, cluster *clusterv1.Cluster, po
 	return out, err
 }
 
-// request is a request for a snapshot of a Cluster at a given time.
+// request is a request for a snapshot of a Cluster at a given time. [SnapshotClient.Take] writes its name to an
+// annotation of the policy, whose controller takes the snapshot.
 type request struct {
 	cluster, name string
 	at            time.Time

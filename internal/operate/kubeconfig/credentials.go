@@ -25,7 +25,7 @@ import (
 
 const (
 	// userLabel, userAnnotation and expiresAnnotation of a binding are the same as for credentials issued by the
-	// manager.
+	// manager. Existing bindings have them, so they must not change.
 	userLabel         = credentials.UserLabel
 	userAnnotation    = credentials.UserAnnotation
 	expiresAnnotation = credentials.ExpiresAnnotation
@@ -70,7 +70,8 @@ type Credentials struct {
 }
 
 // Issue issues credentials with an administrator's client for the workload cluster. `slipway get kubeconfig --user`
-// calls it if the manager does not issue them ([RequestFrom]).
+// calls it if the manager does not issue them ([RequestFrom]). The binding is created last, so that an interrupted
+// command grants nothing.
 func Issue(ctx context.Context, c kubernetes.Interface, r CredentialsRequest) (Credentials, error) {
 	if err := r.check(); err != nil {
 		return Credentials{}, err
@@ -108,7 +109,7 @@ func Issue(ctx context.Context, c kubernetes.Interface, r CredentialsRequest) (C
 }
 
 // IssueManagement issues credentials for a management cluster with an administrator's client. RoleBindings there grant
-// permissions to the user and groups; deleting them revokes these.
+// permissions to the user and groups; deleting them revokes these. `slipway get kubeconfig --management` calls it.
 func IssueManagement(ctx context.Context, c kubernetes.Interface, r CredentialsRequest) (Credentials, error) {
 	if err := r.check(); err != nil {
 		return Credentials{}, err

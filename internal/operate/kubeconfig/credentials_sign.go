@@ -62,7 +62,8 @@ func newRequest(user string, groups []string) (key, request []byte, private *ecd
 	return pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: encoded}), pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}), private, nil
 }
 
-// checkIssued checks that a certificate is for the requested key, user and groups.
+// checkIssued checks that a certificate is for the requested key, user and groups. [Issue] creates the
+// ClusterRoleBinding after this check, so that a wrong certificate gets no permissions.
 func checkIssued(cert []byte, private *ecdsa.PrivateKey, user string, groups []string) (*x509.Certificate, error) {
 	block, _ := pem.Decode(cert)
 	if block == nil {

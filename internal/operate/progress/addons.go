@@ -6,8 +6,9 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 )
 
-// addons returns the step for CoreDNS and kube-proxy, which Available of the Cluster does not include. It returns false if
-// the control plane has no add-ons, or does not report them. Without Nodes, they cannot run and are not waited for.
+// addons returns the step for CoreDNS and kube-proxy, which Available of the Cluster does not include. It returns false
+// if the control plane has no add-ons, or does not report them. Without Nodes, they cannot run and are not waited for.
+// creation adds it to its steps.
 func (b builder) addons() (Step, bool) {
 	ref := b.Cluster.Spec.ControlPlaneRef
 	has := find(object(b.Snapshot, ref), hostedv1.AddonsAvailableCondition)

@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// join joins messages to one line, without those that are contained in another one.
+// join joins messages to one line, without those that are contained in another one. creation and [Deletion] make the
+// details of their steps with it.
 func join(parts []string) string {
 	var out []string
 	for i, part := range parts {
@@ -20,10 +21,11 @@ func join(parts []string) string {
 }
 
 // logFollows matches the end of a line in the condition messages of control planes and machines after which log lines
-// follow, up to the next item.
+// follow, up to the next item. Packages hosted, local/machine and ssh/machines write these words, so they must agree.
 var logFollows = regexp.MustCompile(`[;,] (its last lines|its last log lines):$`)
 
-// flat converts a condition message to one line, without log lines.
+// flat converts a condition message to one line, without log lines. The details of steps and the errors of [creation]
+// are made with it.
 func flat(message string) string {
 	var parts []string
 	inLog := false
@@ -52,7 +54,7 @@ func flat(message string) string {
 }
 
 // replicaCounts matches a line in the condition messages of MachineSets, MachineDeployments and Clusters with the
-// replica counts of a group, which its step already displays.
+// replica counts of a group, which its step already displays. Their controllers write these words, so they must agree.
 var replicaCounts = regexp.MustCompile(`^(\* )?(\d+ available replicas, at least \d+ required( \(spec\.replicas is \d+\))?$|Rolling out \d+ not up-to-date replicas$|Scaling (up|down) from \d+ to \d+ replicas$)`)
 
 // withoutReplicaCounts removes the replica counts of a group from its message.

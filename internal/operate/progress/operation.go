@@ -79,7 +79,7 @@ func (o Operation) Report(format string, args ...any) {
 	}
 }
 
-// Phase is a phase of a planned operation.
+// Phase is a phase of a planned operation. The rotate commands print it as JSON, so its names and states must stay.
 type Phase struct {
 	Name string `json:"name"`
 	// State is "done", "under way" or "to do".

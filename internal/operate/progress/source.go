@@ -61,6 +61,8 @@ func (a *API) Wait(ctx context.Context) error {
 	}
 }
 
+// watch ends a call of [API.Wait] early when an object of the kind changes. It ends when the watch ends, because
+// [API.Wait] returns at least once per tick in any case.
 func (a *API) watch(ctx context.Context, kind string) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(clusterv1.GroupVersion.WithKind(kind + "List"))

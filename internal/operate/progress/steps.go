@@ -17,9 +17,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 )
 
-// Step is one condition that a command waits for and displays.
+// Step is one condition that a command waits for and displays. Package clusterctl/install shows its waits as steps,
+// too.
 type Step struct {
-	// Name is the name of the step.
+	// Name is the name of the step. The reporters recognize a step by it, so it must be unique and must not change.
 	Name string
 	// Done means that the state is reached.
 	Done bool
@@ -40,7 +41,7 @@ const (
 )
 
 // noController is the reason that the Cluster controller sets in the condition of a Cluster whose control plane no
-// controller reconciles.
+// controller reconciles. It must equal the reason in controllers/cluster/unsupported.go.
 const noController = "NoController"
 
 // creation returns, for [WaitForCreation], the steps to a cluster whose nodes are all Ready and up to date, and whose
@@ -64,7 +65,8 @@ func creation(s describe.Snapshot) ([]Step, error) {
 	return append(steps, available), nil
 }
 
-// builder derives steps from a snapshot and its tree.
+// builder derives steps from a snapshot and its tree. creation, [Deletion] and [LagReason] make one; addons.go and
+// workers.go have the other methods.
 type builder struct {
 	describe.Snapshot
 	root *describe.Object
@@ -102,7 +104,7 @@ func checkWaitable(s describe.Snapshot) error {
 }
 
 // refusals are condition reasons of Slipway's own providers for problems that a user must solve: the operator does not
-// allow the request, or the host cannot fulfill it.
+// allow the request, or the host cannot fulfill it. They must equal the reasons in packages local, hosted and ssh.
 var refusals = []string{"DeniedByPolicy", "SubnetTaken", "NotANodeImage"}
 
 // denied returns an error for the first object that is refused.
@@ -193,7 +195,7 @@ func (b builder) controlPlane() Step {
 	}
 	parts := []string{change, b.waitsFor(ref, types...)}
 	for i := range b.Machines {
-		if _, ok := b.Machines[i].Labels[clusterv1.MachineControlPlaneLabel]; ok && step.Detail == "" {
+		if _, ok := b.Machines[i].Labels[clusterv1.MachineControlPlaneLabel]; ok {
 			parts = append(parts, b.issuesOf(b.root.Find("Machine", b.Machines[i].Name)))
 		}
 	}

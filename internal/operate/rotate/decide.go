@@ -33,7 +33,7 @@ type snapshot struct {
 // restartTolerance is the maximum distance in the future of a restart that the rotation itself has requested.
 const restartTolerance = 2 * time.Minute
 
-// action is an action of a rotation.
+// action is an action of a rotation. [Rotator.Run] executes it, and prints its String as progress.
 type action interface{ String() string }
 
 // install updates the Secret to the phase that follows After.

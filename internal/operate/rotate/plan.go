@@ -44,7 +44,8 @@ func (c Certificate) String() string {
 // UnderWay reports whether the rotation has started.
 func (p Plan) UnderWay() bool { return p.Phase != phaseNone }
 
-// NeedsConfirmation reports whether an execution of the plan would start a rotation.
+// NeedsConfirmation reports whether an execution of the plan would start a rotation. It implements term.Plan, as Lines
+// does.
 func (p Plan) NeedsConfirmation() bool { return !p.UnderWay() && p.Problem == "" }
 
 func planOf(s snapshot, state rotationState, given *pki.Pair) Plan {

@@ -72,7 +72,8 @@ type run struct {
 	begun   bool
 }
 
-// step executes the next step and reports it.
+// step executes the next step and reports it. [progress.Operation.Follow] calls it until it is done, also after a
+// conflict, so it reads the state each time.
 func (r *run) step(ctx context.Context) (done bool, text string, err error) {
 	s, err := r.read(ctx, r.cluster)
 	if err != nil {
@@ -153,7 +154,8 @@ func (o Rotator) restart(ctx context.Context, s snapshot, name string) error {
 	})
 }
 
-// read reads the input of a decision, the Machines last.
+// read reads the input of a decision. The Machines are read last, so that those created later use the certificates that
+// Plane reports.
 func (o Rotator) read(ctx context.Context, key client.ObjectKey) (snapshot, error) {
 	s := snapshot{Now: o.Now(), Cluster: &clusterv1.Cluster{}, Secret: &corev1.Secret{}, Plane: &hostedv1.HostedControlPlane{}}
 	if err := o.Client.Get(ctx, key, s.Cluster); err != nil {

@@ -136,7 +136,8 @@ func split(data []byte) ([][]byte, error) {
 	return out, nil
 }
 
-// install updates the Secret to the phase after the current one. next is the new CA for phaseTrustBoth.
+// install updates the Secret to the phase after the current one. next is the new CA for phaseTrustBoth. The key that
+// signs and the CAs that are trusted change in one write, so that a crash leaves a known phase.
 func (s rotationState) install(secret *corev1.Secret, next pki.Pair) {
 	data := map[string][]byte{}
 	for key, value := range secret.Data {

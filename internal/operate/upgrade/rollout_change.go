@@ -33,7 +33,7 @@ func Restart(ctx context.Context, c client.Client, namespace string, r RolloutRe
 	}, func(o client.Object) { *rolloutAfter(o) = metav1.NewTime(now.Truncate(time.Second)) })
 }
 
-// Pause pauses the rollout.
+// Pause pauses the rollout. `slipway rollout pause` calls it.
 func Pause(ctx context.Context, c client.Client, namespace string, r RolloutResource) error {
 	return r.change(ctx, c, namespace, func(o client.Object) error {
 		if isPaused(o) {
@@ -43,7 +43,7 @@ func Pause(ctx context.Context, c client.Client, namespace string, r RolloutReso
 	}, func(o client.Object) { setPaused(o, true) })
 }
 
-// Resume resumes the rollout.
+// Resume resumes the rollout. `slipway rollout resume` calls it.
 func Resume(ctx context.Context, c client.Client, namespace string, r RolloutResource) error {
 	return r.change(ctx, c, namespace, func(o client.Object) error {
 		if !isPaused(o) {

@@ -115,7 +115,8 @@ func (s RolloutProgress) Done() bool {
 	return s.Observed && s.UpToDate >= s.Desired && s.Replicas == s.Desired && s.Available >= s.Desired
 }
 
-// String describes the progress in the words of kubectl, with the reason for waiting.
+// String describes the progress in the words of kubectl, with the reason for waiting. `slipway rollout status` prints
+// it.
 func (s RolloutProgress) String() string {
 	name := fmt.Sprintf("%s %q", strings.ToLower(string(s.Kind)), s.Name)
 	waiting := "Waiting for rollout of " + name + " to finish: "

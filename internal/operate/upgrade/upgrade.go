@@ -70,7 +70,7 @@ type Group struct {
 }
 
 // NewPlan plans an upgrade of the cluster. It is computed with package lifecycle, as the topology controller does. The
-// error explains why the upgrade is not possible.
+// error explains why the upgrade is not possible. `slipway upgrade cluster` calls it.
 func NewPlan(s describe.Snapshot, class *clusterv1.ClusterClass, to string) (Plan, error) {
 	topology := s.Cluster.Spec.Topology
 	p := Plan{Cluster: s.Cluster.Name, To: to, Steps: []Step{}}
@@ -220,7 +220,8 @@ func count(replicas *int32) int32 {
 }
 
 // Apply sets the new version of the topology. It returns a conflict if the Cluster's spec has changed since it was read
-// for the plan; concurrent changes by controllers are ignored.
+// for the plan; concurrent changes by controllers are ignored. `slipway upgrade cluster` calls it with the Cluster of
+// the plan.
 func Apply(ctx context.Context, c client.Client, read *clusterv1.Cluster, to string) error {
 	writer := kube.NewWriter(c, upgradeFieldManager)
 	live := read

@@ -42,7 +42,7 @@ type Input struct {
 	Owned  bool
 	// Observed is set if a reconciliation with complete ownership was recorded.
 	Observed bool
-	// Children are the objects that match the selector or name this object in a label.
+	// Children are the objects that match the selector or name this object in a label. All are of one kind.
 	Children []Child
 	// MissingChildren are children, such as "MachineSet ms", that do not exist although grandchildren name them.
 	MissingChildren []string
@@ -186,6 +186,7 @@ func ControllerOf(o metav1.Object, self types.UID) Controller {
 
 // OrphanedNodes returns the sorted names of Nodes whose annotations name a Machine that does not exist and belonged to
 // a MachineSet of this owner. The annotations are Cluster API's; the Machine controller sets them.
+// machines.ReadOrphanedNodes calls it for [Input].Workload.
 func OrphanedNodes(cluster types.NamespacedName, nodes []corev1.Node, ours, exists func(name string) bool) []string {
 	var out []string
 	for i := range nodes {

@@ -18,7 +18,7 @@ func AddToCluster(o metav1.Object, cluster *clusterv1.Cluster) {
 }
 
 // IsInCluster reports whether the object has the cluster label and an owner reference to the Cluster with the current
-// API version.
+// API version. If it is false, the Decide function of a controller plans the action that calls [AddToCluster].
 func IsInCluster(o metav1.Object, cluster *clusterv1.Cluster) bool {
 	return o.GetLabels()[clusterv1.ClusterNameLabel] == cluster.Name && OwnedByCluster(o, cluster)
 }
@@ -29,8 +29,9 @@ func OwnedByCluster(o metav1.Object, cluster *clusterv1.Cluster) bool {
 	return Owns(cluster, o) && !Outdated(o, ByCluster(cluster))
 }
 
-// Outdated reports whether the object references the owner with another API version. Such references come from
-// older management clusters. The garbage collector cannot collect the object once that version is no longer served.
+// Outdated reports whether the object references the owner with another API version. Such references come from older
+// management clusters. The garbage collector cannot collect the object once that version is no longer served. Package
+// machines then updates the reference.
 func Outdated(o metav1.Object, owner metav1.OwnerReference) bool {
 	return slices.ContainsFunc(o.GetOwnerReferences(), func(ref metav1.OwnerReference) bool {
 		return ref.UID == owner.UID && ref.APIVersion != owner.APIVersion

@@ -23,9 +23,10 @@ var varying = regexp.MustCompile(`(^|[\s("'=,])(?:` +
 // localPort matches the local port of a connection, which the kernel chooses.
 var localPort = regexp.MustCompile(`:\d{1,5}->`)
 
-// Normalized returns a message without the parts that differ between repetitions: times, durations, local ports, UUIDs and
-// numbers of attempts. They are replaced twice, because a match
-// includes the characters around a part, so that the first replacement omits every second one of neighbouring parts.
+// Normalized returns a message without the parts that differ between repetitions: times, durations, local ports, UUIDs
+// and numbers of attempts. They are replaced twice, because a match includes the characters around a part, so that the
+// first replacement omits every second one of neighbouring parts. The manager's store of plans also compares errors
+// with it.
 func Normalized(message string) string {
 	message = localPort.ReplaceAllString(message, ":#->")
 	for range 2 {
@@ -85,7 +86,8 @@ func (n *eventVersions) regarding(o client.Object, text string, now time.Time) (
 	return first, repeated
 }
 
-// drop forgets an event.
+// drop forgets an event. [EventLog.Record] calls it for an event that it did not record, so that the next one starts a
+// series.
 func (n *eventVersions) drop(o client.Object, text string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -124,7 +126,8 @@ type warningLimits struct {
 	of map[types.UID]*rate.Limiter
 }
 
-// allow reports whether the object can have another Warning.
+// allow reports whether the object can have another Warning. [EventLog.Record] checks it before each Warning that
+// starts a series.
 func (w *warningLimits) allow(uid types.UID, now time.Time) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -72,7 +72,8 @@ func (m *Metrics) Skipped(controller, kind string) {
 	}
 }
 
-// Applied counts a server-side apply that was sent, or skipped because it would not change anything.
+// Applied counts a server-side apply that was sent, or skipped because it would not change anything. kube.Writer calls
+// it for each apply (reconciler.Setup.Writer), but never with a nil *Metrics.
 func (m *Metrics) Applied(controller, kind string, sent bool) {
 	if sent {
 		m.misses.WithLabelValues(kind, controller).Inc()

@@ -54,7 +54,8 @@ func checkCluster(o *unstructured.Unstructured, add func(string, ...any)) {
 	}
 }
 
-// IsInitialized reports whether the control plane of a Cluster is initialized.
+// IsInitialized reports whether the control plane of a Cluster is initialized. A move with data waits for it at the
+// target.
 func IsInitialized(o *unstructured.Unstructured) bool {
 	return isTrueAt(o, "status", "initialization", "controlPlaneInitialized") || hasTrueCondition(o, "ControlPlaneInitialized")
 }
@@ -81,7 +82,8 @@ func MissingProviders(source, target []Provider) []string {
 	return out
 }
 
-// BlockedObjects returns the objects that a provider still blocks.
+// BlockedObjects returns the objects that a provider still blocks. Before a move creates anything at the target, it
+// waits until there are none.
 func BlockedObjects(items []Item) []string {
 	var out []string
 	for _, i := range items {
@@ -127,8 +129,9 @@ func IsClassPaused(o *unstructured.Unstructured) bool {
 	return paused
 }
 
-// UnobservedPauses returns the Clusters and SSHHosts whose controller has not reported the pause yet. After 15 seconds it returns
-// none, because the controller may not be running.
+// UnobservedPauses returns the Clusters and SSHHosts whose controller has not reported the pause yet. After 15 seconds
+// it returns none, because the controller may not be running. The wait for the pause calls it together with
+// [BlockedObjects].
 func UnobservedPauses(items []Item, waited time.Duration) []string {
 	const enough = 15 * time.Second
 	if waited >= enough {
@@ -143,7 +146,8 @@ func UnobservedPauses(items []Item, waited time.Duration) []string {
 	return out
 }
 
-// InfrastructureNamespaces returns the namespaces of infrastructure providers.
+// InfrastructureNamespaces returns the namespaces of infrastructure providers. A move also reads the Secrets of these
+// namespaces, because identities of clusters may use them.
 func InfrastructureNamespaces(all []Provider) []string {
 	var out []string
 	for _, p := range all {

@@ -35,7 +35,8 @@ const (
 	binding            = "ClusterResourceSetBinding"
 )
 
-// ID identifies an object in any management cluster.
+// ID identifies an object in any management cluster. The journal of a move contains IDs, so the field names must not
+// change.
 type ID struct{ Group, Kind, Namespace, Name string }
 
 // IDOf returns the ID of an object.
@@ -95,7 +96,8 @@ type Graph struct {
 	byID  map[ID]*Node
 }
 
-// Build builds the graph. If two objects have the same ID, the first is used.
+// Build builds the graph. If two objects have the same ID, the first is used. Package move calls it for the objects of
+// the source, and for the files of a restore.
 func Build(objects []Object) *Graph {
 	g := &Graph{byID: make(map[ID]*Node, len(objects))}
 	byUID := make(map[types.UID]*Node, len(objects))

@@ -121,8 +121,8 @@ func number(v any) string {
 	return ""
 }
 
-// Pause pauses or resumes a Cluster, ClusterClass or SSHHost. To resume, the field or annotation is removed instead of set to
-// false.
+// Pause pauses or resumes a Cluster, ClusterClass or SSHHost. To resume, the field or annotation is removed instead of
+// set to false.
 func Pause(o *unstructured.Unstructured, paused bool) {
 	if IDOf(o).IsCore(Cluster) {
 		if paused {

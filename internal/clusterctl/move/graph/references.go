@@ -111,7 +111,7 @@ func (g *Graph) linkReferences(n *Node) {
 
 // UnselectedLinks returns references and owner references of the selection to objects in the same namespace that are
 // not selected. It ignores the owners of objects labelled to move alone, and of copied objects, which remain at the
-// source together with their owners.
+// source together with their owners. Package transfer reports them as objects that stay behind.
 func (g *Graph) UnselectedLinks(s Selection) []Link {
 	chosen := map[ID]bool{}
 	for _, i := range s.Items() {

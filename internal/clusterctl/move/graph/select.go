@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// Scope specifies the objects to select, from the flags of a move or a backup. The journal of a move contains it.
+// Scope specifies the objects to select, from the flags of a move or a backup. The journal of a move contains it, so
+// its field names must not change.
 type Scope struct {
 	// Namespace is the namespace to move; empty for all.
 	Namespace string

@@ -40,8 +40,8 @@ func CredentialsOf(host *unstructured.Unstructured) []ID {
 	return out
 }
 
-// linkHost links an SSHHost to the SSHMachine that has claimed it. The SSHMachine must have the claim ID, because users can
-// create one with any name.
+// linkHost links an SSHHost to the SSHMachine that has claimed it. The SSHMachine must have the claim ID, because users
+// can create one with any name.
 func (g *Graph) linkHost(n *Node) {
 	id, claimID, _ := MachineOf(n.Unstructured)
 	if machine := g.byID[id]; machine != nil && claimID != "" && field(machine.Unstructured, "spec", "claimID") == claimID {
@@ -50,8 +50,8 @@ func (g *Graph) linkHost(n *Node) {
 	}
 }
 
-// movesOnlyWithMachine reports whether an SSHHost is in use, so that its labels do not matter: it moves with its SSHMachine.
-// The controller sets a label for `clusterctl move` then.
+// movesOnlyWithMachine reports whether an SSHHost is in use, so that its labels do not matter: it moves with its
+// SSHMachine. The controller sets a label for `clusterctl move` then.
 func (n *Node) movesOnlyWithMachine() bool {
 	if !n.ID.IsSSH(SSHHost) || n.Saved {
 		return false
@@ -65,8 +65,8 @@ func (n *Node) isOfHost() bool {
 	return n.ID.IsSSH(SSHHost) || n.ID.Kind == "Secret" && slices.ContainsFunc(n.Owners, func(o *Node) bool { return o.ID.IsSSH(SSHHost) })
 }
 
-// sharedCredentials returns an SSHHost that does not move and has its credentials in a Secret that another SSHHost owns, with
-// which the Secret would be deleted.
+// sharedCredentials returns an SSHHost that does not move and has its credentials in a Secret that another SSHHost
+// owns, with which the Secret would be deleted.
 func (n *Node) sharedCredentials() *Node {
 	for _, p := range n.parents {
 		if p.ID.IsSSH(SSHHost) && len(p.roots) == 0 && !slices.Contains(n.Owners, p) {
@@ -76,12 +76,12 @@ func (n *Node) sharedCredentials() *Node {
 	return nil
 }
 
-// IsPausable reports whether a move pauses an object: the Clusters and ClusterClasses, from which other objects learn it, and
-// the SSHHosts.
+// IsPausable reports whether a move pauses an object: the Clusters and ClusterClasses, from which other objects learn
+// it, and the SSHHosts.
 func (i ID) IsPausable() bool { return i.IsCore(Cluster) || i.IsCore(clusterClass) || i.IsSSH(SSHHost) }
 
-// InPauseOrder returns the IDs that a move pauses or resumes in this order: SSHHosts are known before the Clusters whose
-// machines use them, and classes before the Clusters of them.
+// InPauseOrder returns the IDs that a move pauses or resumes in this order: SSHHosts are known before the Clusters
+// whose machines use them, and classes before the Clusters of them.
 func InPauseOrder[T any](all []T, id func(T) ID) (out [][]T) {
 	for _, is := range []func(ID) bool{
 		func(i ID) bool { return i.IsSSH(SSHHost) }, func(i ID) bool { return i.IsCore(clusterClass) }, func(i ID) bool { return i.IsCore(Cluster) },

@@ -22,7 +22,7 @@ import (
 type Endpoint struct {
 	Client client.Client
 	Writer *kube.Writer
-	// Name is "source" or "target".
+	// Name is "source" or "target", or "management cluster" in a restore; errors contain it.
 	Name string
 }
 
@@ -65,7 +65,9 @@ func (s *Endpoint) list(ctx context.Context, k Kind, namespace string, keep func
 	}
 }
 
-// Read reads all objects that may move, and the Secrets and SSHHosts of other namespaces.
+// Read reads all objects that may move, and the Secrets and SSHHosts of other namespaces. secretsOf are the namespaces
+// of the infrastructure providers, whose Secrets are read, too. The SSHHosts are read last, because the SSHMachines
+// among the other objects decide which are needed.
 func (s *Endpoint) Read(ctx context.Context, kinds []Kind, namespace string, secretsOf []string) ([]graph.Object, error) {
 	var out []graph.Object
 	for _, k := range kinds {
@@ -221,8 +223,8 @@ func (s *Endpoint) Get(ctx context.Context, id graph.ID, version string) (*unstr
 	return o, nil
 }
 
-// SetPaused pauses or resumes a Cluster, ClusterClass or SSHHost. To resume, the field or annotation is removed instead of set
-// to false. An object that no longer exists is skipped.
+// SetPaused pauses or resumes a Cluster, ClusterClass or SSHHost. To resume, the field or annotation is removed instead
+// of set to false. An object that no longer exists is skipped.
 func (s *Endpoint) SetPaused(ctx context.Context, id graph.ID, version string, paused bool) error {
 	live, err := s.Get(ctx, id, version)
 	if err != nil || live == nil {

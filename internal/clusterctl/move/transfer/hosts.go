@@ -18,9 +18,9 @@ import (
 
 func isHostKind(k Kind) bool { return graph.ID{Group: k.Group, Kind: k.Kind}.IsSSH(graph.SSHHost) }
 
-// readHosts reads the SSHHosts of the namespace and, because the operator has them in namespaces of their own, those of other
-// namespaces, with the Secrets of those that may move: SSHHosts in use, and labelled ones that are offered to the namespace.
-// Users of a namespace without machines on SSHHosts need no right to read them.
+// readHosts reads the SSHHosts of the namespace and, because the operator has them in namespaces of their own, SSHHosts
+// in other namespaces. It also reads the Secrets of the ones that may move: SSHHosts in use, and labelled ones that are
+// offered to the namespace. Users of a namespace without machines on SSHHosts need no right to read them.
 func (s *Endpoint) readHosts(ctx context.Context, kinds []Kind, namespace string, objects []graph.Object) ([]graph.Object, error) {
 	at := slices.IndexFunc(kinds, isHostKind)
 	if at < 0 {
@@ -57,8 +57,8 @@ func (s *Endpoint) NamespaceLabels(ctx context.Context, name string) (map[string
 	return ns.Labels, client.IgnoreNotFound(err)
 }
 
-// isForeign reports whether an SSHHost of another namespace has nothing to do with a namespace: it is labelled to move, but
-// nothing uses it, and it is not offered to the namespace.
+// isForeign reports whether an SSHHost of another namespace has nothing to do with a namespace: it is labelled to move,
+// but nothing uses it, and it is not offered to the namespace.
 func isForeign(host graph.Object, namespace string, labels map[string]string) bool {
 	_, _, claimed := graph.MachineOf(host.Unstructured)
 	return host.GetNamespace() != namespace && !claimed && isLabelled(host) && !IsOffered(host.Unstructured, labels)

@@ -48,7 +48,8 @@ func (s *Endpoint) Kinds(ctx context.Context, target meta.RESTMapper) ([]Kind, e
 	return sorted(append(out, own...)), err
 }
 
-// otherKinds returns the kinds of all other CRDs.
+// otherKinds returns the kinds of all other CRDs. [Survey.LeftBehind] searches them for linked objects that would stay
+// behind.
 func (s *Endpoint) otherKinds(ctx context.Context) ([]Kind, error) {
 	all, err := s.listCRDKinds(ctx, nil, func(labels map[string]string) bool { return !isOfClusterAPI(labels) })
 	return sorted(all), err
@@ -56,7 +57,8 @@ func (s *Endpoint) otherKinds(ctx context.Context) ([]Kind, error) {
 
 // builtInKinds returns the namespaced built-in kinds that are not moved. Secrets and ConfigMaps are moved. Kinds that
 // Kubernetes controllers create themselves (Events, Leases, Endpoints, EndpointSlices, ControllerRevisions) do not
-// prevent a move and are omitted.
+// prevent a move and are omitted. [Survey.LeftBehind] searches the kinds for dependents of moved objects, which prevent
+// a move.
 func builtInKinds() []schema.GroupVersionKind {
 	groups := []struct {
 		group, version string

@@ -167,7 +167,8 @@ func (t *Transfer) Run(ctx context.Context) error {
 	return EachLevel(ctx, t.Entries, func(ctx context.Context, e Entry) error { return t.TransferEntry(ctx, e) })
 }
 
-// EachLevel calls do for all entries, level by level, and concurrently within a level.
+// EachLevel calls do for all entries, level by level, and concurrently within a level. A move creates and deletes
+// objects with it.
 func EachLevel(ctx context.Context, entries []Entry, do func(context.Context, Entry) error) error {
 	for start := 0; start < len(entries); {
 		end := start
@@ -279,7 +280,8 @@ func (t *Transfer) desired(e Entry, old *unstructured.Unstructured) (*unstructur
 	return o, nil
 }
 
-// IsTransferred reports whether an object of From is in To as it is in From now.
+// IsTransferred reports whether an object of From is in To as it is in From now. A move calls it before it deletes an
+// object at the source that has changed.
 func (t *Transfer) IsTransferred(e Entry, now *unstructured.Unstructured) (bool, error) {
 	live, there := t.Live[t.TargetID(e)]
 	if !there {
@@ -288,8 +290,8 @@ func (t *Transfer) IsTransferred(e Entry, now *unstructured.Unstructured) (bool,
 	return t.isEqual(e, now, live.Unstructured)
 }
 
-// isEqual reports whether an object in To has all content of the one in From. The mark of a deletion and the finalizers that
-// it removes are no content: another client may change an object after it was marked.
+// isEqual reports whether an object in To has all content of the one in From. The mark of a deletion and the finalizers
+// that it removes are no content: another client may change an object after it was marked.
 func (t *Transfer) isEqual(e Entry, old, live *unstructured.Unstructured) (bool, error) {
 	want, err := t.desired(e, old)
 	return err == nil && graph.Contains(want, live), err

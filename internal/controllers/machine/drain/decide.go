@@ -76,8 +76,8 @@ const (
 )
 
 // Decide computes the drain behavior of all Pods on the Node. The Machine controller calls it in each reconciliation of
-// a Machine that is drained. It is pure: it neither reads nor writes. Cluster API defines the behavior, except for
-// removed machines:
+// a Machine that is drained, and `slipway hosts reboot` until the Node is drained. It is pure. Cluster API defines the
+// behavior, except for removed machines:
 //
 //	being deleted or awaited, and the machine was removed         stays: no kubelet will confirm the end
 //	deleted some time ago, and the Node is unreachable            stays: no kubelet will confirm the end

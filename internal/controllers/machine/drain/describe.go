@@ -13,7 +13,7 @@ import (
 const shown = 5
 
 // refusedText begins the lines about Pods whose eviction was rejected, leftText the line about Pods that were not evicted
-// yet.
+// yet. [DescribeBefore] finds these lines by refusedText in the condition of the previous reconciliation.
 const refusedText, leftText = "Pods that cannot be evicted, ", "Pods still to be evicted"
 
 // Describe returns a message for users with the Pods that the drain waits for, one line for each reason. The Machine
@@ -42,7 +42,8 @@ func Describe(p Plan, r Results) []string {
 }
 
 // DescribeBefore returns the message before a reconciliation evicts Pods. The reasons why evictions were rejected are known
-// only from the previous message: its lines are repeated while one of their Pods is still to be evicted.
+// only from the previous message: its lines are repeated while one of their Pods is still to be evicted. The Machine
+// controller calls it for the wait of a drain.
 func DescribeBefore(p Plan, previous string) []string {
 	var refused []string
 	for line := range strings.SplitSeq(previous, "\n") {

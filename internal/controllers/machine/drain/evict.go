@@ -71,8 +71,9 @@ func (r Results) Failures() bool {
 }
 
 // Evict evicts the Pods one after the other, within [evictionsTimeout]. The Machine controller calls it for the Pods in
-// [Plan.Evict]. A rejected eviction is a result, not an error: a later reconciliation retries it. Pods that no longer
-// exist, or were replaced by another Pod with the same name, are omitted from the results.
+// [Plan.Evict], and so does `slipway hosts reboot`. A rejected eviction is a result, not an error: a later
+// reconciliation retries it. Pods that no longer exist, or were replaced by another Pod with the same name, are omitted
+// from the results.
 func Evict(ctx context.Context, workload client.Client, targets []Target) Results {
 	ctx, cancel := context.WithTimeout(ctx, evictionsTimeout)
 	defer cancel()

@@ -19,7 +19,8 @@ const nodeName = "spec.nodeName"
 
 // ReadView reads the input of [Decide] from the workload cluster: the Pods of the Node, the DaemonSets that control
 // them, and Namespaces if a rule selects by their labels. The Machine controller calls it when the deletion of a
-// Machine reaches the drain. Its reads need permissions in the workload cluster, which the kubeconfig Secret gives.
+// Machine reaches the drain, and so does `slipway hosts reboot`. Its reads need permissions in the workload cluster,
+// which the kubeconfig Secret gives.
 func ReadView(ctx context.Context, workload client.Reader, node *corev1.Node, rules []Rule) (View, error) {
 	v := View{Node: node, Rules: rules, Orphans: map[types.NamespacedName]bool{}}
 	pods := &corev1.PodList{}

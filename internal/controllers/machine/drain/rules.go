@@ -28,7 +28,8 @@ type podSelector struct{ pod, namespace labels.Selector }
 
 // RulesFor returns the MachineDrainRules that apply to the Machine of the Cluster, sorted by name, for a [View].
 // Cluster API defines that the first rule by name applies to a Pod. The rules must be from the Machine's namespace. An
-// invalid selector is an error, because otherwise Pods that the rule protects could be evicted.
+// invalid selector is an error, because otherwise Pods that the rule protects could be evicted. The Machine controller
+// and `slipway hosts reboot` call it before [ReadView].
 func RulesFor(rules []clusterv1.MachineDrainRule, machine *clusterv1.Machine, cluster *clusterv1.Cluster) ([]Rule, error) {
 	var out []Rule
 	for _, r := range rules {
