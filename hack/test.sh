@@ -11,7 +11,7 @@ test=(-vet=off -pgo=off)
 export KUBE_CACHE_MUTATION_DETECTOR=true
 (cd sdk && go test "${test[@]}" ./...)
 if [ "${1:-}" = --no-docker ]; then
-	packages=$(go list ./... | grep -v -e /test/ -e /internal/local$ -e /local/container)
+	packages=$(go list ./... | grep -v -e /test/ -e /internal/local$ -e /local/container; go list ./test/testkit/... ./test/simulation ./test/behaviour)
 	exec go test "${test[@]}" -timeout 30m $packages
 fi
 export SLIPWAY_BIN=$PWD/bin/slipway

@@ -173,13 +173,18 @@ func validateSSHMachine(r Request, m *sshv1.SSHMachine) Response {
 	return Response{Errors: append(errs, validateHostSelector(m.Spec.HostSelector, field.NewPath("spec", "hostSelector"))...)}
 }
 
-// validateSSHTemplate validates the spec in a template like the spec of an object.
+// validateSSHTemplate validates the spec in a template like the spec of an object. An endpoint that did not change is not checked
+// again, so that a stricter configuration does not prevent changes of the metadata.
 func validateSSHTemplate(r Request, path *field.Path) field.ErrorList {
 	switch t := r.New.(type) {
 	case *sshv1.SSHMachineTemplate:
 		return validateHostSelector(t.Spec.Template.Spec.HostSelector, path.Child("hostSelector"))
 	case *sshv1.SSHClusterTemplate:
-		return validateSSHClusterSpec(r, t.Spec.Template.Spec, path)
+		spec := t.Spec.Template.Spec
+		if old, _ := r.Old.(*sshv1.SSHClusterTemplate); old != nil && old.Spec.Template.Spec.VirtualIP == spec.VirtualIP && old.Spec.Template.Spec.ControlPlaneEndpoint == spec.ControlPlaneEndpoint {
+			return nil
+		}
+		return validateSSHClusterSpec(r, spec, path)
 	}
 	return nil
 }

@@ -103,6 +103,11 @@ func TestSSHClusterAndMachine(t *testing.T) {
 				t.Errorf("%T with virtual IP address %q, and no ranges: %v", r.New, address, text)
 			}
 		}
+		labelled := ct.DeepCopy()
+		labelled.Labels = map[string]string{"team": "a"}
+		if errs := admission.Validate(admission.Request{Old: ct, New: labelled, Policy: policy.Default()}).Errors; len(errs) > 0 {
+			t.Errorf("a label of a template with %q, and no ranges: %v", address, errs)
+		}
 		// The controller sets the endpoint, which the ranges of endpoints need not contain. A stricter configuration does not prevent it.
 		set := c.DeepCopy()
 		set.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: address, Port: 6443}

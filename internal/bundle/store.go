@@ -3,6 +3,8 @@ package bundle
 import (
 	"archive/tar"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -17,8 +19,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// draftPrefix begins the names of directories of bundles that are being written.
-const draftPrefix = ".draft-"
+const (
+	// draftPrefix begins the names of directories of bundles that are being written.
+	draftPrefix = ".draft-"
+	// maxDraftAge is the age after which a draft is deleted, because the command that wrote it was killed.
+	maxDraftAge = 24 * time.Hour
+)
 
 // Store is a directory with a bundle in each subdirectory. `slipway bundle` changes it, and the SSH provider only reads
 // it. A directory is replaced as a whole, never changed.
@@ -59,7 +65,7 @@ func (s Store) List() (bundles []Bundle, problems []error, err error) {
 	return bundles, problems, nil
 }
 
-// Find returns the bundle for a version and an architecture, or a fault of kind Invalid with reason reasonMissing.
+// Find returns the bundle for a version and an architecture, or a fault of kind Invalid with reason BundleMissing.
 func (s Store) Find(kubernetesVersion, architecture string) (Bundle, error) {
 	m := Manifest{KubernetesVersion: kubernetesVersion, Architecture: architecture}
 	if !version.Valid(kubernetesVersion) || !architectureForm.MatchString(architecture) {
@@ -81,6 +87,9 @@ func (s Store) Remove(b Bundle) error { return os.RemoveAll(filepath.Join(s.Dir,
 func (s Store) place(write func(dir string) error) (Bundle, error) {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return Bundle{}, fmt.Errorf("creating the directory of bundles: %w", err)
+	}
+	if err := s.deleteDrafts(time.Now().Add(-maxDraftAge)); err != nil {
+		return Bundle{}, err
 	}
 	draft, err := os.MkdirTemp(s.Dir, draftPrefix)
 	if err != nil {
@@ -108,7 +117,25 @@ func (s Store) place(write func(dir string) error) (Bundle, error) {
 	return b, nil
 }
 
-// Export writes a bundle as an uncompressed tar archive. The manifest comes first.
+// deleteDrafts deletes the drafts that were begun before a time.
+func (s Store) deleteDrafts(before time.Time) error {
+	entries, err := os.ReadDir(s.Dir)
+	if err != nil {
+		return fmt.Errorf("listing bundles: %w", err)
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !strings.HasPrefix(e.Name(), draftPrefix) || !info.ModTime().Before(before) {
+			continue // a draft without information was completed just now
+		}
+		if err := os.RemoveAll(filepath.Join(s.Dir, e.Name())); err != nil {
+			return fmt.Errorf("deleting the draft of a bundle: %w", err)
+		}
+	}
+	return nil
+}
+
+// Export writes a bundle as an uncompressed tar archive, and verifies every file. The manifest comes first.
 func (b Bundle) Export(w io.Writer) error {
 	out := tar.NewWriter(w)
 	for _, name := range append([]File{{Path: manifestName}}, b.Files...) {
@@ -132,7 +159,10 @@ func (b Bundle) exportFile(out *tar.Writer, file File) error {
 	if err := out.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: file.Path, Size: info.Size(), Mode: file.mode(), ModTime: time.Unix(0, 0)}); err != nil {
 		return err
 	}
-	_, err = io.Copy(out, f)
+	h := sha256.New()
+	if _, err = io.Copy(out, io.TeeReader(f, h)); err == nil && hex.EncodeToString(h.Sum(nil)) != file.SHA256 && file.Path != manifestName {
+		return invalid("the file does not have the content that the manifest names; import or build the bundle again")
+	}
 	return err
 }
 

@@ -152,7 +152,7 @@ func (f fairness) applyLevel(ctx context.Context, want *flowcontrolv1.PriorityLe
 	return err
 }
 
-// requestLimits of concurrent reads of one tenant. An informer retries rejected requests. The manager of another
+// Limits of concurrent reads of one tenant. An informer retries rejected requests. The manager of another
 // provider starts about twenty informers.
 const (
 	tenantLists   = 2

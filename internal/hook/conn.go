@@ -32,7 +32,6 @@ type Conn struct {
 	client    *http.Client
 	transport *http.Transport
 	certs     *ClientCertificates
-	dialled   atomic.Int64
 
 	mu    sync.Mutex
 	shown *tls.Certificate
@@ -46,16 +45,9 @@ func NewConn(e Endpoint, certs *ClientCertificates) (*Conn, error) {
 	}
 	c := &Conn{endpoint: e, certs: certs, shown: certs.generation()}
 	dialer := &net.Dialer{Timeout: connectWithin, KeepAlive: 30 * time.Second}
-	dial := func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dialer.DialContext(ctx, network, address)
-		if err == nil {
-			c.dialled.Add(1)
-		}
-		return conn, err
-	}
 	security := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, GetClientCertificate: certs.forHandshake}
 	c.transport = &http.Transport{
-		Proxy: http.ProxyFromEnvironment, DialContext: dial, DialTLSContext: dialTLS(dial, security),
+		Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, DialTLSContext: dialTLS(dialer.DialContext, security),
 		TLSClientConfig:     security,
 		TLSHandshakeTimeout: connectWithin, MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: idleTimeout,
 		MaxResponseHeaderBytes: 64 << 10,
@@ -102,9 +94,6 @@ func dialTLS(dial dialFunc, security *tls.Config) dialFunc {
 
 // Endpoint returns the endpoint of the connections.
 func (c *Conn) Endpoint() Endpoint { return c.endpoint }
-
-// Dialled returns the number of connections opened so far.
-func (c *Conn) Dialled() int64 { return c.dialled.Load() }
 
 // Close closes idle connections.
 func (c *Conn) Close() { c.transport.CloseIdleConnections() }

@@ -69,11 +69,25 @@ func (l *runLog) hosts(p *Plan, after map[id]*unstructured.Unstructured) {
 	p.Objects = slices.DeleteFunc(p.Objects, func(c ObjectChange) bool {
 		return noted[c.Object] && c.Verb == Update && !slices.ContainsFunc(c.Fields, func(f Field) bool { return !strings.HasPrefix(f.Path, "metadata.") })
 	})
-	p.HostsUnknown = l.hostsUnknown && slices.ContainsFunc(p.Objects, func(c ObjectChange) bool {
+	p.HostsUnknown = l.assumesHosts || l.hostsUnknown && slices.ContainsFunc(p.Objects, func(c ObjectChange) bool {
 		kind := l.inventory.MachineKind()
 		return schema.FromAPIVersionAndKind(c.APIVersion, c.Kind).GroupKind() == kind && c.Verb == Create
 	})
 	p.MissingHosts = missingHosts(p.Waits, after)
+}
+
+// unknownHosts is an [world.Inventory] whose hosts could not be read. It records the control planes that need hosts for the
+// change, because a plan has no objects of their machines.
+type unknownHosts struct {
+	world.Inventory
+	log *runLog
+}
+
+// ClaimForControlPlane implements [world.Inventory].
+func (h unknownHosts) ClaimForControlPlane(objects world.Objects, controlPlane *unstructured.Unstructured, number int64) (world.Claim, bool, error) {
+	claim, needsHosts, err := h.Inventory.ClaimForControlPlane(objects, controlPlane, number)
+	h.log.assumesHosts = h.log.assumesHosts || needsHosts && !h.log.began.IsZero()
+	return claim, needsHosts, err
 }
 
 // hostUser returns the Machine that uses a host; nil if none does.

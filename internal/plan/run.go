@@ -160,7 +160,9 @@ func newSimulation(o Options, s Snapshot) (*simulation, error) {
 	t.extensions = world.NewExtensions(t.world, o.Registry)
 	var inventory world.Inventory
 	if o.Inventory != nil {
-		inventory = o.Inventory(!s.WithoutHosts)
+		if inventory = o.Inventory(!s.WithoutHosts); s.WithoutHosts {
+			inventory = unknownHosts{inventory, t.log}
+		}
 		t.log.inventory, t.log.hostsUnknown = inventory, s.WithoutHosts
 	}
 	world.NewProviders(t.world, t.workloads, inventory)

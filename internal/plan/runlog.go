@@ -40,9 +40,10 @@ type runLog struct {
 	before   map[id]*unstructured.Unstructured
 	steps    map[id][]Step // by owner of the Machines
 	underWay map[id]bool
-	// inventory has the hosts of machines; nil: there are none. hostsUnknown means that they could not be read.
-	inventory    world.Inventory
-	hostsUnknown bool
+	// inventory has the hosts of machines; nil: there are none. hostsUnknown means that they could not be read, and assumesHosts
+	// that a control plane needs some of them for the change.
+	inventory                  world.Inventory
+	hostsUnknown, assumesHosts bool
 
 	mu      sync.Mutex
 	actions []Action

@@ -14,7 +14,8 @@ import (
 func Beneath(g Graph, of Ref) []Ref {
 	seen := map[Ref]bool{of: true}
 	queue := []Ref{of}
-	for next := 0; next < len(queue) && len(queue) < maxNodes; next++ {
+	isComplete := true
+	for next := 0; next < len(queue) && isComplete; next++ {
 		u, found := g.Get(queue[next])
 		if !found {
 			continue
@@ -22,14 +23,18 @@ func Beneath(g Graph, of Ref) []Ref {
 		o := newObject(queue[next], u)
 		for _, ref := range slices.Concat(o.references(), g.Owned(o.ref)) {
 			isClass := ref.Kind == "ClusterClass" || isStatusless(ref.Kind)
-			if !seen[ref] && !isClass && !o.isBelow(ref) && len(queue) < maxNodes {
+			switch {
+			case seen[ref] || isClass || o.isBelow(ref):
+			case len(queue) >= maxNodes:
+				isComplete = false
+			default:
 				seen[ref] = true
 				queue = append(queue, ref)
 			}
 		}
 	}
-	if len(queue) >= maxNodes {
-		g.ReachLimit(fmt.Sprintf("Only %d objects beneath the object were considered", maxNodes))
+	if !isComplete {
+		g.ReachLimit(of, fmt.Sprintf("Only %d objects beneath the object were considered", maxNodes))
 	}
 	slices.SortFunc(queue, Ref.compare)
 	return queue

@@ -42,6 +42,8 @@ type result struct{ chain *Chain }
 type search struct {
 	graph Graph
 	now   time.Time
+	// of is the object that is being explained.
+	of Ref
 	// done has the results that are the same on every path, and local the results that depend on the object that is being
 	// explained, because the search ended at an object of the path or at a limit.
 	done, local map[visit]result
@@ -58,7 +60,8 @@ func newSearch(g Graph, now time.Time) *search {
 }
 
 func (s *search) explain(of Ref) (Chain, bool) {
-	s.left, s.cut, s.local = maxNodes, maxDepth, map[visit]result{}
+	s.graph.BeginSearch(of)
+	s.of, s.left, s.cut, s.local = of, maxNodes, maxDepth, map[visit]result{}
 	c := s.visit(visit{ref: of}, 0)
 	if c == nil {
 		return Chain{}, false
@@ -83,7 +86,7 @@ func (s *search) visit(v visit, depth int) *Chain {
 		return known.chain
 	}
 	if limit := s.limitAt(depth); limit != "" {
-		s.graph.ReachLimit(limit)
+		s.graph.ReachLimit(s.of, limit)
 		s.cut = -1
 		return nil
 	}
@@ -331,7 +334,7 @@ func (s *search) candidates(o object, problems []problem, upward bool) (out []ca
 		}
 		named, isComplete := newMentions(o, p, resolved)
 		if !isComplete {
-			s.graph.ReachLimit(fmt.Sprintf("Only %d names in the messages of an object were looked up", maxResolved))
+			s.graph.ReachLimit(s.of, fmt.Sprintf("Only %d names in the messages of an object were looked up", maxResolved))
 		}
 		for _, m := range named {
 			if ref, found := s.graph.Resolve(m.kind, m.namespace, m.name); found {
@@ -348,7 +351,7 @@ func (s *search) candidates(o object, problems []problem, upward bool) (out []ca
 		}
 	}
 	if len(out) > maxChildren {
-		s.graph.ReachLimit(fmt.Sprintf("Only %d objects that an object names, refers to or owns were considered", maxChildren))
+		s.graph.ReachLimit(s.of, fmt.Sprintf("Only %d objects that an object names, refers to or owns were considered", maxChildren))
 	}
 	return out[:min(len(out), maxChildren)]
 }
@@ -356,9 +359,6 @@ func (s *search) candidates(o object, problems []problem, upward bool) (out []ca
 // newMentions returns the objects that the message of a problem names, that may be followed and that are not resolved yet, and
 // marks them as resolved. It reports false if the message names more than may be resolved.
 func newMentions(o object, p *problem, resolved map[mention]bool) (out []mention, isComplete bool) {
-	if len(resolved) >= maxResolved {
-		return nil, false
-	}
 	all, isComplete := mentions(p.Message, o.ref.Namespace)
 	for _, m := range all {
 		switch {

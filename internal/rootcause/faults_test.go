@@ -264,6 +264,11 @@ func machineFaults() map[string]injectedFault {
 			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 2)), localMachine(bad("BootstrapExecSucceeded", "BootstrapFailed", "its last lines: slipway: ended after 60 seconds", 2))),
 			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "60 seconds", since: 2, remedy: "bootstrapTimeoutSeconds",
 		},
+		"B7 bootstrap does not end": {
+			reason:  "the remedy is for the LocalMachineTemplate",
+			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 2)), localMachine(bad("BootstrapExecSucceeded", "BootstrapFailed", "The bootstrap data did not end within 300 seconds in machine m: increase spec.backend.container.bootstrapTimeoutSeconds if it needs longer", 2))),
+			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "300 seconds", since: 2, remedy: "LocalMachineTemplate",
+		},
 		"B8 unknown flag of the kubelet": {
 			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 2)), localMachine(bad("BootstrapExecSucceeded", "KubeletFails", `The kubelet ends with "failed to parse kubelet flag: unknown flag: --eviction-hardd"`, 2))),
 			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "--eviction-hardd", since: 2, remedy: "kubeletExtraArgs",

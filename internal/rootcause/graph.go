@@ -22,8 +22,10 @@ type Graph interface {
 	Plans(of Ref) []Plan
 	// HealthChecks returns the MachineHealthChecks of a Cluster.
 	HealthChecks(namespace, cluster string) []*clusterv1.MachineHealthCheck
-	// ReachLimit records that a search ended at a limit, so that explanations may be incomplete.
-	ReachLimit(limit string)
+	// BeginSearch is called before an object is explained. The limits of its previous search do not matter any more.
+	BeginSearch(of Ref)
+	// ReachLimit records that the search for an object ended at a limit, so that explanations may be incomplete.
+	ReachLimit(of Ref, limit string)
 }
 
 // Plan is the last plan of one controller for an object.

@@ -112,6 +112,12 @@ func TestLimitsAreRecorded(t *testing.T) {
 		}
 		return "Secrets " + strings.Join(out, ", ")
 	}
+	handlers := func(n int) (out string) {
+		for i := range n {
+			out += fmt.Sprintf("handler h.e-%d ", i)
+		}
+		return out
+	}
 	line := func(n int) (out []*unstructured.Unstructured) {
 		for i := range n {
 			out = append(out, thing(fmt.Sprintf("FooMachine m%d", i), unlabelled, infrastructure(fmt.Sprintf("FooMachine m%d", i+1))))
@@ -134,12 +140,17 @@ func TestLimitsAreRecorded(t *testing.T) {
 		of      string
 		want    []string
 	}{
-		"few objects": {owned(2, 20), "MachineDeployment m0", nil},
-		"few names":   {things(thing("FooMachine m0", bad("A", "X", names(5), 1))), "FooMachine m0", nil},
-		"names":       {things(thing("FooMachine m0", bad("A", "X", names(40), 1))), "FooMachine m0", []string{"Only 32 names in the messages of an object were looked up"}},
-		"depth":       {line(20), "FooMachine m0", []string{"Causes that are more than 16 objects away were not considered"}},
-		"children":    {owned(1, 600), "MachineDeployment m0", []string{"Only 500 objects that an object names, refers to or owns were considered"}},
-		"objects":     {owned(5, 450), "MachineDeployment m0", []string{"Only 2000 objects beneath the object were considered", "Only 2000 objects were considered for one object"}},
+		"few objects":          {owned(2, 20), "MachineDeployment m0", nil},
+		"few names":            {things(thing("FooMachine m0", bad("A", "X", names(5), 1))), "FooMachine m0", nil},
+		"just enough":          {things(thing("FooMachine m0", bad("A", "X", strings.ReplaceAll(names(maxResolved)[len("Secrets "):], "s-", "Secret s-"), 1), bad("B", "X", "no name", 1))), "FooMachine m0", nil},
+		"just enough handlers": {things(thing("FooMachine m0", bad("A", "X", handlers(maxMentions), 1))), "FooMachine m0", nil},
+		"handlers":             {things(thing("FooMachine m0", bad("A", "X", handlers(maxMentions+1), 1))), "FooMachine m0", []string{"Only 32 names in the messages of an object were looked up"}},
+		"just enough matches":  {things(thing("FooMachine m0", bad("A", "X", strings.Repeat("Secret s, ", maxMatches), 1))), "FooMachine m0", nil},
+		"just enough objects":  {owned(4, 499)[:maxNodes], "MachineDeployment m0", nil},
+		"names":                {things(thing("FooMachine m0", bad("A", "X", names(40), 1))), "FooMachine m0", []string{"Only 32 names in the messages of an object were looked up"}},
+		"depth":                {line(20), "FooMachine m0", []string{"Causes that are more than 16 objects away were not considered"}},
+		"children":             {owned(1, 600), "MachineDeployment m0", []string{"Only 500 objects that an object names, refers to or owns were considered"}},
+		"objects":              {owned(5, 450), "MachineDeployment m0", []string{"Only 2000 objects beneath the object were considered", "Only 2000 objects were considered for one object"}},
 	} {
 		g := memory(tc.objects...)
 		Explain(g, refTo(tc.of), now)
@@ -147,6 +158,41 @@ func TestLimitsAreRecorded(t *testing.T) {
 		if diff := cmp.Diff(tc.want, g.Limits()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
+	}
+}
+
+// The limits of an object are forgotten when it is explained again or gone, those of other objects are not.
+func TestLimitsOfTheLastSearch(t *testing.T) {
+	many := func(name string) *unstructured.Unstructured {
+		message := "Secrets"
+		for i := range 2 * maxResolved {
+			message += fmt.Sprintf(" s-%d,", i)
+		}
+		return thing(name, bad("A", "X", message, 1))
+	}
+	g := memory(many("FooMachine a"), many("FooMachine b"))
+	explain := func(want int) {
+		t.Helper()
+		Explain(g, refTo("FooMachine a"), now)
+		if got := g.Limits(); len(got) != want {
+			t.Errorf("%v, want %d limits", got, want)
+		}
+	}
+	Explain(g, refTo("FooMachine b"), now)
+	g.Add(thing("FooMachine b", bad("A", "X", "x", 1)))
+	Explain(g, refTo("FooMachine b"), now)
+	explain(1)
+	Explain(g, refTo("FooMachine b"), now)
+	if len(g.Limits()) != 1 {
+		t.Error("the limits of another object are forgotten")
+	}
+	g.Add(thing("FooMachine a", bad("A", "X", "x", 1)))
+	explain(0)
+	g.Add(many("FooMachine a"))
+	explain(1)
+	g.Remove(refTo("FooMachine a"))
+	if len(g.Limits()) > 0 {
+		t.Error("an object that is gone has limits")
 	}
 }
 

@@ -20,7 +20,7 @@ type Memory struct {
 	byName  map[nameKey]map[Ref]bool
 	byOwner map[Ref]map[Ref]bool
 	plans   map[Ref][]Plan
-	limits  map[string]bool
+	limits  map[Ref]map[string]bool
 }
 
 // RefOf returns the reference to an object.
@@ -55,6 +55,7 @@ func (m *Memory) Remove(ref Ref) {
 	defer m.mu.Unlock()
 	m.remove(ref)
 	delete(m.plans, ref)
+	delete(m.limits, ref)
 }
 
 func (m *Memory) remove(ref Ref) {
@@ -120,21 +121,35 @@ func (m *Memory) Plans(of Ref) []Plan {
 	return m.plans[of]
 }
 
+// BeginSearch implements [Graph].
+func (m *Memory) BeginSearch(of Ref) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.limits, of)
+}
+
 // ReachLimit implements [Graph].
-func (m *Memory) ReachLimit(limit string) {
+func (m *Memory) ReachLimit(of Ref, limit string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.limits == nil {
-		m.limits = map[string]bool{}
+		m.limits = map[Ref]map[string]bool{}
 	}
-	m.limits[limit] = true
+	if m.limits[of] == nil {
+		m.limits[of] = map[string]bool{}
+	}
+	m.limits[of][limit] = true
 }
 
-// Limits returns the limits that searches have reached, so that explanations may be incomplete.
+// Limits returns the limits that the last searches for the objects have reached, so that explanations may be incomplete.
 func (m *Memory) Limits() []string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return slices.Sorted(maps.Keys(m.limits))
+	all := map[string]bool{}
+	for _, limits := range m.limits {
+		maps.Copy(all, limits)
+	}
+	return slices.Sorted(maps.Keys(all))
 }
 
 // HealthChecks implements [Graph].

@@ -101,8 +101,11 @@ func (r *Reader) Unreadable() []string {
 // Limits returns the limits that were reached, so that the explanation may be incomplete.
 func (r *Reader) Limits() []string { return slices.Sorted(maps.Keys(r.limits)) }
 
+// BeginSearch implements [Graph]. The limits of all searches are kept, because all print one explanation.
+func (r *Reader) BeginSearch(Ref) {}
+
 // ReachLimit implements [Graph].
-func (r *Reader) ReachLimit(limit string) { r.limits[limit] = true }
+func (r *Reader) ReachLimit(_ Ref, limit string) { r.limits[limit] = true }
 
 // coreKinds returns the kinds of Cluster API's core that other objects own.
 func coreKinds() []schema.GroupKind {
@@ -165,7 +168,7 @@ func (r *Reader) Get(ref Ref) (*unstructured.Unstructured, bool) {
 	}
 	r.gotten[kind]++
 	if r.gets++; r.gets > maxGets {
-		r.ReachLimit(fmt.Sprintf("Only %d objects were read one by one", maxGets))
+		r.ReachLimit(Ref{}, fmt.Sprintf("Only %d objects were read one by one", maxGets))
 		return nil, false
 	}
 	return r.get(ref)
@@ -263,7 +266,7 @@ func (r *Reader) list(kind schema.GroupKind) {
 			return
 		}
 	}
-	r.ReachLimit(fmt.Sprintf("Only %d objects of kind %s were read", pageSize*maxPages, kind.Kind))
+	r.ReachLimit(Ref{}, fmt.Sprintf("Only %d objects of kind %s were read", pageSize*maxPages, kind.Kind))
 }
 
 const noPermission = "no permission"
@@ -313,7 +316,7 @@ func (r *Reader) Resolve(kind, namespace, name string) (Ref, bool) {
 		}
 	}
 	if len(found) > maxSameName {
-		r.ReachLimit(fmt.Sprintf("Only %d kinds of the same name were looked up", maxSameName))
+		r.ReachLimit(Ref{}, fmt.Sprintf("Only %d kinds of the same name were looked up", maxSameName))
 	}
 	return Ref{}, false
 }
@@ -352,7 +355,7 @@ func (r *Reader) Plans(of Ref) []Plan {
 		return r.memory.Plans(of)
 	}
 	if len(r.asked) >= maxPlans {
-		r.ReachLimit(fmt.Sprintf("Only the plans of %d objects were read", maxPlans))
+		r.ReachLimit(Ref{}, fmt.Sprintf("Only the plans of %d objects were read", maxPlans))
 		return nil
 	}
 	r.asked[of] = true

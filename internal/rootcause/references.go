@@ -69,6 +69,7 @@ func (o object) referenceAt(path ...string) (Ref, bool) {
 // Limits of the search for objects in messages.
 const (
 	maxMentions    = 32
+	maxMatches     = 4 * maxMentions
 	maxMentionText = 8192
 	maxNameLength  = 253
 )
@@ -104,12 +105,12 @@ func mentions(message, namespace string) (out []mention, isComplete bool) {
 			out = append(out, m)
 		}
 	}
-	for _, m := range handlerForm.FindAllStringSubmatch(message, maxMentions) {
+	for _, m := range handlerForm.FindAllStringSubmatch(message, maxMentions+1) { // the last one exceeds the limit
 		add("ExtensionConfig", m[1])
 	}
-	matches := mentionForm.FindAllStringSubmatch(message, 4*maxMentions)
-	isComplete = isComplete && len(matches) < 4*maxMentions
-	for _, m := range matches {
+	matches := mentionForm.FindAllStringSubmatch(message, maxMatches+1)
+	isComplete = isComplete && len(matches) <= maxMatches
+	for _, m := range matches[:min(len(matches), maxMatches)] {
 		for name := range strings.SplitSeq(m[2], ", ") {
 			add(m[1], name)
 			if single, isPlural := strings.CutSuffix(m[1], "s"); isPlural {

@@ -39,7 +39,7 @@ type File struct {
 	Modified time.Time
 }
 
-// Store stores files. Package snapshots takes, lists, fetches and removes snapshots with it. [newFolder] and [newS3]
+// Store stores files. The package takes, lists, fetches and removes snapshots with it. [newFolder] and [newS3]
 // implement it. Its errors are faults, whose reasons appear in conditions of EtcdSnapshotPolicies.
 type Store interface {
 	// Write stores the content of r as a file and replaces an existing file with this name. If it fails, the file

@@ -87,7 +87,7 @@ func (i plannedInventory) ClaimForControlPlane(objects world.Objects, controlPla
 	fields, _, _ := unstructured.NestedStringMap(controlPlane.Object, "spec", "machineTemplate", "spec", "infrastructureRef")
 	template := i.template(objects, controlPlane.GetNamespace(), fields)
 	if template == nil || !i.isKnown {
-		return out, false, nil
+		return out, template != nil, nil
 	}
 	t, err := typed[infrav1.SSHMachineTemplate](template)
 	if err != nil {

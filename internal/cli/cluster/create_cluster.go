@@ -35,9 +35,9 @@ namespace if they do not exist:
   simulated    a hosted control plane and nodes that are only simulated
 
 The command checks that this host has the node images, the memory and the disk space that the
-nodes need at least, or that there are enough SSHHosts. It applies a regular Cluster API manifest, which --dry-run prints, and waits
-until all nodes are Ready and the add-ons, such as DNS, are available. If you interrupt the wait,
-the creation of the cluster continues.`,
+nodes need at least, or that there are enough SSHHosts. It applies a regular Cluster API manifest,
+which --dry-run prints, and waits until all nodes are Ready and the add-ons, such as DNS, are
+available. If you interrupt the wait, the creation of the cluster continues.`,
 		Example: `  slipway create cluster demo --workers 2
   slipway create cluster demo --set podSecurity=baseline --set nodeResources.cpus=2
   slipway create cluster demo --class kubeadm --control-planes 3

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -69,19 +70,20 @@ func (f *describeClusterFlags) watch(ctx context.Context, e term.Env, c *managem
 	}
 }
 
-// show prints the root cause and the tree unless both are unchanged. On a terminal it replaces the previous output and updates the
-// ages.
+// show prints the root cause and the tree unless both are unchanged. On a terminal it replaces the previous output, updates the
+// ages and adds the remarks, which are printed to standard error elsewhere.
 func (w *treeWatch) show(ctx context.Context, root *describe.Object, style describe.Style) error {
 	ageless := style
 	ageless.Now = time.Time{}
 	tree := describe.Render(root, ageless)
+	isLive := term.DetectScreen(w.env, w.env.Out).Live
 	if now := w.env.Now(); tree != w.tree || now.Sub(w.causeAt) >= watchCause {
 		before := w.cause.remarks
 		w.cause, w.causeAt, w.tree = w.causes.read(ctx), now, tree
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !slices.Equal(before, w.cause.remarks) {
+		if !isLive && !slices.Equal(before, w.cause.remarks) {
 			if err := w.cause.printRemarks(w.env.Err); err != nil {
 				return err
 			}
@@ -90,8 +92,11 @@ func (w *treeWatch) show(ctx context.Context, root *describe.Object, style descr
 	state := w.cause.text(time.Time{}) + tree
 	text := w.cause.text(w.env.Now()) + describe.Render(root, style)
 	switch {
-	case term.DetectScreen(w.env, w.env.Out).Live:
+	case isLive: // standard error would be cleared as well
 		text = clearScreen + text
+		if len(w.cause.remarks) > 0 {
+			text += "\n" + strings.Join(w.cause.remarks, "\n") + "\n"
+		}
 	case state == w.shown:
 		return nil
 	case w.shown != "":

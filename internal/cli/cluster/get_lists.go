@@ -97,7 +97,7 @@ func (l lists[R]) addTo(e term.Env, cmd *cobra.Command) {
 	set.BoolVarP(&f.all, "all-namespaces", "A", false, "list the "+l.kind+" in all namespaces")
 	set.StringVarP(&f.selector, "selector", "l", "", "label selector of the "+cmp.Or(l.labelled, l.kind)+", such as team=a,tier!=dev")
 	set.BoolVar(&f.problems, "problems", false, "list only "+l.kind+" with a problem")
-	set.StringVar(&f.sortBy, "sort-by", "name", "order of the rows: name or trouble, which lists the worst first")
+	set.StringVar(&f.sortBy, "sort-by", "name", "order of the rows: name or trouble, which lists problems first")
 	set.BoolVarP(&f.watch, "watch", "w", false, "show changes until the command is interrupted")
 	f.format = term.AddOutputFlag(set, "wide")
 	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, _ []string) error {

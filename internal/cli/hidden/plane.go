@@ -30,7 +30,7 @@ type planeFlags struct {
 }
 
 // PlaneCommand returns the hidden command "plane run": the management cluster without controllers. Tests start it
-// (testkit/apiserver) and read its readyLine.
+// (test/testkit/apiserver) and read its readyLine.
 func PlaneCommand(e term.Env) *cobra.Command {
 	var f planeFlags
 	run := &cobra.Command{

@@ -180,7 +180,7 @@ func sign(v plan.Verb) string {
 func writeFields(p *page, list []plan.Field) {
 	for n, f := range list {
 		if n == maxFields && !p.all {
-			p.line(3, "… and %d more fields", len(list)-n)
+			p.line(3, "… and %s", plural(len(list)-n, "more field", "more fields"))
 			return
 		}
 		switch {
@@ -233,7 +233,7 @@ func writeRollout(p *page, r plan.Rollout, objects []plan.ObjectChange) {
 	for n, s := range r.Steps {
 		if n >= maxSteps-1 && n < len(r.Steps)-1 && !p.all {
 			if n == maxSteps-1 {
-				p.line(3, "… %d more steps", len(r.Steps)-maxSteps)
+				p.line(3, "… %s", plural(len(r.Steps)-maxSteps, "more step", "more steps"))
 			}
 			continue
 		}
@@ -269,7 +269,7 @@ func writeHosts(p *page, result *plan.Plan) {
 	}
 	for n, h := range result.Hosts {
 		if n == maxHosts && !p.all {
-			p.line(1, "… and %d more hosts", len(result.Hosts)-n)
+			p.line(1, "… and %s", plural(len(result.Hosts)-n, "more host", "more hosts"))
 			break
 		}
 		text := "taken by " + hostUser(h.After)
@@ -318,7 +318,7 @@ func writeWaits(p *page, result *plan.Plan) {
 	}
 	for n, w := range result.Waits {
 		if n == maxWaits && !p.all {
-			p.line(1, "… and %d more objects", len(result.Waits)-n)
+			p.line(1, "… and %s", plural(len(result.Waits)-n, "more object", "more objects"))
 			break
 		}
 		for _, one := range w.Waits {
@@ -337,7 +337,7 @@ func writeWaits(p *page, result *plan.Plan) {
 func writeUnanswered(p *page, result *plan.Plan) {
 	for n, u := range result.Unanswered {
 		if n == maxWaits && !p.all {
-			p.line(0, "… and %d more extensions", len(result.Unanswered)-n)
+			p.line(0, "… and %s", plural(len(result.Unanswered)-n, "more extension", "more extensions"))
 			break
 		}
 		of := "Cluster"

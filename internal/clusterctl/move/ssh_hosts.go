@@ -11,8 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/transfer"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 )
 
 // readTargetHosts reads the SSHHosts and the labels of the Namespaces of the target, if SSHHosts are to be moved.
@@ -57,6 +59,9 @@ func (p *Plan) checkHosts(f planInput) {
 		machine, _, claimed := graph.MachineOf(i.Unstructured)
 		if to := f.at(machine); claimed && to != machine {
 			p.Problems = append(p.Problems, fmt.Sprintf("%s has the record of %s, which cannot get the name %s: move it without changing names", i.ID, machine, to))
+		}
+		if claimed && i.GetAnnotations()[infrav1.LastNamespaceAnnotation] != machine.Namespace { // an interrupted move could not find it
+			p.Problems = append(p.Problems, fmt.Sprintf("%s was claimed by %s just now: repeat the command when the host is in use", i.ID, machine))
 		}
 		p.checkTargetHosts(f, i)
 		p.checkCredentials(f, i)
@@ -122,33 +127,51 @@ func addressOf(host *unstructured.Unstructured) string {
 
 // isOfHosts reports whether an entry of the journal outside of the namespace is an SSHHost that moves with the machines
 // of the namespace, or a Secret that such an SSHHost owns. A tenant can write the journal, but neither the status nor
-// the metadata of an SSHHost.
+// the metadata of an SSHHost. The source decides as long as it has the object, because the operator may have prepared
+// the one at the target.
 func (m *Move) isOfHosts(ctx context.Context, j *journal, e transfer.Entry) (bool, error) {
 	isSecret := e.ID.Group == "" && e.ID.Kind == "Secret"
 	if !isSecret && !e.ID.IsSSH(graph.SSHHost) {
 		return false, nil
 	}
-	for _, at := range []struct {
-		*transfer.Endpoint
-		id graph.ID
-	}{{m.source, e.ID}, {m.target, e.At()}} {
-		live, err := at.Get(ctx, at.id, e.Version)
-		if err != nil {
-			return false, err
-		}
-		if live != nil && !(isSecret && j.hasOwner(live) || !isSecret && m.isMoving(live)) {
-			return false, nil
-		}
+	source, err := m.source.Get(ctx, e.ID, e.Version)
+	if err != nil {
+		return false, err
 	}
-	return true, nil
+	target, err := m.target.Get(ctx, e.At(), e.Version)
+	if err != nil {
+		return false, err
+	}
+	labels, err := m.source.NamespaceLabels(ctx, m.Scope.Namespace)
+	if err != nil {
+		return false, err
+	}
+	moves := func(o *unstructured.Unstructured) bool {
+		return isSecret && j.hasOwner(o) || !isSecret && m.isMoving(o, labels)
+	}
+	switch {
+	case source == nil:
+		return target == nil || moves(target), nil
+	case target == nil || isSecret && e.Existed:
+		return moves(source), nil
+	case isSecret:
+		return moves(source) && moves(target), nil
+	}
+	_, _, isUsed := graph.MachineOf(target)
+	return moves(source) && (!isUsed || e.Existed && addressOf(source) == addressOf(target)), nil
 }
 
-// isMoving reports whether an SSHHost is one that the move selects, or that it has paused or created.
-func (m *Move) isMoving(host *unstructured.Unstructured) bool {
+// isMoving reports whether an SSHHost is one that the move selects, or that it has created. A created one has lost its status,
+// but its metadata has the namespace that uses it. The labels are those of the Namespace at the source.
+func (m *Move) isMoving(host *unstructured.Unstructured, labels map[string]string) bool {
 	machine, _, claimed := graph.MachineOf(host)
+	if claimed {
+		return machine.Namespace == m.Scope.Namespace
+	}
 	_, alone := host.GetLabels()[graph.MoveLabel]
-	_, hierarchy := host.GetLabels()[graph.MoveHierarchyLabel]
-	return graph.IsClassPaused(host) || claimed && machine.Namespace == m.Scope.Namespace || !claimed && (alone || hierarchy)
+	value, hierarchy := host.GetLabels()[graph.MoveHierarchyLabel]
+	isNoted := host.GetAnnotations()[infrav1.LastNamespaceAnnotation] == m.Scope.Namespace
+	return (alone || hierarchy) && (isNoted || value != infrastructure.MoveInUse && transfer.IsOffered(host, labels))
 }
 
 // hasOwner reports whether an SSHHost in the journal owns a Secret.

@@ -169,6 +169,43 @@ func TestSSHHostsStayAfterRollback(t *testing.T) {
 	}
 }
 
+// A host that the operator has prepared at the target is moved, or stays at both, whenever the command is interrupted.
+func TestPreparedSSHHostsMove(t *testing.T) {
+	for name, tc := range map[string]struct {
+		run  func(*move.Move) error
+		want []string // the reasons for which a rollback is refused
+	}{
+		"run":      {func(m *move.Move) error { _, err := m.Run(t.Context()); return err }, nil},
+		"rollback": {func(m *move.Move) error { _, err := m.Rollback(t.Context()); return err }, []string{"NothingToTakeBack", "TooLate", "MoveEnded"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for n := 1; ; n++ {
+				source, target := management(nil, sshWorld()...), management(nil, sshHost("used", "192.0.2.1"), credentials("used-ssh", "OQ=="))
+				p := &process{killAt: n}
+				begun := func() *move.Move {
+					return move.New(p.through(source), p.through(target), instant(move.Options{Scope: graph.Scope{Namespace: "ns"}}))
+				}
+				if _, err := begun().Run(t.Context()); err == nil {
+					return
+				}
+				*p = process{}
+				err := tc.run(begun())
+				if err != nil && slices.Contains(tc.want, fault.As(err).Reason) {
+					continue
+				}
+				if err != nil {
+					t.Fatalf("write %d: %v", n, err)
+				}
+				isAtSource := slices.ContainsFunc(contents(t, source), func(s string) bool { return strings.HasPrefix(s, "SSHHost hosts/used ") })
+				isAtTarget := slices.ContainsFunc(contents(t, target), func(s string) bool { return strings.HasPrefix(s, "SSHHost hosts/used ") })
+				if isAtSource != (name == "rollback") || !isAtTarget {
+					t.Fatalf("write %d: at the source %t, at the target %t", n, isAtSource, isAtTarget)
+				}
+			}
+		})
+	}
+}
+
 // What the target has must be the same machine, and must not be used there.
 func TestSSHHostsOfTheTarget(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -184,8 +221,11 @@ func TestSSHHostsOfTheTarget(t *testing.T) {
 		"shared Secret":  {"the copy would not be the right key", []client.Object{credentials("rack", "eA==")}, nil, "the target has another Secret hosts/rack"},
 		"same Secret":    {"it is the right key", []client.Object{credentials("rack", "cg==")}, nil, ""},
 		"no credentials": {"the target could not connect", nil, func(all []client.Object) { all[slices.IndexFunc(all, named("rack"))].SetName("lost") }, "Secret hosts/rack does not exist"},
+		"claimed just now": {"an interrupted move would not find it", nil, func(all []client.Object) {
+			all[slices.IndexFunc(all, named("used"))].SetAnnotations(nil)
+		}, "SSHHost hosts/used was claimed by SSHMachine ns/a-ssh just now"},
 		"paused": {"the operator has paused it", nil, func(all []client.Object) {
-			all[slices.IndexFunc(all, named("used"))].SetAnnotations(map[string]string{"cluster.x-k8s.io/paused": ""})
+			graph.Annotate(all[slices.IndexFunc(all, named("used"))].(*unstructured.Unstructured), "cluster.x-k8s.io/paused", true)
 		}, "SSHHost hosts/used is already paused"},
 		"shared credentials": {"the other host would lose them", nil, func(all []client.Object) {
 			set("used-ssh", "spec", "credentialsRef", "name")(all[slices.IndexFunc(all, named("free"))].(*unstructured.Unstructured))
@@ -237,11 +277,36 @@ func TestSSHHostsThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// A move reads the credentials only of SSHHosts that may move: users of a namespace may lack the right to read others.
+func TestSSHHostsWhoseCredentialsCannotBeRead(t *testing.T) {
+	deny := func(c client.WithWatch) client.WithWatch {
+		return interceptor.NewClient(c, interceptor.Funcs{Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if slices.Contains([]string{"free-ssh", "theirs-ssh", "unoffered-ssh"}, key.Name) {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "secrets"}, key.Name, errors.New("no role"))
+			}
+			return c.Get(ctx, key, o, opts...)
+		}})
+	}
+	source, target := (&process{}).through(management(nil, sshWorld()...)), (&process{}).through(management(nil))
+	if _, err := move.New(deny(source), target, instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})).Run(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
 // A journal that names SSHHosts or Secrets that the machines of the namespace do not use moves and deletes none of them.
 func TestJournalMovesNoOtherHosts(t *testing.T) {
-	for _, name := range []string{"SSHHost free", "SSHHost theirs", "Secret free-ssh", "Secret rack", "ConfigMap x"} {
+	paused := func(o *unstructured.Unstructured) { graph.Annotate(o, "cluster.x-k8s.io/paused", true) }
+	theirs := sshHost("paused-theirs", "192.0.2.7", claimedBy("other", "a-ssh", strings.Repeat("d", 26)), paused)
+	returned := sshHost("returned-theirs", "192.0.2.8", claimedBy("other", "a-ssh", strings.Repeat("e", 26)), paused, func(o *unstructured.Unstructured) {
+		unstructured.RemoveNestedField(o.Object, "status") // a rollback of the other namespace was interrupted
+	})
+	for _, name := range []string{
+		"SSHHost free", "SSHHost theirs", "SSHHost unoffered", "SSHHost paused-free", "SSHHost paused-theirs", "SSHHost returned-theirs",
+		"SSHHost away", "Secret free-ssh", "Secret rack", "ConfigMap x",
+	} {
 		kind, object, _ := strings.Cut(name, " ")
-		source, target := management(nil, sshWorld()...), management(nil)
+		source := management(nil, sshWorld(sshHost("paused-free", "192.0.2.9", paused), theirs.DeepCopy(), returned.DeepCopy())...)
+		target := management(nil, sshHost("away", "192.0.2.11", paused))
 		killed, p := &process{killAt: 20}, &process{}
 		options := instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})
 		if _, err := move.New(killed.through(source), killed.through(target), options).Run(t.Context()); !errors.Is(err, errKilled) {
@@ -263,6 +328,28 @@ func TestJournalMovesNoOtherHosts(t *testing.T) {
 			if f := fault.As(err); f == nil || f.Reason != "UnreadableJournal" {
 				t.Errorf("%s: %v", name, err)
 			}
+		}
+	}
+}
+
+// A host of the same name that the target uses, since the move was begun or for a forged journal, is neither changed nor deleted.
+func TestJournalMovesNoUsedHostOfTheTarget(t *testing.T) {
+	source, target := management(nil, sshWorld()...), management(nil)
+	killed, p := &process{killAt: 4}, &process{}
+	options := instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})
+	if _, err := move.New(killed.through(source), killed.through(target), options).Run(t.Context()); !errors.Is(err, errKilled) {
+		t.Fatal(err)
+	}
+	if err := target.Create(t.Context(), sshHost("used", "192.0.2.9", claimedBy("other", "b", strings.Repeat("b", 26)))); err != nil {
+		t.Fatal(err)
+	}
+	for name, run := range map[string]func(*move.Move) error{
+		"run":      func(m *move.Move) error { _, err := m.Run(t.Context()); return err },
+		"rollback": func(m *move.Move) error { _, err := m.Rollback(t.Context()); return err },
+	} {
+		err := run(move.New(p.through(source), p.through(target), options))
+		if f := fault.As(err); f == nil || f.Reason != "UnreadableJournal" || p.writes > 0 {
+			t.Errorf("%s: %v, %d writes", name, err, p.writes)
 		}
 	}
 }

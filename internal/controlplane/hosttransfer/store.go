@@ -59,9 +59,6 @@ func (b *Store) Ownership() (Ownership, error) {
 // Outgoing returns the records of resources that were transferred to other data directories, by Cluster.
 func (b *Store) Outgoing() ([]Record, error) { return b.read(outgoingPrefix) }
 
-// Incoming returns the records of resources that were transferred from other data directories, by Cluster.
-func (b *Store) Incoming() ([]Record, error) { return b.read(incomingPrefix) }
-
 // read reads all records with the prefix. It ignores records that are deleted during the read.
 func (b *Store) read(prefix string) ([]Record, error) {
 	if b.isEmpty() {

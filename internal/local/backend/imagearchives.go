@@ -12,13 +12,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// archiveExtension is the extension of complete archives; an archive that is being written has another name.
-const archiveExtension = ".tar"
+const (
+	// archiveExtension is the extension of complete archives, and partialPrefix begins the names of those that are being written.
+	archiveExtension = ".tar"
+	partialPrefix    = ".tar."
+	// maxPartialAge is the time without a write after which an archive is deleted, because the process that wrote it was killed.
+	maxPartialAge = 24 * time.Hour
+)
 
 // ImageArchives stores the archives of container images that `slipway image load` loads into the nodes of a cluster,
 // for its future nodes. The archives of all clusters are below one directory of the data directory.
@@ -45,7 +51,10 @@ func (a ImageArchives) Store(cluster types.NamespacedName, name string, archive 
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return "", err
 	}
-	f, err := os.CreateTemp(folder, "."+strings.TrimPrefix(archiveExtension, ".")+".*")
+	if err := deletePartial(folder, time.Now().Add(-maxPartialAge)); err != nil {
+		return "", err
+	}
+	f, err := os.CreateTemp(folder, partialPrefix+"*")
 	if err != nil {
 		return "", err
 	}
@@ -60,6 +69,24 @@ func (a ImageArchives) Store(cluster types.NamespacedName, name string, archive 
 		return "", errors.Join(err, os.Remove(f.Name()))
 	}
 	return file, nil
+}
+
+// deletePartial deletes the incomplete archives that were last written before a time.
+func deletePartial(folder string, before time.Time) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !strings.HasPrefix(e.Name(), partialPrefix) || !info.ModTime().Before(before) {
+			continue // one without information was completed just now
+		}
+		if err := os.Remove(filepath.Join(folder, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // ForCluster returns the archive files of a cluster from the oldest to the newest, because the last of two images with

@@ -162,6 +162,22 @@ func TestAround(t *testing.T) {
 	}
 }
 
+// The incomplete archives of processes that were killed are deleted, those of running processes are not.
+func TestOldPartialArchivesAreDeleted(t *testing.T) {
+	a := ImageArchives{Dir: t.TempDir()}
+	folder := filepath.Dir(keep(t, a, demo, "web:1", "one"))
+	for name, age := range map[string]time.Duration{".tar.old": 25 * time.Hour, ".tar.new": 23 * time.Hour} {
+		at, file := time.Now().Add(-age), filepath.Join(folder, name)
+		if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Chtimes(file, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keep(t, a, demo, "web:1", "two")
+	if left, err := filepath.Glob(filepath.Join(folder, ".tar.*")); err != nil || len(left) != 1 || filepath.Base(left[0]) != ".tar.new" {
+		t.Errorf("%v, %v", left, err)
+	}
+}
+
 func TestForgottenWithTheNetwork(t *testing.T) {
 	a := ImageArchives{Dir: t.TempDir()}
 	keep(t, a, demo, "web:1", "one")

@@ -25,7 +25,7 @@ type Inventory interface {
 	// with the message of the wait if there is none. The owner is the Machine.
 	Claim(objects Objects, machine, owner *unstructured.Unstructured) (Claim, error)
 	// ClaimForControlPlane returns the host of one more machine of a control plane, whose Machines are not simulated. It reports
-	// whether the machines of the control plane need hosts.
+	// whether the machines of the control plane need hosts. It returns neither a host nor a message if the hosts are not known.
 	ClaimForControlPlane(objects Objects, controlPlane *unstructured.Unstructured, number int64) (Claim, bool, error)
 	// Release returns the host of a machine that was deleted, or nil.
 	Release(objects Objects, machine *unstructured.Unstructured) (*unstructured.Unstructured, error)
@@ -36,8 +36,9 @@ type Inventory interface {
 // ReasonNoHost is the reason of the wait for a host.
 const ReasonNoHost = "NoHostAvailable"
 
-// OwnerAnnotation is the annotation of a simulated host with the control plane whose machine uses it, as kind/name.
-const OwnerAnnotation = "plan.slipway.dev/owner"
+// OwnerAnnotation is the annotation of a simulated host with the control plane whose machine uses it, as kind/name. It is
+// neither stored nor printed, so its name has no domain.
+const OwnerAnnotation = "plan-owner"
 
 // Objects reads the objects of a [World].
 type Objects interface {
@@ -84,6 +85,8 @@ func (p *Providers) claimForControlPlane(u *unstructured.Unstructured, have, rep
 	case claim.Message != "":
 		p.setCondition(u, map[string]any{"type": clusterv1.ScalingUpCondition, "status": string(metav1.ConditionTrue), "reason": ReasonNoHost, "message": claim.Message})
 		return have, []func(){func() { p.waitForHost(u, claim) }}
+	case claim.Host == nil:
+		return replicas, nil // there are enough
 	case have >= replicas:
 		return replicas, nil // the host is released when the rollout ends
 	}

@@ -43,21 +43,32 @@ func (s *Endpoint) readHosts(ctx context.Context, kinds []Kind, namespace string
 	if err != nil || namespace == "" {
 		return hosts, err
 	}
-	var ns corev1.Namespace
-	if err := s.Client.Get(ctx, client.ObjectKey{Name: namespace}, &ns); client.IgnoreNotFound(err) != nil {
+	labels, err := s.NamespaceLabels(ctx, namespace)
+	if err != nil {
 		return nil, err
 	}
-	return s.withCredentials(ctx, namespace, slices.DeleteFunc(hosts, func(h graph.Object) bool { return isForeign(h, ns) }))
+	return s.withCredentials(ctx, namespace, slices.DeleteFunc(hosts, func(h graph.Object) bool { return isForeign(h, namespace, labels) }))
+}
+
+// NamespaceLabels returns the labels of a Namespace, none if it does not exist.
+func (s *Endpoint) NamespaceLabels(ctx context.Context, name string) (map[string]string, error) {
+	var ns corev1.Namespace
+	err := s.Client.Get(ctx, client.ObjectKey{Name: name}, &ns)
+	return ns.Labels, client.IgnoreNotFound(err)
 }
 
 // isForeign reports whether an SSHHost of another namespace has nothing to do with a namespace: it is labelled to move,
 // but nothing uses it, and it is not offered to the namespace.
-func isForeign(host graph.Object, ns corev1.Namespace) bool {
+func isForeign(host graph.Object, namespace string, labels map[string]string) bool {
 	_, _, claimed := graph.MachineOf(host.Unstructured)
+	return host.GetNamespace() != namespace && !claimed && isLabelled(host) && !IsOffered(host.Unstructured, labels)
+}
+
+// isLabelled reports whether a label on an SSHHost or on its CRD has it moved without a machine.
+func isLabelled(host graph.Object) bool {
 	_, alone := host.GetLabels()[graph.MoveLabel]
 	_, hierarchy := host.GetLabels()[graph.MoveHierarchyLabel]
-	isLabelled := alone || hierarchy || host.Marked || host.MarkedHierarchy
-	return host.GetNamespace() != ns.Name && !claimed && isLabelled && !IsOffered(host.Unstructured, ns.Labels)
+	return alone || hierarchy || host.Marked || host.MarkedHierarchy
 }
 
 // IsOffered reports whether SSHMachines of another namespace may claim an SSHHost, by the labels of the Namespace.
@@ -77,7 +88,7 @@ func (s *Endpoint) withCredentials(ctx context.Context, namespace string, hosts 
 	seen := map[graph.ID]bool{}
 	for _, h := range hosts {
 		machine, _, claimed := graph.MachineOf(h.Unstructured)
-		if h.GetNamespace() == namespace || claimed && machine.Namespace != namespace {
+		if h.GetNamespace() == namespace || claimed && machine.Namespace != namespace || !claimed && !isLabelled(h) {
 			continue
 		}
 		for _, id := range graph.CredentialsOf(h.Unstructured) {
