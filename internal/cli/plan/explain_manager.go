@@ -116,7 +116,7 @@ func (f *managerFlags) ofDataDir(e term.Env, c *management.Connection) (string, 
 		return "", fault.New(fault.Invalid, "NoDiagnostics", "the manager of %s serves no diagnostics at 127.0.0.1, by which plans are read: start it without --insecure-diagnostics, and with another --diagnostics-address; it was started with: %s", dir, state.Holder.Command)
 	case !state.Held && state.Holder.ManagerOf == c.Config.Host:
 		return "", fault.New(fault.Unreachable, "ManagerNotRunning", "the manager of %s does not run; it was started with: %s", dir, state.Holder.Command)
-	case state.Run == nil && c.DataDir != "":
+	case state.Run == nil && c.DataDir == string(dir):
 		return "", fault.New(fault.Unreachable, management.ReasonNotRunning, "nothing runs in %s; %q starts it", dir, c.UpCommand)
 	case state.Run == nil || state.Run.Server != c.Config.Host:
 		return "", fault.New(fault.Invalid, "ManagerUnknown",

@@ -108,7 +108,7 @@ func TestExplain(t *testing.T) {
 		"nothing there":     {"", admin, "cl/planned", []string{"--manager", "https://127.0.0.1:1", "--manager-ca", certificate}, fault.Unreachable, "cannot be reached"},
 		"of a directory":    {"a manager of this machine", admin, "cl/planned", []string{"--data-dir", string(held.Dir)}, 0, "WaitingForX"},
 		"the directory":     {"its kubeconfig, too", "", "cl/planned", []string{"--data-dir", string(held.Dir)}, 0, "WaitingForX"},
-		"which manager":     {"the cluster is not that of the data directory", admin, "cl/planned", nil, 0, "set --manager"},
+		"which manager":     {"the cluster is not that of the data directory", admin, "cl/planned", nil, 0, "select its manager"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
