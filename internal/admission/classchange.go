@@ -14,6 +14,7 @@ import (
 
 // checkCompatible validates a change of a Cluster from one ClusterClass to another, or a change of a ClusterClass
 // itself: templates must have the same kind, because existing objects of Clusters cannot change their kind.
+// [validateClass] calls it for an update, and [TopologyRequest.validateClassChange] for a Cluster with another class.
 func checkCompatible(old, now *clusterv1.ClusterClass) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateSameKind(old.Spec.Infrastructure.TemplateRef, now.Spec.Infrastructure.TemplateRef, spec.Child("infrastructure", "templateRef"))
@@ -39,7 +40,8 @@ func validateSameKind(old, now clusterv1.ClusterClassTemplateReference, path *fi
 	return field.ErrorList{field.Forbidden(path, fmt.Sprintf("cannot be changed from %s to %s, because existing objects of Clusters cannot change their kind", before, after))}
 }
 
-// validateUse checks, on update of a ClusterClass, that no part that a Cluster uses is removed.
+// validateUse checks, on update of a ClusterClass, that no part that a Cluster uses is removed. It is part of
+// [validateClass]; package manager/webhook reads the Clusters into the request.
 func validateUse(r classRequest, spec *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	users := slices.Clone(r.Users)

@@ -24,6 +24,7 @@ type patchRules struct {
 	runtimeSDK bool
 }
 
+// validatePatches validates all patches of a class. It is part of [validateClass].
 func validatePatches(r classRequest, path *field.Path) field.ErrorList {
 	rules := patchRules{class: r.New, names: map[string]bool{}, runtimeSDK: r.RuntimeSDK}
 	for _, v := range r.New.Spec.Variables {

@@ -28,7 +28,7 @@ type classRequest struct {
 }
 
 // validateClass validates the spec of a ClusterClass on create and update. Patches are in classpatches.go, changes of a
-// class that Clusters use in classchange.go.
+// class that Clusters use in classchange.go. [validateClusterClass] calls it for [Validate].
 func validateClass(r classRequest) field.ErrorList {
 	spec := field.NewPath("spec")
 	errs := validateParts(r.New, spec)
@@ -47,7 +47,7 @@ func validateClass(r classRequest) field.ErrorList {
 	return errs
 }
 
-// refuseClassDeletion returns the reason why a class may not be deleted, or an empty string.
+// refuseClassDeletion returns the reason why a class may not be deleted, or an empty string. [RefuseDeletion] calls it.
 func refuseClassDeletion(class *clusterv1.ClusterClass, users []clusterv1.Cluster) string {
 	if len(users) == 0 {
 		return ""

@@ -10,7 +10,7 @@ import (
 )
 
 // clientConfigProblems validates the address of a Runtime Extension: the URL or the Service in an ExtensionConfig that
-// is created or updated.
+// is created or updated. [validateExtensionConfig] calls it for [Validate].
 func clientConfigProblems(c *runtimev1.ClientConfig, path *field.Path) field.ErrorList {
 	switch defined := c.Service.IsDefined(); {
 	case c.URL == "" && !defined:

@@ -12,6 +12,7 @@ import (
 )
 
 // defaultCluster adds the leading v to the version of the topology, and sets variables that have defaults in the class.
+// [Default] calls it on create and update.
 func defaultCluster(r Request, cluster *clusterv1.Cluster) {
 	topology := &cluster.Spec.Topology
 	topology.Version = withV(topology.Version)

@@ -45,7 +45,8 @@ func validateClassTaints(class *clusterv1.ClusterClass, gates Gates) field.Error
 	return errs
 }
 
-// validateTopologyTaints validates the taints of a topology by the same rules as taints of Machines.
+// validateTopologyTaints validates the taints of a topology by the same rules as taints of Machines. It is part of the
+// validation of a Cluster.
 func validateTopologyTaints(t clusterv1.Topology, gates Gates, path *field.Path) field.ErrorList {
 	errs := validateTaints(t.ControlPlane.Taints, taintRules{controlPlane: true, gates: gates}, path.Child("controlPlane", "taints"))
 	for _, w := range topology.Workers(t) {

@@ -21,7 +21,7 @@ func validateClusterResourceSet(r Request, set *addonsv1.ClusterResourceSet) Res
 	return Response{Errors: errs}
 }
 
-// validateClusterResourceSetBinding rejects a change of the cluster.
+// validateClusterResourceSetBinding rejects a change of the cluster. [Validate] calls it.
 func validateClusterResourceSetBinding(r Request, binding *addonsv1.ClusterResourceSetBinding) Response {
 	old, isUpdate := r.Old.(*addonsv1.ClusterResourceSetBinding)
 	if !isUpdate || old.Spec.ClusterName == "" {

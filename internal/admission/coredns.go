@@ -11,7 +11,7 @@ import (
 
 // validateCoreDNSUpgrade rejects, on update of a KubeadmControlPlane, a CoreDNS version to which the Corefile of the
 // cluster cannot be migrated. An empty tag means kubeadm's default and is not checked; invalid tags are rejected
-// elsewhere.
+// elsewhere. [validateControlPlaneChange] calls it for [Validate].
 func validateCoreDNSUpgrade(before, now string, path *field.Path) field.ErrorList {
 	from, err := parseTag(before)
 	if err != nil {

@@ -82,7 +82,8 @@ func validateSecurity(r Request, s hostedv1.HostedControlPlaneSettings, path *fi
 	return errs
 }
 
-// validateFlags validates the flags of the components.
+// validateFlags validates the flags of the components. [validateSettings] compares the details of its errors, so these
+// must not contain positions.
 func validateFlags(s hostedv1.HostedControlPlaneSettings, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	for _, c := range []struct {

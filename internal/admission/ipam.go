@@ -44,7 +44,8 @@ func validateIPAddress(r Request, address *ipamv1.IPAddress) Response {
 	return Response{Errors: errs}
 }
 
-// validateIPAddressClaim checks that a claim references a pool, and that the reference is immutable.
+// validateIPAddressClaim checks that a claim references a pool, and that the reference is immutable. [Validate] calls
+// it.
 func validateIPAddressClaim(r Request, claim *ipamv1.IPAddressClaim) Response {
 	path := field.NewPath("spec", "poolRef")
 	if old, isUpdate := r.Old.(*ipamv1.IPAddressClaim); isUpdate && old.Spec.PoolRef != claim.Spec.PoolRef {

@@ -8,7 +8,7 @@ import (
 )
 
 // validateKubeadmConfigTemplate validates the template of KubeadmConfigs. The spec is mutable, so dry runs of the
-// topology controller need no exception.
+// topology controller need no exception. [Validate] calls it.
 func validateKubeadmConfigTemplate(r Request, template *bootstrapv1.KubeadmConfigTemplate) Response {
 	path := field.NewPath("spec", "template")
 	errs := template.Spec.Template.ObjectMeta.Validate(path.Child("metadata"))
@@ -17,7 +17,8 @@ func validateKubeadmConfigTemplate(r Request, template *bootstrapv1.KubeadmConfi
 }
 
 // validateKubeadmConfig validates the bootstrap configuration in a KubeadmConfig, a KubeadmControlPlane or one of their
-// templates, on create and update.
+// templates, on create and update. [Validate] calls it for KubeadmConfigs, and the validation of the other kinds calls
+// it for theirs.
 func validateKubeadmConfig(r Request, spec *bootstrapv1.KubeadmConfigSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	errs = append(errs, validateFiles(spec, path.Child("files"))...)

@@ -25,6 +25,7 @@ type kubeadmSettings struct {
 
 // validateConsistency validates settings of a KubeadmControlPlane or its template that must be consistent with each
 // other. Unchanged settings are accepted, so that objects stored before a rule existed can still be updated.
+// [validateKubeadmControlPlane] and [validateKubeadmControlPlaneTemplate] call it for [Validate].
 func validateConsistency(s, old *kubeadmSettings, spec *field.Path) field.ErrorList {
 	config := spec.Child("kubeadmConfigSpec")
 	var errs field.ErrorList

@@ -24,7 +24,7 @@ func defaultKubeadmControlPlane(plane *controlplanev1.KubeadmControlPlane) {
 }
 
 // defaultKubeadmControlPlaneTemplate sets the rollout strategy, and aligns the template with the stored one in dry runs
-// of the topology controller.
+// of the topology controller. [Default] calls it.
 func defaultKubeadmControlPlaneTemplate(r Request, template *controlplanev1.KubeadmControlPlaneTemplate) {
 	defaultControlPlaneStrategy(&template.Spec.Template.Spec.Rollout.Strategy)
 	if old, ok := r.Old.(*controlplanev1.KubeadmControlPlaneTemplate); ok && isTopologyDryRun(r) {
@@ -194,7 +194,7 @@ func validateUpgrade(before, now string, path *field.Path) field.ErrorList {
 }
 
 // validateKubeadmControlPlaneTemplate validates the template of control planes in topologies. Its spec is immutable,
-// except in dry runs of the topology controller.
+// except in dry runs of the topology controller. [Validate] calls it.
 func validateKubeadmControlPlaneTemplate(r Request, template *controlplanev1.KubeadmControlPlaneTemplate) Response {
 	path := field.NewPath("spec", "template")
 	spec := path.Child("spec")

@@ -12,7 +12,8 @@ import (
 // default.
 const defaultNodeDeletionTimeoutSeconds = 10
 
-// defaultClusterLabel sets the cluster name label.
+// defaultClusterLabel sets the cluster name label. [Default] calls it for every kind that belongs to one Cluster by its
+// spec.
 func defaultClusterLabel(o metav1.Object, cluster string) {
 	if cluster == "" {
 		return
@@ -23,7 +24,7 @@ func defaultClusterLabel(o metav1.Object, cluster string) {
 }
 
 // defaultMachineSpec sets the leading v of the version and the node deletion timeout of a Machine or a Machine
-// template.
+// template. [Default] calls it for Machines and for every kind with a template of Machines.
 func defaultMachineSpec(spec *clusterv1.MachineSpec) {
 	spec.Version = withV(spec.Version)
 	if spec.Deletion.NodeDeletionTimeoutSeconds == nil {

@@ -29,7 +29,8 @@ func defaultReplicas(annotations map[string]string, old *int32) int32 {
 	return min(max(*old, *lowest), *highest)
 }
 
-// setReplicas sets the default number of replicas if there is none.
+// setReplicas sets the default number of replicas if there is none. The defaulting of MachineDeployments, MachineSets
+// and MachinePools calls it.
 func setReplicas(replicas **int32, annotations map[string]string, old runtime.Object) {
 	if *replicas == nil {
 		*replicas = new(defaultReplicas(annotations, replicasOf(old)))
@@ -64,7 +65,8 @@ func autoscalerLimit(annotations map[string]string, name string) (*int32, error)
 	return new(int32(number)), nil
 }
 
-// validateAutoscaler validates the autoscaler's annotations. Unchanged values are accepted.
+// validateAutoscaler validates the autoscaler's annotations. Unchanged values are accepted. The validation of
+// MachineDeployments, MachineSets and MachinePools calls it.
 func validateAutoscaler(r Request) field.ErrorList {
 	now, ok := r.New.(metav1.Object)
 	if !ok {

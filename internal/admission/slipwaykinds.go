@@ -65,7 +65,7 @@ func templateOf(object runtime.Object) (clusterv1.ObjectMeta, any) {
 	return clusterv1.ObjectMeta{}, nil
 }
 
-// validateLocalMachinePool validates the labels and annotations for the pool's LocalMachines.
+// validateLocalMachinePool validates the labels and annotations for the pool's LocalMachines. [Validate] calls it.
 func validateLocalMachinePool(r Request, pool *localv1.LocalMachinePool) Response {
 	errs := pool.Spec.Template.ObjectMeta.Validate(field.NewPath("spec", "template", "metadata"))
 	return Response{Errors: append(errs, validateManager(r)...)}

@@ -15,7 +15,8 @@ type taintRules struct {
 }
 
 // validateTaints rejects taints in the spec of a Machine, or in the template of Machines of another kind, if the
-// feature gate is disabled, and reserved taints.
+// feature gate is disabled, and reserved taints. [Validate] calls it for every kind with taints, including
+// ClusterClasses and topologies.
 func validateTaints(taints []clusterv1.MachineTaint, rules taintRules, path *field.Path) field.ErrorList {
 	if len(taints) == 0 {
 		return nil

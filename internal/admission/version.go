@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// withV adds a missing leading v to a Kubernetes version. It is a default of several kinds.
+// withV adds a missing leading v to a Kubernetes version. [Default] adds it for Clusters, KubeadmControlPlanes,
+// Machines and templates of Machines.
 func withV(version string) string {
 	if version != "" && version[0] >= '0' && version[0] <= '9' {
 		return "v" + version
@@ -16,7 +17,7 @@ func withV(version string) string {
 }
 
 // validateVersion validates the Kubernetes version in a Machine, a template of Machines or a KubeadmControlPlane: "v"
-// and a semantic version. Empty is valid.
+// and a semantic version. Empty is valid. The validation of each of these kinds calls it.
 func validateVersion(version string, path *field.Path) field.ErrorList {
 	if version == "" {
 		return nil
@@ -28,7 +29,8 @@ func validateVersion(version string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateSame checks that a string has not changed.
+// validateSame checks that a string has not changed. The validation of several kinds calls it on update for an
+// immutable field.
 func validateSame(before, now string, path *field.Path) field.ErrorList {
 	if before == now {
 		return nil

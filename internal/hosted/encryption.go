@@ -72,7 +72,8 @@ func keysInEffect(s snapshot) string {
 	return keys
 }
 
-// keyFile returns the key file. It contains only the parsed keys, because a user may have written the Secret.
+// keyFile returns the key file. It contains only the parsed keys, because a user may have written the Secret. act
+// passes it to the process when it starts.
 func keyFile(s snapshot) ([]byte, error) {
 	keys, err := encryptionKeys(s)
 	if err != nil {

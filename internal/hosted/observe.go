@@ -142,6 +142,7 @@ func clusterName(plane *hostedv1.HostedControlPlane) string {
 	return ""
 }
 
-// nameOf identifies a control plane in the backends. It is unambiguous because a namespace name contains no
-// dot.
+// nameOf identifies a control plane in the backends. It is unambiguous because a namespace name contains no dot. The
+// backends store the data of a control plane under this name, so its form must not change. [controller.removeOrphan]
+// and [requestsForProcess] have the same form.
 func nameOf(plane *hostedv1.HostedControlPlane) string { return plane.Namespace + "." + plane.Name }

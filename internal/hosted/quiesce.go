@@ -138,8 +138,8 @@ type quiesceRequest struct{ Mode, ID string }
 
 var quiescePattern = regexp.MustCompile(`^(` + hostedv1.QuiesceEtcd + `|` + hostedv1.QuiesceStopped + `|` + hostedv1.QuiesceLoopback + `)/([0-9A-Za-z-]{1,64})$`)
 
-// parseQuiesce parses the annotation. Invalid annotations, and annotations on control planes whose backend cannot
-// stop them, are ignored.
+// parseQuiesce parses the annotation. Invalid annotations, and annotations on control planes whose backend cannot stop
+// them, are ignored. A control plane with a request is reconciled although it is paused.
 func parseQuiesce(plane *hostedv1.HostedControlPlane) quiesceRequest {
 	found := quiescePattern.FindStringSubmatch(plane.Annotations[hostedv1.QuiesceAnnotation])
 	if found == nil || plane.Spec.Backend.Name() != hostedv1.BackendProcess {

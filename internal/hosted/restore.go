@@ -70,8 +70,9 @@ func hasStagedRestore(s snapshot) bool {
 	return r != nil && s.Restore.Problem == "" && s.Process.Data.Staged.ID == r.ID && s.Process.Data.Restored.ID != r.ID
 }
 
-// restoreID returns the restore that the process must have completed: the requested one if its snapshot was
-// fetched, otherwise the last one.
+// restoreID returns the restore that the process must have completed: the requested one if its snapshot was fetched,
+// otherwise the last one. It is part of the configuration of the process ([configOf]), so a new restore restarts the
+// process.
 func restoreID(s snapshot) string {
 	if hasStagedRestore(s) {
 		return s.Restore.Request.ID

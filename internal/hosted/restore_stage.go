@@ -12,7 +12,7 @@ import (
 // restoreStager fetches snapshots. A restore calls Stage in a background job, because it takes minutes.
 type restoreStager struct{ snapshots.Retriever }
 
-// restoreStaging is a snapshot to fetch.
+// restoreStaging is a snapshot to fetch. The controller fills it in from the request when it starts the job.
 type restoreStaging struct {
 	Request RestoreRequest
 	Cluster snapshots.Cluster

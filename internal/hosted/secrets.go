@@ -53,7 +53,8 @@ func (s snapshot) authorities() []secretPurpose {
 }
 
 // authorityProblem returns why a CA Secret cannot be used, or an empty string. Every Secret needs its private key,
-// because the process signs with all of them.
+// because the process signs with all of them. The plan waits for a user while there is a problem, and a condition
+// reports it.
 func authorityProblem(p secretPurpose, secret *corev1.Secret, now time.Time) string {
 	if len(secret.Data[corev1.TLSCertKey]) == 0 || len(secret.Data[corev1.TLSPrivateKeyKey]) == 0 {
 		return fmt.Sprintf("Secret %s must have the keys tls.crt and tls.key", secret.Name)
@@ -66,7 +67,8 @@ func ownerOf(plane *hostedv1.HostedControlPlane) secrets.Owner {
 	return secrets.Owner{Ref: *metav1.NewControllerRef(plane, hostedv1.GroupVersion.WithKind(kind))}
 }
 
-// newSecret returns a Secret of the cluster with the content.
+// newSecret returns a Secret of the cluster with the content. act calls it for a Secret that does not exist, and for
+// the kubeconfig.
 func newSecret(s snapshot, p secretPurpose, data map[string][]byte) *corev1.Secret {
 	return secrets.NewSecret(client.ObjectKeyFromObject(s.Cluster), p, ownerOf(s.Plane), data)
 }

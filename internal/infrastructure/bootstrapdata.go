@@ -18,8 +18,8 @@ import (
 const ReasonBootstrapData = "WaitingForBootstrapData"
 
 // WaitForBootstrapData adds a wait for the bootstrap data of a machine in the Cluster to the plan of a LocalMachine, a
-// LocalMachinePool or an SSHMachine. on is the Machine or MachinePool that names the Secret. The Cluster is nil if it is unknown. The
-// fields are those of Cluster API's bootstrap contract.
+// LocalMachinePool or an SSHMachine. on is the Machine or MachinePool that names the Secret. The Cluster is nil if it is
+// unknown. The fields are defined by Cluster API's bootstrap contract.
 func WaitForBootstrapData(p *reconciler.Plan, on reconciler.Subject, c *clusterv1.Cluster, b clusterv1.Bootstrap) {
 	field := "spec.bootstrap.dataSecretName"
 	switch {
@@ -53,8 +53,8 @@ func bootstrapDataMessage(c *clusterv1.Cluster, b clusterv1.Bootstrap) string {
 	return "Waiting for spec.bootstrap.dataSecretName to be set"
 }
 
-// ReadBootstrapData reads the bootstrap data and its format from a Secret. The format is empty if the Secret has none. An
-// unusable Secret is a fault.
+// ReadBootstrapData reads the bootstrap data and its format from a Secret. The format is empty if the Secret has none.
+// An unusable Secret is a fault. The LocalMachine and SSHMachine controllers call it when they bootstrap a machine.
 func ReadBootstrapData(ctx context.Context, secrets client.Reader, key client.ObjectKey) (value []byte, format string, err error) {
 	secret := &corev1.Secret{}
 	err = secrets.Get(ctx, key, secret)

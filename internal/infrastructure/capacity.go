@@ -17,7 +17,8 @@ const (
 const podsPerNode = 110
 
 // NodeCapacity returns the capacity of a node that may use all of a machine: its processors, and its memory and disk in
-// bytes. A disk of 0 is unknown.
+// bytes. A disk of 0 is unknown. The SSH provider computes with it the capacity in the status of SSHMachineTemplates
+// ([TemplateReconciler]).
 func NodeCapacity(processors, memory, disk int64) corev1.ResourceList {
 	list := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(processors, resource.DecimalSI),
@@ -30,7 +31,8 @@ func NodeCapacity(processors, memory, disk int64) corev1.ResourceList {
 	return list
 }
 
-// SubtractReserved subtracts the amounts that the kubelet reserves, which leaves the allocatable resources.
+// SubtractReserved subtracts the amounts that the kubelet reserves, which leaves the allocatable resources. The Local
+// and SSH providers call it for the status of their machine templates.
 func SubtractReserved(list corev1.ResourceList) {
 	if memory := list[corev1.ResourceMemory]; memory.Value() > evictionMemory {
 		list[corev1.ResourceMemory] = *resource.NewQuantity(memory.Value()-evictionMemory, memory.Format)

@@ -122,7 +122,8 @@ func ownerOf(objects []*unstructured.Unstructured) types.UID {
 	return ""
 }
 
-// deleteOrphan deletes a clone after a live read has confirmed that its Machine does not exist.
+// deleteOrphan deletes a clone after a live read has confirmed that its Machine does not exist. A clone has the name of
+// its Machine.
 func (k MachineWriter) deleteOrphan(ctx context.Context, s OwnerState, a deleteOrphan) error {
 	for _, o := range s.Clones.Orphans {
 		if o.GetKind() != a.Kind || o.GetName() != a.Name {

@@ -30,8 +30,8 @@ func (a BeginUpdate) String() string {
 	return fmt.Sprintf("begin the in-place update of Machine %s: it differs from the template", a.Machine)
 }
 
-// UpdateBlocker returns why the in-place update of a Machine cannot begin now, because of its templates or clones,
-// or an empty string.
+// UpdateBlocker returns why the in-place update of a Machine cannot begin now, because of its templates or clones, or
+// an empty string. The MachineSet controller calls it before it plans [BeginUpdate].
 func (s OwnerState) UpdateBlocker(m *clusterv1.Machine) string {
 	for _, t := range s.Definition.Templates {
 		if blocker := t.Blocker(); blocker != "" {

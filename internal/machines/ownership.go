@@ -14,7 +14,8 @@ import (
 )
 
 // AwaitOwnership adds the wait that the decision of package ownership requires to the plan of a MachineSet or
-// MachineDeployment.
+// MachineDeployment. Their controllers call it in each reconciliation in which the owners of some objects are not
+// known.
 func AwaitOwnership(p *reconciler.Plan, v ownership.Decision) {
 	wait := p.WaitFor(v.Reason, "%s", v.Message)
 	for _, object := range v.On {

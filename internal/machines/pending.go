@@ -19,7 +19,8 @@ const PendingRecheck = 5 * time.Second
 
 // Pending remembers the Machines that this process created and deleted until the cache shows these changes. The
 // MachineSet and KubeadmControlPlane controllers have one each. An owner that only counted Machines in the cache would
-// create or delete more Machines in their place. The zero value is ready to use.
+// create or delete more Machines in their place. The zero value is ready to use. [MachineWriter] records each creation
+// and deletion in it.
 type Pending struct {
 	created, deleted kube.Pending
 	mu               sync.Mutex
@@ -29,7 +30,8 @@ type Pending struct {
 // maxRefused limits the number of owners whose rejected creations are remembered.
 const maxRefused = 10000
 
-// recordRejection records whether the last creation for an owner was rejected.
+// recordRejection records whether the last creation for an owner was rejected. [MachineWriter.CreateAll] calls it after
+// each creation, and reads it before the next one.
 func (p *Pending) recordRejection(owner types.UID, is bool) {
 	if p == nil {
 		return
@@ -65,9 +67,9 @@ func (p *Pending) Deleted(owner types.UID, name string, now time.Time) {
 	p.deleted.Add(owner, name, now)
 }
 
-// Settle marks members that were deleted and returns the names of created Machines that the cache does not show
-// yet. If a Machine is missing in the cache for a long time, Settle reads it with live to check whether it was
-// deleted before the cache could show it.
+// Settle marks members that were deleted and returns the names of created Machines that the cache does not show yet. If
+// a Machine is missing in the cache for a long time, Settle reads it with live to check whether it was deleted before
+// the cache could show it. The controllers call it when they have read their Machines from the cache.
 func (p *Pending) Settle(ctx context.Context, live client.Reader, owner client.Object, members OwnedMachines, now time.Time) ([]string, error) {
 	at := map[string]int{}
 	for i, m := range members {

@@ -40,7 +40,8 @@ func (c PreflightChecks[F]) Filter(keep func(name string) bool) PreflightChecks[
 	return out
 }
 
-// Blockers returns the messages of the failing checks, with the names of the checks.
+// Blockers returns the messages of the failing checks, with the names of the checks. The MachineSet and
+// KubeadmControlPlane controllers call it before they change the number of Machines.
 func (c PreflightChecks[F]) Blockers(facts F) []string {
 	var out []string
 	for _, check := range c {
@@ -51,8 +52,8 @@ func (c PreflightChecks[F]) Blockers(facts F) []string {
 	return out
 }
 
-// IsSkipped reports whether one of the comma-separated lists contains the name of the check, or the name that
-// stands for all checks.
+// IsSkipped reports whether one of the comma-separated lists contains the name of the check, or the name that stands
+// for all checks. The MachineSet controller calls it with the values of annotations that skip checks.
 func IsSkipped(name string, lists ...string) bool {
 	return slices.ContainsFunc(lists, func(list string) bool {
 		return slices.ContainsFunc(strings.Split(list, ","), func(skipped string) bool {

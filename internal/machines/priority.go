@@ -88,8 +88,9 @@ func randomKey(m OwnedMachine) uint64 {
 	return sum.Sum64()
 }
 
-// DeleteCandidates returns the sorted names of the Machines to delete to reduce the number of Machines by n,
-// selected by compare. Machines that are already being deleted count toward n.
+// DeleteCandidates returns the sorted names of the Machines to delete to reduce the number of Machines by n, selected
+// by compare. Machines that are already being deleted count toward n. The MachineSet controller calls it when it scales
+// down.
 func (ms OwnedMachines) DeleteCandidates(n int, compare func(a, b OwnedMachine) int) []string {
 	sorted := slices.SortedFunc(slices.Values(ms), compare)
 	var out []string

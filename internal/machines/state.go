@@ -32,9 +32,9 @@ type OwnerState struct {
 	Manager string
 }
 
-// NeedsClones reports whether the clones have to be read. There are many clones, and their desired state changes
-// only with the desired state of the Machines. They are therefore read if a Machine differs, and once for each
-// generation of the owner.
+// NeedsClones reports whether the clones have to be read. There are many clones, and their desired state changes only
+// with the desired state of the Machines. They are therefore read if a Machine differs, and once for each generation of
+// the owner. The MachineSet controller calls it in each reconciliation.
 func (s OwnerState) NeedsClones() bool {
 	if s.Clones != nil {
 		return false

@@ -185,7 +185,7 @@ func (h Host) bundles() bundle.Store {
 
 func (c Config) home() string { return cmp.Or(c.Home, namespace) }
 
-// Lease returns the key of the leader election lease.
+// Lease returns the key of the leader election lease. Commands read it to find the manager that runs.
 func (c Config) Lease() client.ObjectKey {
 	return client.ObjectKey{Namespace: c.home(), Name: c.lease()}
 }

@@ -17,7 +17,7 @@ import (
 
 // diagnostics returns the options of controller-runtime's metrics server. The server exposes metrics, profiles and the
 // log level over TLS to clients that the API server authorizes. It also exposes the plan of an object to users who may
-// get the object.
+// get the object. [Run] passes them to the manager.
 func diagnostics(e Endpoints, kept *PlanStore) metricsserver.Options {
 	options := metricsserver.Options{BindAddress: e.Diagnostics, TLSOpts: e.TLS, ExtraHandlers: map[string]http.Handler{
 		"/debug/pprof/":        http.HandlerFunc(pprof.Index),

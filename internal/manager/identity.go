@@ -22,7 +22,8 @@ type providerManager struct {
 	own cluster.Cluster
 }
 
-// newMember returns a manager for controllers that connect to the management cluster with access.
+// newMember returns a manager for controllers that connect to the management cluster with access. newParts calls it for
+// each provider that has an entry in [Config].Identities.
 func newMember(mgr manager.Manager, access *rest.Config) (manager.Manager, error) {
 	own, err := cluster.New(access, func(o *cluster.Options) {
 		o.Scheme, o.Logger, o.Client = mgr.GetScheme(), mgr.GetLogger(), clientOptions()

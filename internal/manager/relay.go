@@ -43,8 +43,8 @@ func newRelay(scheme *runtime.Scheme, kinds ...client.Object) (*relay, error) {
 	return r, nil
 }
 
-// wrap wraps next. Informers of unstructured objects of the relay's kinds list and watch the typed informers
-// instead of the API server.
+// wrap wraps next. Informers of unstructured objects of the relay's kinds list and watch the typed informers instead of
+// the API server. The cache of the manager creates its informers with the result.
 func (r *relay) wrap(next newInformer) newInformer {
 	return func(lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers) toolscache.SharedIndexInformer {
 		if u, ok := o.(*unstructured.Unstructured); ok {

@@ -126,7 +126,7 @@ func newManager(cfg Config, election *rest.Config, measured *informers, certific
 }
 
 // relayed returns the kinds that the core provider watches through contracts and an enabled provider watches
-// with Go types, without templates; see relay.go.
+// with Go types, without templates; see [relay].
 func (c Config) relayed() []client.Object {
 	var out []client.Object
 	for set, kinds := range map[providerset.Name][]client.Object{

@@ -25,7 +25,8 @@ const flushTimeout = 5 * time.Second
 const scope = "github.com/slipwayhq/slipway"
 
 // tracing returns an OTLP trace provider for the controllers, configured by the OTEL_* environment variables of
-// OpenTelemetry, or nil if tracing is disabled.
+// OpenTelemetry, or nil if tracing is disabled. newParts calls it, and then addTracing, before the controllers are
+// added.
 func tracing(ctx context.Context, cfg Config) (*sdktrace.TracerProvider, error) {
 	if !cfg.Tracing && os.Getenv("OTEL_TRACES_EXPORTER") != "otlp" {
 		return nil, nil

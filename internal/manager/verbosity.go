@@ -13,7 +13,7 @@ import (
 const maxVerbosity = 10
 
 // verbosity serves the log level at /debug/flags/v of the diagnostics endpoint, like Kubernetes components. PUT sets it
-// to a number from 0 to 10, and GET returns it.
+// to a number from 0 to 10, and GET returns it. [diagnostics] adds it to the server.
 func verbosity(level *slog.LevelVar) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method {

@@ -81,7 +81,7 @@ func (t Template) Name(values Values, random string) (string, error) {
 }
 
 // FreshNames renders up to n names that are not taken, each with the next random part. It returns fewer if there are
-// not enough random parts.
+// not enough random parts. The MachineSet and KubeadmControlPlane controllers call it before they create Machines.
 func (t Template) FreshNames(values Values, random, taken []string, n int) ([]string, error) {
 	used := map[string]bool{}
 	for _, name := range taken {

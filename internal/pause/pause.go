@@ -10,7 +10,8 @@ import (
 // Sleep waits for d, or until ctx is done, in which case it returns the error of ctx.
 func Sleep(ctx context.Context, d time.Duration) error { return Wait(ctx, d, nil) }
 
-// Wait waits for a signal or for d, or until ctx is done, in which case it returns the error of ctx.
+// Wait waits for a signal or for d, or until ctx is done, in which case it returns the error of ctx. Commands that
+// watch clusters, and `slipway ui`, wait for a change with it.
 func Wait(ctx context.Context, d time.Duration, signal <-chan struct{}) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -40,8 +40,9 @@ type MissingHosts struct {
 	Message string `json:"message"`
 }
 
-// hosts adds the hosts to a plan, and removes their changes from its objects: the controller of the hosts only notes in their
-// metadata who uses them.
+// hosts adds the hosts to a plan, and removes their changes from its objects: the controller of the hosts only notes in
+// their metadata who uses them. [runLog.plan] calls it as its last step, because it removes changes from the list of
+// objects.
 func (l *runLog) hosts(p *Plan, after map[id]*unstructured.Unstructured) {
 	if l.inventory == nil {
 		return

@@ -67,7 +67,7 @@ type Plan struct {
 	Reconciliations int `json:"reconciliations"`
 }
 
-// IsEmpty reports whether nothing changes.
+// IsEmpty reports whether nothing changes. The exit status of `slipway plan` depends on it.
 func (p *Plan) IsEmpty() bool { return len(p.Objects) == 0 && len(p.Refused) == 0 }
 
 // IsUncertain reports whether more may change than the plan contains, because the response of an extension is unknown.

@@ -55,7 +55,7 @@ func newLog() *runLog {
 	return &runLog{steps: map[id][]Step{}, underWay: map[id]bool{}, last: map[reconciler.PlanKey]Waiting{}}
 }
 
-// begin records the objects before the change.
+// begin records the objects before the change. The run calls it when the copy has settled.
 func (l *runLog) begin(all []*unstructured.Unstructured) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +85,8 @@ func (l *runLog) Drop(kind schema.GroupKind, key client.ObjectKey) {
 	maps.DeleteFunc(l.last, func(by reconciler.PlanKey, _ Waiting) bool { return by.Kind == kind && by.Key == key })
 }
 
-// observe records created and deleted Machines. Before the change, it records which objects were still changing.
+// observe records created and deleted Machines. Before the change, it records which objects were still changing. It is
+// called for every write of the run.
 func (l *runLog) observe(e memory.Event) {
 	if l.began.IsZero() {
 		if e.Old == nil || e.New == nil || len(fields(e.Old, e.New)) > 0 {
@@ -128,7 +129,7 @@ func ownerOfMachine(u *unstructured.Unstructured) id {
 	return idOf(u)
 }
 
-// plan compares the objects after the change with the objects before it.
+// plan compares the objects after the change with the objects before it. The run calls it once, at its end.
 func (l *runLog) plan(all []*unstructured.Unstructured) *Plan {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -186,9 +186,9 @@ func credentials() []string {
 	return []string{"ca", "etcd", "proxy", "sa", "apiserver-etcd-client", "kubeconfig", "encryption"}
 }
 
-// Exceeded returns why no further object of a kind may be created, or an empty string if it may. The
-// arguments own and all count the existing objects, in the namespace and in total. The setting is the path of
-// the limit, such as maxima.nodes.
+// Exceeded returns why no further object of a kind may be created, or an empty string if it may. The arguments own and
+// all count the existing objects, in the namespace and in total. The setting is the path of the limit, such as
+// maxima.nodes. Controllers and backends call it before they create an object of the kind.
 func (m Maximum) Exceeded(setting, namespace string, own, all int) string {
 	switch {
 	case m.Namespace > 0 && own >= int(m.Namespace):

@@ -56,7 +56,8 @@ func origin(source Source) map[string]string {
 }
 
 // newObject returns the desired object that a template of the class describes: an infrastructure cluster, a control
-// plane, or an object of a MachinePool. labels and annotations take precedence over the metadata in the template.
+// plane, or an object of a MachinePool. labels and annotations take precedence over the metadata in the template. The
+// [builder] calls it for [Draft.DesiredState].
 func (d *Draft) newObject(source Source, patched contract.Object, labels, annotations map[string]string) *unstructured.Unstructured {
 	content, _ := contract.Template(patched)
 	o := d.empty(source, content.Kind)
@@ -70,7 +71,7 @@ func (d *Draft) newObject(source Source, patched contract.Object, labels, annota
 }
 
 // newTemplate returns the desired copy of a class template in the Cluster's namespace, for the Machines of the control
-// plane or of a MachineDeployment.
+// plane or of a MachineDeployment. The [builder] calls it for [Draft.DesiredState].
 func (d *Draft) newTemplate(source Source, patched contract.Object) *unstructured.Unstructured {
 	o := d.empty(source, source.Ref.Kind)
 	o.SetLabels(d.labels(source.Key, patched.GetLabels()))

@@ -94,7 +94,8 @@ func poolClass(class *clusterv1.ClusterClass, i int) WorkerClass {
 	}
 }
 
-// FindWorkerClass returns the class of workers with a role and name, or nil.
+// FindWorkerClass returns the class of workers with a role and name, or nil. The webhooks and the topology controller
+// find the class of a worker with it.
 func FindWorkerClass(class *clusterv1.ClusterClass, role Role, name string) *WorkerClass {
 	workers := class.Spec.Workers
 	if role == Pool {

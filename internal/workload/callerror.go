@@ -75,7 +75,7 @@ func (e expiredError) Error() string {
 func (e expiredError) Is(target error) bool { return e.Unauthorized && target == errUnauthorized }
 
 // certificateExpiry returns when the client certificate of a configuration expires; zero if there is none, or it cannot
-// be parsed.
+// be parsed. The connection compares it with the time of a failed probe ([connection.probe]).
 func certificateExpiry(cfg *rest.Config) time.Time {
 	if len(cfg.CertData) == 0 {
 		return time.Time{}

@@ -200,7 +200,7 @@ func (c *Clusters) connection(key client.ObjectKey) (*connection, error) {
 // GraceLeft returns how long the connection still counts as healthy although the cluster does not respond. It is zero
 // if the cluster responds, or if the grace period since its last response is over. wasHealthy reports whether the
 // connection counted as healthy before this process started; for such a cluster the grace period starts again with the
-// process.
+// process. The Cluster, Machine and KubeadmControlPlane controllers compute conditions with it.
 func (h Health) GraceLeft(now time.Time, grace time.Duration, wasHealthy bool) time.Duration {
 	since := h.LastProbeSuccess
 	switch {

@@ -10,7 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// connectionState is the state of one cluster's connection between reconciliations.
+// connectionState is the state of one cluster's connection between reconciliations. [Clusters.Reconcile] passes it to
+// [decide], and stores the state that results from the step.
 type connectionState struct {
 	connected bool
 	// since is the time of the last change of connected.
@@ -100,7 +101,8 @@ func decide(s connectionState, f observation) step {
 }
 
 // recheck returns the time until the next reconciliation; zero if only an event triggers it. A missing Secret is read
-// periodically, because a Secret without the cluster-name label triggers no event.
+// periodically, because a Secret without the cluster-name label triggers no event. [Clusters.Reconcile] requeues after
+// it.
 func recheck(s connectionState, f observation, t Timing) time.Duration {
 	switch {
 	case !s.connected && !f.provisioned:

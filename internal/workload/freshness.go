@@ -12,7 +12,8 @@ const minWatchDuration = 10 * time.Second
 
 // freshness records when the cached objects of a kind were last known to be current. Each cluster has one for its
 // Nodes, which [Health.NodesRead] reports. It is needed because a cache returns its objects even if the API server no
-// longer serves the kind. The zero value is ready for use.
+// longer serves the kind. The zero value is ready for use. The cache of the connection notes each decoded Node, and
+// [watchRecorder] each open watch.
 type freshness struct {
 	mu sync.Mutex
 	// read is when an object was last decoded, or when a watch that counted ended.

@@ -26,7 +26,8 @@ func (c *Clusters) LimitCalls(key client.ObjectKey) func(http.RoundTripper) http
 	}
 }
 
-// limitedTransport is a transport whose calls hold a permit until the response has been read.
+// limitedTransport is a transport whose calls hold a permit until the response has been read. All calls of the client
+// of a connection go through one.
 type limitedTransport struct {
 	next    http.RoundTripper
 	limiter *limiter

@@ -252,7 +252,7 @@ const unreachableRetry = 5 * time.Second
 
 // RetryAfter returns the delay before calling a workload cluster again after an error of kind fault.Unreachable. It is
 // zero after ErrNotConnected, because Changed enqueues when there is a connection. After any other error no event
-// follows, so the caller must requeue.
+// follows, so the caller must requeue. The MachineHealthCheck and MachinePool controllers requeue after this delay.
 func RetryAfter(err error) time.Duration {
 	if after := fault.RetryAfter(err); after > 0 {
 		return after

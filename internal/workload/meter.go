@@ -42,8 +42,9 @@ func (c *counting) begin() {
 	c.memory += perDocument
 }
 
-// meter estimates the memory of the documents in a response, which [limitingTransport] feeds to it in parts. It counts
-// at least everything that a decoder would decode.
+// meter estimates the memory of the documents in a response of a workload cluster, which [limitingTransport] feeds to it
+// in parts. Such an API server is not trusted: small documents can take much memory when they are decoded. A meter
+// counts at least everything that a decoder would decode.
 type meter interface {
 	feed(part []byte, c *counting)
 }
@@ -54,7 +55,8 @@ const (
 )
 
 // newMeter returns the meter for a content type, or nil for a type that clients decode although they never request it.
-// Clients decode a response without a usable content type as the type that they requested, and such a watch as JSON.
+// [limitingTransport] rejects the response then. Clients decode a response without a usable content type as the type
+// that they requested, and such a watch as JSON.
 func newMeter(contentType string, stream bool) meter {
 	media, _, err := mime.ParseMediaType(contentType)
 	switch {

@@ -8,7 +8,8 @@ import (
 )
 
 // metrics are the metrics of Cluster API's cluster cache, for each cluster. Their names and labels must stay, because
-// dashboards of Cluster API use them.
+// dashboards of Cluster API use them. [Clusters] updates them when it connects, probes, disconnects or forgets a
+// cluster.
 type metrics struct {
 	check  *prometheus.GaugeVec
 	checks *prometheus.CounterVec

@@ -44,6 +44,7 @@ func SelfFromEnvironment(getenv func(string) string, inCluster func() (*rest.Con
 }
 
 // RunsOn reports whether the Pod runs in the cluster that r reads. It returns false if the cluster cannot be read.
+// [Clusters] calls it for each new connection.
 func (s *SelfAddresses) RunsOn(ctx context.Context, r client.Reader) bool {
 	if s == nil {
 		return false

@@ -18,6 +18,7 @@ import (
 
 // SetupWithManager adds c to a manager, as a controller of Clusters and as a Runnable. It watches Clusters and labelled
 // kubeconfig Secrets through the manager's cache. The controller is called "remote", as in the flags and the metrics.
+// The manager calls it at its start.
 func (c *Clusters) SetupWithManager(mgr ctrl.Manager) error {
 	c.log = mgr.GetLogger().WithName("remote")
 	if err := mgr.Add(c); err != nil {

@@ -11,7 +11,7 @@ import (
 )
 
 // newTransport returns the transport of one connection only, so that closing it closes all its sockets. client-go's own
-// transports are in a process-wide cache.
+// transports are in a process-wide cache. [Clusters] calls it when it connects to a cluster.
 func newTransport(cfg *rest.Config) (*http.Transport, error) {
 	tlsConfig, err := rest.TLSConfigFor(cfg)
 	if err != nil {

@@ -36,7 +36,8 @@ func Watched() map[client.Object]cache.ByObject {
 	return map[client.Object]cache.ByObject{&appsv1.DaemonSet{}: named(kubeProxy), &appsv1.Deployment{}: named(coreDNS)}
 }
 
-// AffectsState reports whether a change of an add-on can change its state.
+// AffectsState reports whether a change of an add-on can change its state. The HostedControlPlane controller watches
+// the add-ons with it, so an update without effect enqueues nothing.
 func AffectsState(before, after client.Object) bool {
 	if before.GetGeneration() != after.GetGeneration() {
 		return true
@@ -94,7 +95,8 @@ func (m *Readings) Set(name string, a Reading, changes int) {
 	m.byName[name] = have
 }
 
-// Changed counts a change. It ignores add-ons that were never read.
+// Changed counts a change. It ignores add-ons that were never read. The watch of the controller calls it, before the
+// control plane is enqueued.
 func (m *Readings) Changed(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

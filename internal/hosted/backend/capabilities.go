@@ -80,9 +80,9 @@ func (t Capabilities) VersionSource() string {
 	return "This host"
 }
 
-// VersionToRun returns the version that a control plane should run: the wanted one, or for an existing
-// control plane whose version is not available, a newer patch version of the same minor version. It returns
-// false if neither is available.
+// VersionToRun returns the version that a control plane should run: the wanted one, or for an existing control plane
+// whose version is not available, a newer patch version of the same minor version. It returns false if neither is
+// available. The HostedControlPlane controller calls it in each reconciliation, for its decision and its conditions.
 func (t Capabilities) VersionToRun(want string, exists bool) (string, bool) {
 	if t.AnyVersion || slices.Contains(t.Versions, want) {
 		return want, true
@@ -138,9 +138,9 @@ func versionField(plane *hostedv1.HostedControlPlane) string {
 
 const specVersion = "spec.version"
 
-// DeniedEndpoint returns why a control plane that chooses its endpoint may not use the given one, or an empty
-// string if it may. It must be the separate endpoint of the control plane, or in the port range for such
-// control planes.
+// DeniedEndpoint returns why a control plane that chooses its endpoint may not use the given one, or an empty string if
+// it may. It must be the separate endpoint of the control plane, or in the port range for such control planes. The
+// controller calls it before it starts a control plane.
 func (t Capabilities) DeniedEndpoint(have ControlPlane, at netip.AddrPort) string {
 	switch host, err := netip.ParseAddr(have.Endpoint.Host); {
 	case !t.OwnEndpoints.SeparateEndpoint && at.Addr().String() == t.OwnEndpoints.Host && at.Port() >= t.OwnEndpoints.First && at.Port() <= t.OwnEndpoints.Last:

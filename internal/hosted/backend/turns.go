@@ -54,8 +54,8 @@ type TurnRequest struct {
 	Now      time.Time
 }
 
-// Take reports whether the control plane may restart. The previous one must be ready at an available version
-// first.
+// Take reports whether the control plane may restart. The previous one must be ready at an available version first. The
+// HostedControlPlane controller calls it for each [TakeTurn].
 func (t *Turns) Take(ctx context.Context, w TurnRequest, planes ControlPlanes) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

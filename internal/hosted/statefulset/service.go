@@ -28,7 +28,7 @@ type Service struct {
 	Host netip.Addr
 }
 
-// Check returns a fault if the flags are invalid.
+// Check returns a fault if the flags are invalid. `slipway manager` calls it after it has parsed the flags.
 func (s Service) Check() error {
 	switch {
 	case s.Type != corev1.ServiceTypeLoadBalancer && s.Type != corev1.ServiceTypeNodePort && s.Type != corev1.ServiceTypeClusterIP:

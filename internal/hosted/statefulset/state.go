@@ -94,15 +94,15 @@ func (s planeObjects) controlPlane() backend.ControlPlane {
 		out.Ready = s.current() && isTrue(s.pod, corev1.PodReady)
 		out.EtcdReady = out.Ready
 	}
-	if ended := cmpTerminated(c.State.Terminated, c.LastTerminationState.Terminated); ended != nil {
+	if ended := latestTermination(c.State.Terminated, c.LastTerminationState.Terminated); ended != nil {
 		out.LastExit, out.Log = exit(ended), redact.Tail(strings.TrimSpace(ended.Message), logBytes)
 	}
 	out.Problem, out.Pending = s.problem(), s.pending(out)
 	return out
 }
 
-// cmpTerminated returns the most recent termination, or nil.
-func cmpTerminated(now, before *corev1.ContainerStateTerminated) *corev1.ContainerStateTerminated {
+// latestTermination returns the most recent termination, or nil.
+func latestTermination(now, before *corev1.ContainerStateTerminated) *corev1.ContainerStateTerminated {
 	if now != nil {
 		return now
 	}
@@ -194,9 +194,10 @@ func imageOf(set *appsv1.StatefulSet) string {
 	return ""
 }
 
-// nextToUpdate returns the name of the StatefulSet that is updated to the image next. It is empty if all have the
-// image or if one with the image is not ready. StatefulSets are updated one after the other, so that a broken
-// image affects only the first.
+// nextToUpdate returns the name of the StatefulSet that is updated to the image next. It is empty if all have the image
+// or if one with the image is not ready. StatefulSets are updated one after the other, so that a broken image affects
+// only the first. The state of each control plane is compared with it, and [controlPlanes.notifyOld] notifies the next
+// one after a change.
 func nextToUpdate(sets []appsv1.StatefulSet, image string) string {
 	first := ""
 	for i := range sets {

@@ -48,7 +48,8 @@ func Connect(access *rest.Config, log logr.Logger, namespace string) (Connection
 	return c, nil
 }
 
-// watch notifies subscribers of every change, and of control planes that a change of another one affects.
+// watch notifies subscribers of every change, and of control planes that a change of another one affects. [New] calls
+// it once.
 func (c *controlPlanes) watch(ctx context.Context, from cache.Cache) error {
 	changed := func(o any) {
 		if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {

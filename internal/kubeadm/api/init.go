@@ -28,7 +28,7 @@ type ClusterValues struct {
 // MarshalInit returns the configuration file of kubeadm init, a ClusterConfiguration and an InitConfiguration, for the
 // bootstrap data of the first control plane Machine. The output must be deterministic, and valid for the kubeadm of the
 // version: the tests compare it with golden files and load it with kubeadm. The error is an Invalid fault if the
-// version is malformed.
+// version is malformed. Package bootstrap/render calls it.
 func MarshalInit(cluster bootstrapv1.ClusterConfiguration, init bootstrapv1.InitConfiguration, facts ClusterValues) ([]byte, error) {
 	api, err := apiVersionFor(facts.KubernetesVersion)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // MarshalJoin returns the JoinConfiguration file for the kubeadm of the Kubernetes version, for the bootstrap data of a
 // Machine that joins as a worker or as a control plane node. The output must be deterministic, and valid for the
 // kubeadm of the version: the tests compare it with golden files and load it with kubeadm. The error is an Invalid
-// fault if the version is malformed.
+// fault if the version is malformed. Package bootstrap/render calls it.
 func MarshalJoin(join bootstrapv1.JoinConfiguration, kubernetesVersion string) ([]byte, error) {
 	api, err := apiVersionFor(kubernetesVersion)
 	if err != nil {

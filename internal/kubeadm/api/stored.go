@@ -51,6 +51,7 @@ func ParseStored(text string) (StoredConfiguration, error) {
 
 // ForVersion changes the configuration to another Kubernetes version, and raises the API version if the version's
 // kubeadm requires it. The API version is never lowered. The error is an Invalid fault if the version is malformed.
+// Package controlplane/addons calls it before a Machine with another version joins.
 func (s StoredConfiguration) ForVersion(kubernetesVersion string) error {
 	api, err := apiVersionFor(kubernetesVersion)
 	if err != nil {
@@ -92,7 +93,8 @@ func childMapping(in fields, name string) fields {
 }
 
 // ApplyConfiguration copies images, feature gates, components, etcd and certificate settings from a configuration.
-// Fields that are unset there and have a default from kubeadm remain unchanged.
+// Fields that are unset there and have a default from kubeadm remain unchanged. Package controlplane/addons calls it
+// before a Machine with another configuration joins.
 func (s StoredConfiguration) ApplyConfiguration(in bootstrapv1.ClusterConfiguration) error {
 	kubernetesVersion, _ := s.current["kubernetesVersion"].(string)
 	want, err := wireFields(clusterFor(s.api(), in, ClusterValues{KubernetesVersion: kubernetesVersion}))
@@ -127,7 +129,7 @@ func (s StoredConfiguration) ApplyConfiguration(in bootstrapv1.ClusterConfigurat
 	return nil
 }
 
-// FollowDNS copies the image settings of CoreDNS.
+// FollowDNS copies the image settings of CoreDNS. Package controlplane/addons calls it when it upgrades CoreDNS.
 func (s StoredConfiguration) FollowDNS(in bootstrapv1.DNS) {
 	dns := s.child("dns")
 	for name, value := range map[string]string{"imageRepository": in.ImageRepository, "imageTag": in.ImageTag} {

@@ -18,7 +18,8 @@ const (
 )
 
 // apiVersionFor returns the API version for a Kubernetes version such as "v1.36.3": v1beta4 from 1.31, and v1beta3
-// before. The error is an Invalid fault.
+// before. The error is an Invalid fault. MarshalInit and MarshalJoin call it for the version of a Machine, and
+// [StoredConfiguration.ForVersion] for the new version of a cluster.
 func apiVersionFor(kubernetesVersion string) (apiVersion, error) {
 	v, err := version.ParseSemantic(kubernetesVersion)
 	if err != nil {

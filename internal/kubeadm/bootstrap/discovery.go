@@ -35,7 +35,7 @@ func tokenOf(in bootstrapv1.Discovery) string {
 }
 
 // completeDiscovery returns in with missing values filled in. File discovery is returned unchanged. If there is no hash
-// to pin the CA, verification of the CA is disabled.
+// to pin the CA, verification of the CA is disabled. [render] calls it for the payload of a joining Machine.
 func completeDiscovery(in bootstrapv1.Discovery, facts discoveryValues) bootstrapv1.Discovery {
 	if in.File.IsDefined() {
 		return in

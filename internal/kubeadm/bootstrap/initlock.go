@@ -71,7 +71,7 @@ func parseInitLock(lock *corev1.ConfigMap) initLockState {
 }
 
 // readLock reads the lock and whether its holder still exists. Both are read from the API server, because a Machine
-// missing in a stale cache may still exist.
+// missing in a stale cache may still exist. [decideLock] and [decideRelease] request it.
 func (c *controller) readLock(ctx context.Context, s snapshot) (*initLockState, error) {
 	key := client.ObjectKey{Namespace: s.Cluster.Namespace, Name: initLockName(s.Cluster.Name)}
 	lock := &corev1.ConfigMap{}

@@ -57,6 +57,7 @@ const (
 )
 
 // tokenRefresh returns the action for the token of a Machine without a Node, and the time until the next check.
+// [refreshToken] calls it.
 func tokenRefresh(s tokenState, now time.Time, ttl time.Duration) (tokenNeed, time.Duration) {
 	need := tokenNothing
 	switch {
@@ -70,7 +71,7 @@ func tokenRefresh(s tokenState, now time.Time, ttl time.Duration) (tokenNeed, ti
 }
 
 // tokenRotate returns the action for the token in the data of a MachinePool, and the time until the next check. The
-// token is replaced and not extended, so that old bootstrap data does not remain valid.
+// token is replaced and not extended, so that old bootstrap data does not remain valid. [decideRotation] calls it.
 func tokenRotate(s tokenState, now time.Time, ttl time.Duration) (tokenNeed, time.Duration) {
 	if !s.Found {
 		return tokenReplace, ttl / 2

@@ -95,7 +95,8 @@ func (c *controller) readKubeadmObjects(ctx context.Context, s snapshot) snapsho
 	return s
 }
 
-// applyAddonChange applies a change. The cached state is discarded even if the change fails.
+// applyAddonChange applies a change. The cached state is discarded even if the change fails. The next reconciliation
+// reads the objects again.
 func (c *controller) applyAddonChange(ctx context.Context, s snapshot, change addons.Change) error {
 	c.kubeadmObjects.Forget(s.ControlPlane.UID)
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))

@@ -44,7 +44,7 @@ func expiryServers(cluster client.ObjectKey, all []memberMachine, now time.Time)
 	return out
 }
 
-// expiryNotes records the observed expirations, by Node, for Machines that lack it.
+// expiryNotes records the observed expirations, by Node, for Machines that lack it. It is a step of [decideMachines].
 func expiryNotes(all []memberMachine, read map[string]time.Time, now time.Time) []reconciler.Action {
 	var out []reconciler.Action
 	for _, m := range all {
@@ -68,7 +68,8 @@ func (m memberMachine) recordedExpiry() (time.Time, bool) {
 }
 
 // ignoredConditions returns the condition types that do not block the replacement of a Machine. If its certificates
-// have expired, the condition of its API server is ignored, because only the replacement fixes it.
+// have expired, the condition of its API server is ignored, because only the replacement fixes it. The preflight checks
+// call it.
 func ignoredConditions(m memberMachine, read map[string]time.Time, now time.Time) []string {
 	if !m.isOutdated() || certificatesExpiredAt(m, read, now).IsZero() {
 		return nil

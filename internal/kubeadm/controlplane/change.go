@@ -33,7 +33,8 @@ func decideChange(s snapshot, p *reconciler.Plan) {
 	}
 }
 
-// changesMachines reports whether a plan creates or deletes a Machine, or changes etcd.
+// changesMachines reports whether a plan creates or deletes a Machine, or changes etcd. [decide] requests a fresh read
+// of the workload cluster before such a plan, and decides again.
 func changesMachines(p reconciler.Plan) bool {
 	return slices.ContainsFunc(p.Actions, func(a reconciler.Action) bool {
 		switch a.(type) {
@@ -44,7 +45,8 @@ func changesMachines(p reconciler.Plan) bool {
 	})
 }
 
-// withWrites returns the snapshot for the decisions that follow the given writes.
+// withWrites returns the snapshot for the decisions that follow the given writes. [decideMachines] calls it before
+// [decideChange], because the snapshot does not show these writes yet.
 func (s snapshot) withWrites(actions []reconciler.Action) snapshot {
 	s.Written = map[string]bool{}
 	for _, a := range actions {

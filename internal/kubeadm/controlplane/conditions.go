@@ -82,6 +82,8 @@ func (j conditionInput) certificatesAvailable() condition.Result {
 		return condition.False(controlplanev1.KubeadmControlPlaneCertificatesNotAvailableReason, state.Problems[0].Text)
 	case len(state.Create) > 0 && j.out.Err != nil:
 		return condition.False(controlplanev1.KubeadmControlPlaneCertificatesNotAvailableReason, "Secrets are being created")
+	case len(state.Create) > 0 && !slices.ContainsFunc(j.plan.Actions, isSecretCreation):
+		return condition.False(controlplanev1.KubeadmControlPlaneCertificatesNotAvailableReason, "Secrets are missing, and are not created while the control plane waits")
 	}
 	return condition.True(controlplanev1.KubeadmControlPlaneCertificatesAvailableReason)
 }
@@ -194,7 +196,8 @@ func (s snapshot) evaluate(m memberMachine, remediated condition.Result) []metav
 	return machineConditions.Evaluate(s.machineConditionInput(m, remediated), reconciler.EvaluateOptionsFor(m.Machine, s.Now))
 }
 
-// observed returns a copy of a Machine with its conditions after this reconciliation.
+// observed returns a copy of a Machine with its conditions after this reconciliation. [snapshot.withMembers] evaluates
+// the health of the Machine with it, because the conditions are not written yet.
 func (s snapshot) observed(m memberMachine) *clusterv1.Machine {
 	out := *m.Machine // shared with the cache except for the conditions
 	out.Status.Conditions = nil
@@ -208,7 +211,7 @@ func (s snapshot) observed(m memberMachine) *clusterv1.Machine {
 	return &out
 }
 
-// setConditions returns actions for the Machines whose conditions have to be updated.
+// setConditions returns actions for the Machines whose conditions have to be updated. It is a step of [decideMachines].
 func (s snapshot) setConditions() []reconciler.Action {
 	var out []reconciler.Action
 	for _, m := range s.Members {

@@ -232,6 +232,25 @@ func TestReport(t *testing.T) { // KC-15, KC-16, KC-32
 	}
 }
 
+// TestCertificatesWhileWaiting checks that missing Secrets are reported while the control plane waits before it creates them.
+func TestCertificatesWhileWaiting(t *testing.T) {
+	s := newWorld(3).withCertificates(t).snapshot()
+	delete(s.Secrets, secrets.Proxy)
+	s.Hidden = []string{"h"}
+	s = s.compared()
+	available := func(s snapshot) string {
+		status := report(s, decide(s), reconciler.Outcome{}).Status.(controlplanev1.KubeadmControlPlaneStatus)
+		return string(condition.Set(status.Conditions).Get("CertificatesAvailable").Status)
+	}
+	if got := available(s); got != "False" {
+		t.Errorf("while it waits: %s", got)
+	}
+	s.Hidden = nil
+	if got := available(s); got != "True" {
+		t.Errorf("created in this reconciliation: %s", got)
+	}
+}
+
 // The leader of etcd whose kubelet is gone runs on, and cannot be asked to hand over: it is removed by the others.
 func TestLeaderWithoutKubelet(t *testing.T) { // KC-11
 	w := running(t)

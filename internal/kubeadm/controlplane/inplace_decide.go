@@ -42,7 +42,7 @@ func (a checkInPlaceUpdate) String() string {
 }
 
 // continueUpdate waits for a Machine that is being updated, or continues to start its update. It returns false if there
-// is no such Machine.
+// is no such Machine. It is a step of [decideChange].
 func continueUpdate(s snapshot, p *reconciler.Plan) bool {
 	if !s.Settings.InPlaceUpdates {
 		return false
@@ -68,7 +68,7 @@ func continueUpdate(s snapshot, p *reconciler.Plan) bool {
 }
 
 // beginUpdate updates a Machine in place instead of deleting it, or waits for the response whether this is possible. It
-// returns false if the Machine has to be deleted.
+// returns false if the Machine has to be deleted. [scaleDown] calls it before it would delete an outdated Machine.
 func (s snapshot) beginUpdate(m memberMachine, p *reconciler.Plan) bool {
 	if !s.isEligible(m) {
 		return false

@@ -34,7 +34,8 @@ func desiredConfig(plane *controlplanev1.KubeadmControlPlane, joins bool) bootst
 	return *spec
 }
 
-// newConfig returns the KubeadmConfig of a new Machine for server-side apply.
+// newConfig returns the KubeadmConfig of a new Machine for server-side apply. act creates the KubeadmConfig from it,
+// and an in-place update applies it.
 func newConfig(plane *controlplanev1.KubeadmControlPlane, meta metav1.ObjectMeta, joins bool) (*unstructured.Unstructured, error) {
 	config, err := untyped(&bootstrapv1.KubeadmConfig{ObjectMeta: meta, Spec: desiredConfig(plane, joins)})
 	if err != nil {
@@ -58,7 +59,7 @@ func untyped(config *bootstrapv1.KubeadmConfig) (*unstructured.Unstructured, err
 
 // configDifferences returns the sorted fields in which the configuration of a Machine differs from the desired one. If
 // the configuration belongs neither clearly to init nor to join, it is compared with both, and the smaller difference
-// is returned.
+// is returned. [rolloutReasons] calls it for each Machine in each reconciliation.
 func configDifferences(plane *controlplanev1.KubeadmControlPlane, have bootstrapv1.KubeadmConfigSpec) []string {
 	joins, inits := have.JoinConfiguration.IsDefined(), have.InitConfiguration.IsDefined()
 	was := normalized(have)

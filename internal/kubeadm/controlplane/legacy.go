@@ -34,7 +34,7 @@ const resized = "Resized"
 var v1beta1Only = condition.Table[conditionInput]{{Type: resized, Compute: func(j conditionInput) condition.Result { return j.machines.Resized(j.desiredReplicas()) }}}
 
 // legacyStatus returns the v1beta1 status, whose counters are based on the Nodes of the Machines. The set contains the
-// conditions of the control plane.
+// conditions of the control plane. report calls it.
 func legacyStatus(j conditionInput, set condition.Set) *controlplanev1.KubeadmControlPlaneV1Beta1DeprecatedStatus {
 	more := append(slices.Clone(set), v1beta1Only.Evaluate(j, reconciler.EvaluateOptionsFor(j.ControlPlane, j.Now))...)
 	ready := condition.Table[conditionInput]{{Type: clusterv1.ReadyCondition, Summarize: func(_ conditionInput, seen condition.Set) condition.Result {

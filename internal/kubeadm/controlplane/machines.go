@@ -132,7 +132,8 @@ func (s snapshot) isInitialized() bool {
 // defaultNaming is the default of spec.machineNaming.template, as in Cluster API.
 const defaultNaming = "{{ .kubeadmControlPlane.name }}-{{ .random }}"
 
-// newNames returns unused names for a new Machine, one for each random part that is not taken.
+// newNames returns unused names for a new Machine, one for each random part that is not taken. observe calls it to
+// check which names exist, and [create] to choose one of the others.
 func newNames(plane *controlplanev1.KubeadmControlPlane, cluster string, random, taken []string) ([]string, error) {
 	values := naming.Values{"cluster": {"name": cluster}, "kubeadmControlPlane": {"name": plane.Name}}
 	template, err := naming.Parse(cmp.Or(plane.Spec.MachineNaming.Template, defaultNaming), values)

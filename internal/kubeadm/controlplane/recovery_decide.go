@@ -111,8 +111,8 @@ func (s snapshot) isRecovering() bool {
 	return at > stageNone && at != stageRefused && at != stageFailed
 }
 
-// needsRead reports whether the next step depends on the state of the workload cluster. If not, reading it is
-// skipped, because it would only delay the recovery until the read times out.
+// needsRead reports whether the next step depends on the state of the workload cluster. If not, reading it is skipped,
+// because it would only delay the recovery until the read times out. [decide] checks it before each read.
 func (s snapshot) needsRead() bool {
 	switch s.Recovery.Stage.Order {
 	case stageSurveying, stageChecking:

@@ -52,7 +52,7 @@ func parseRemediationRecord(text string) (remediationRecord, bool) {
 }
 
 // lastRemediation returns the last remediation of a control plane: the one in progress, or the newest one recorded on
-// its Machines.
+// its Machines. report writes it to status.lastRemediation.
 func lastRemediation(plane *controlplanev1.KubeadmControlPlane, ms machines.OwnedMachines) controlplanev1.LastRemediationStatus {
 	last, found := remediationInProgress(plane)
 	if !found {

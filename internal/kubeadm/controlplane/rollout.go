@@ -51,7 +51,8 @@ func expiryRolloutObstacle(plane *controlplanev1.KubeadmControlPlane, authority,
 }
 
 // rolloutReasons returns the reasons why a Machine has to be replaced, in the order of the table in the package
-// documentation. It is empty if the Machine is up to date.
+// documentation. It is empty if the Machine is up to date. [snapshot.withMembers] computes it for each Machine in each
+// reconciliation.
 func rolloutReasons(plane *controlplanev1.KubeadmControlPlane, m memberMachine, now time.Time) []rolloutReason {
 	var out []rolloutReason
 	differ := func(cause rolloutCause, format string, args ...any) {
@@ -92,6 +93,7 @@ func expires(m memberMachine, before time.Time) bool {
 }
 
 // nextTime returns the time at which the first Machine becomes outdated by the passing of time, or zero.
+// [decideMachines] requeues for this time.
 func nextTime(plane *controlplanev1.KubeadmControlPlane, all []memberMachine, now time.Time) time.Time {
 	var next time.Time
 	note := func(at time.Time) {
@@ -116,7 +118,7 @@ func rolloutMessages(reasons []rolloutReason) []string {
 	return out
 }
 
-// maxSurge returns how many additional Machines may exist while outdated ones are replaced.
+// maxSurge returns how many additional Machines may exist while outdated ones are replaced. [scale] calls it.
 func maxSurge(plane *controlplanev1.KubeadmControlPlane) int {
 	most := plane.Spec.Rollout.Strategy.RollingUpdate.MaxSurge
 	if most == nil {
@@ -125,8 +127,8 @@ func maxSurge(plane *controlplanev1.KubeadmControlPlane) int {
 	return min(1, most.IntValue())
 }
 
-// pendingVersion returns a message if the topology of the Cluster requires another version, which takes precedence
-// over other changes. Otherwise it is empty.
+// pendingVersion returns a message if the topology of the Cluster requires another version, which takes precedence over
+// other changes. Otherwise it is empty. It is a preflight check of [scale].
 func pendingVersion(plane *controlplanev1.KubeadmControlPlane, cluster *clusterv1.Cluster) string {
 	topology := cluster.Spec.Topology
 	next := topology.Version

@@ -32,6 +32,12 @@ func (s snapshot) decideSecrets(p *reconciler.Plan) {
 	}
 }
 
+// isSecretCreation reports whether an action creates a certificate Secret.
+func isSecretCreation(a reconciler.Action) bool {
+	_, creates := a.(createSecret)
+	return creates
+}
+
 // decideKubeconfig writes the kubeconfig if it is missing, has another endpoint or CA, or is past half of its
 // validity.
 func (s snapshot) decideKubeconfig(p *reconciler.Plan) {

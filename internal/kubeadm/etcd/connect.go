@@ -45,9 +45,9 @@ type Config struct {
 	IdleTimeout time.Duration
 }
 
-// ClientTLS returns the TLS configuration for a client of an etcd cluster, with a new client certificate signed by
-// the given CA. Certificate and key are PEM. The client certificate is valid for one hour, so longer-lived clients
-// have to reconnect.
+// ClientTLS returns the TLS configuration for a client of an etcd cluster, with a new client certificate signed by the
+// given CA. Certificate and key are PEM. The client certificate is valid for one hour, so longer-lived clients have to
+// reconnect. Package controlplane/workload and the EtcdSnapshotPolicy controller call it before they connect.
 func ClientTLS(caCert, caKey []byte, now time.Time) (*tls.Config, error) {
 	authority, err := pki.ParsePair(caCert, caKey)
 	if err != nil {

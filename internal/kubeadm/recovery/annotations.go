@@ -105,7 +105,8 @@ func ParseRequest(annotations map[string]string) (*RecoveryRequest, error) {
 	return r, nil
 }
 
-// LostNodes returns the Nodes whose etcd members are discarded by the request on a control plane.
+// LostNodes returns the Nodes whose etcd members are discarded by the request on a control plane. The
+// KubeadmControlPlane controller also reads these Nodes, because their Machines may no longer exist.
 func LostNodes(annotations map[string]string) []string {
 	var out []string
 	if r, err := ParseRequest(annotations); err == nil && r != nil {
@@ -146,7 +147,8 @@ type EtcdOrder struct {
 // String returns the value of the annotation.
 func (o EtcdOrder) String() string { return encode(o) }
 
-// ParseOrder parses the annotation of an infrastructure machine. It returns nil if there is no valid order.
+// ParseOrder parses the annotation of an infrastructure machine. It returns nil if there is no valid order. The
+// infrastructure provider calls it, and the KubeadmControlPlane controller, which orders no step twice.
 func ParseOrder(annotations map[string]string) *EtcdOrder {
 	o, err := parse[EtcdOrder](annotations, controlplanev1.EtcdOrderAnnotation)
 	if err != nil || o == nil || !idPattern.MatchString(o.ID) || !o.Step.isKnown() || (o.Step == Stage) != o.Snapshot.isValid() {

@@ -133,7 +133,8 @@ func Purposes(required []Requirement) []Purpose {
 }
 
 // Fingerprint identifies the certificates of a CA Secret, including their order, because the first one signs. It is
-// empty if the Secret has no readable certificates.
+// empty if the Secret has no readable certificates. The HostedControlPlane controller reports it in status.authority,
+// and `slipway rotate` compares it with the Secret.
 func Fingerprint(secret *corev1.Secret) string {
 	certs, err := pki.ReencodeCerts(secret.Data[corev1.TLSCertKey])
 	if err != nil {

@@ -58,7 +58,8 @@ func (a ReadUsedTemplates) String() string {
 	return "templates that other MachineSets and MachineDeployments use"
 }
 
-// OwnedBy returns the actions that make the Cluster an owner of the templates that it does not own yet.
+// OwnedBy returns the actions that make the Cluster an owner of the templates that it does not own yet. The controllers
+// of standalone MachineSets, of MachineDeployments and of control planes call it in each reconciliation.
 func (t Templates) OwnedBy(cluster *clusterv1.Cluster) []reconciler.Action {
 	var out []reconciler.Action
 	for _, one := range t {
@@ -75,9 +76,9 @@ func IsOfTopology(o metav1.Object) bool {
 	return ok
 }
 
-// Release deletes the templates of a managed topology that no other owner uses, then removes the owner's finalizer.
-// It first requests the templates in use; until they are read, used is nil. Templates outside the topology belong
-// to users and are not deleted.
+// Release deletes the templates of a managed topology that no other owner uses, then removes the owner's finalizer. It
+// first requests the templates in use; until they are read, used is nil. Templates outside the topology belong to users
+// and are not deleted. The MachineSet controller calls it for a MachineSet that is being deleted and has no Machines.
 func (t Templates) Release(owner client.Object, finalizer string, used UsedTemplates, p *reconciler.Plan) {
 	if !controllerutil.ContainsFinalizer(owner, finalizer) {
 		return

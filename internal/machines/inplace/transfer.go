@@ -72,9 +72,9 @@ func AwaitsStart(set *clusterv1.MachineSet, m *clusterv1.Machine) bool {
 	return state == Triggering || state == Moving && !IsAwaitingCount(set, m)
 }
 
-// MoveProblem returns why a MachineSet cannot transfer Machines to another one, or an empty string. A nil target
-// does not exist. Both must belong to the same MachineDeployment and Cluster, and both must have the annotations,
-// because any user of the namespace can write these.
+// MoveProblem returns why a MachineSet cannot transfer Machines to another one, or an empty string. A nil target does
+// not exist. Both must belong to the same MachineDeployment and Cluster, and both must have the annotations, because
+// any user of the namespace can write these. The MachineSet controller calls it before it transfers Machines.
 func MoveProblem(from, to *clusterv1.MachineSet) string {
 	name := TransferTarget(from)
 	switch {

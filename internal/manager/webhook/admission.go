@@ -19,6 +19,7 @@ import (
 )
 
 // reviewer decodes the admission reviews that the API server sends, and evaluates the rules of package admission.
+// [Register] serves its methods mutate and validate.
 type reviewer struct {
 	objects map[metav1.GroupVersionResource]runtime.Object
 	opts    Options

@@ -8,7 +8,7 @@ import (
 )
 
 // unreadable returns an error, for the user whose write is rejected, with the field and a remedy for a value of the
-// wrong type, such as a version without quotes in YAML.
+// wrong type, such as a version without quotes in YAML. [reviewer.read] calls it.
 func unreadable(what string, err error) error {
 	var wrong *json.UnmarshalTypeError
 	if !errors.As(err, &wrong) || wrong.Field == "" {

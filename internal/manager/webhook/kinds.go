@@ -18,7 +18,8 @@ import (
 )
 
 // kind describes the webhooks of one kind. Package admission contains the rules themselves: if a rule or a default
-// depends on a further field, add the field here, because otherwise updates of it are not validated.
+// depends on a further field, add the field here, because otherwise updates of it are not validated. The webhook
+// configurations ([configurations]) and the [reviewer] are created from it.
 type kind struct {
 	resource schema.GroupVersionResource
 	object   runtime.Object // an empty one

@@ -32,7 +32,8 @@ const (
 )
 
 // relatedReader reads the objects that the rules of package admission depend on besides the written object, and adds
-// them to the [admission.Request]. It does not use the cache, because recent writes must be visible.
+// them to the [admission.Request]. It does not use the cache, because recent writes must be visible. The [reviewer]
+// calls read before it evaluates the rules for an object.
 type relatedReader struct {
 	live client.Reader
 	// topologies means that the feature gate for managed topologies is enabled.

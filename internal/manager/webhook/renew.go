@@ -35,7 +35,7 @@ func (m material) data() map[string][]byte {
 // renew returns the desired content of the certificate's Secret and whether it differs from the present one. A CA is
 // replaced when a third or less of its lifetime is left, but remains in the bundle, because other managers still serve
 // with its certificates. A serving certificate is reissued when it is due or lacks a wanted name. Content that cannot
-// be parsed is replaced.
+// be parsed is replaced. [Certificates] calls it when the manager starts, and at each later check of the Secret.
 func renew(data map[string][]byte, want pki.Leaf, now time.Time) (material, bool, error) {
 	kept := material{bundle: data[bundleKey]}
 	ca, err := pki.ParsePair(data[bundleKey], data[caKeyKey])

@@ -36,7 +36,7 @@ type kind struct {
 }
 
 // Kinds are the kinds of CRDs. Data derived from their schemas is computed once and shared by all APIs with these
-// kinds.
+// kinds. Package plan creates them for each copy of a management cluster.
 type Kinds struct {
 	crds  []*apiextensionsv1.CustomResourceDefinition
 	kinds map[schema.GroupKind]*kind

@@ -60,7 +60,7 @@ type listener struct {
 	handler toolscache.ResourceEventHandler
 }
 
-// deliver passes one write to the handler.
+// deliver passes one write to the handler. [World.deliver] calls it, in the order of the writes.
 func (l *listener) deliver(r *memory.Reader, e memory.Event) {
 	before, after, err := r.BeforeAndAfter(e, l.kind, l.example)
 	switch {

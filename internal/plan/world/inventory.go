@@ -53,8 +53,9 @@ type Claim struct {
 	Message string
 }
 
-// claimHost claims a host for an infrastructure machine. It reports whether the machine has one, and returns the function that
-// stores the host, or the wait for one.
+// claimHost claims a host for an infrastructure machine. It reports whether the machine has one, and returns the
+// function that stores the host, or the wait for one. [Providers] calls the returned function after the update of the
+// machine is stored.
 func (p *Providers) claimHost(u, owner *unstructured.Unstructured) (bool, func()) {
 	claim, err := p.inventory.Claim(p.world.API, u, owner)
 	if err != nil {
@@ -132,7 +133,8 @@ func (p *Providers) isHost(u *unstructured.Unstructured) bool {
 	return p.inventory != nil && u.GroupVersionKind().GroupKind() == p.inventory.HostKind()
 }
 
-// hostChanged schedules the check of a host, and what may wait for it if it is free.
+// hostChanged schedules the check of a host, and what may wait for it if it is free. [Providers] calls it for each
+// write of a host.
 func (p *Providers) hostChanged(host *unstructured.Unstructured) {
 	p.schedule(objectOf(host), host)
 	if _, used, _ := unstructured.NestedMap(host.Object, "status", "claim"); used {

@@ -20,9 +20,10 @@ type instance struct {
 	machine string
 }
 
-// playInfraPool acts as the infrastructure provider of a MachinePool ([Providers]): it creates the requested number of
-// instances, and replaces instances with another version. Cluster API's contract for MachinePools defines the fields
-// and the order.
+// playInfraPool acts as the infrastructure provider of a MachinePool in the simulation of `slipway plan` ([Providers]):
+// it creates the requested number of instances, and replaces instances with another version. It changes only the object
+// in memory. [Providers.simulate] returns the functions to its caller, which calls them after it has stored the object.
+// Cluster API's contract for MachinePools defines the fields and the order.
 func (p *Providers) playInfraPool(u *unstructured.Unstructured) (follows []func()) {
 	pool, cluster := p.owner(u, "MachinePool"), p.cluster(u)
 	if pool == nil || cluster == nil || !isTrue(cluster, "status", "initialization", "infrastructureProvisioned") {

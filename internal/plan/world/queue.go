@@ -15,7 +15,8 @@ import (
 const firstRetry, lastRetry = 50 * time.Millisecond, 30 * time.Second
 
 // queue is the work queue of one controller, in place of controller-runtime's. The World decides when its worker
-// receives a request. The rate limiter returns the delay of a retry, in simulated time.
+// receives a request. The rate limiter returns the delay of a retry, in simulated time. controller-runtime and the
+// event handlers call the methods of its interface, and the World calls the others.
 type queue struct {
 	workqueue.TypedRateLimiter[reconcile.Request]
 	world *World
@@ -50,7 +51,7 @@ func (w *World) newQueue(_ string, _ workqueue.TypedRateLimiter[reconcile.Reques
 	return q
 }
 
-// take removes and returns the ready requests. The lock must be held.
+// take removes and returns the ready requests. The lock must be held. [World.ready] calls it.
 func (q *queue) take() []due {
 	var out []due
 	for _, r := range slices.SortedFunc(maps.Keys(q.ready), func(a, b reconcile.Request) int {
@@ -72,7 +73,8 @@ func (q *queue) releaseDue(now time.Time) {
 	}
 }
 
-// run passes a request to the worker and waits until it is done.
+// run passes a request to the worker and waits until it is done. [World.Settle] calls it for one request after the
+// other.
 func (q *queue) run(r reconcile.Request) error {
 	select {
 	case q.handed <- r:

@@ -59,7 +59,8 @@ func NewWorkloads(w *World, scheme *runtime.Scheme) *Workloads {
 	return out
 }
 
-// Connect connects a cluster, if it is not connected yet.
+// Connect connects a cluster, if it is not connected yet. [Providers] calls it for a cluster that was reachable, and
+// when the control plane of another one is initialized.
 func (w *Workloads) Connect(cluster client.ObjectKey) {
 	w.mu.Lock()
 	if w.clusters[cluster] != nil {

@@ -168,7 +168,8 @@ type Settled struct {
 	Time            time.Duration
 }
 
-// Proceed runs all pending reconciliations without advancing the clock.
+// Proceed runs all pending reconciliations without advancing the clock. Package plan calls it after it has applied a
+// ClusterClass, because a Cluster of this class may follow.
 func (w *World) Proceed(ctx context.Context) error {
 	_, err := w.Settle(ctx, Limits{Reconciliations: maxNow, Time: 0, Quiet: 0})
 	return err

@@ -20,7 +20,8 @@
 //
 //	gate                      open when                                          then
 //	plan                      it can be computed
-//	failed version            no user corrected it (version check turned off)    the control plane gets the corrected one
+//	recorded version          it was written, or the plan no longer has it       else the control plane gets it
+//	failed version            no user corrected it (version check turned off)    else the control plane gets the correction
 //	control plane             it runs the version in its spec
 //	AfterControlPlaneUpgrade  not pending, or does not block                     not pending
 //	BeforeWorkersUpgrade      no worker has to upgrade, or does not block        not pending

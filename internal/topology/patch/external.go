@@ -169,7 +169,8 @@ func (r *run) encode(i int) (runtime.RawExtension, error) {
 	return runtime.RawExtension{Raw: bytes.TrimSpace(raw)}, nil
 }
 
-// newRequest returns a request with its key: the hash of extension and request.
+// newRequest returns a request with its key: the hash of extension and request. Package hook and the topology
+// controller find the response by the key.
 func newRequest(patch, extension string, request runtime.Object) (*ExtensionRequest, error) {
 	raw, err := json.Marshal(request)
 	if err != nil {
@@ -192,6 +193,8 @@ func (r *run) sentFor(patch string) map[string]bool {
 	return sent
 }
 
+// list returns the variables that are sent, sorted by name. The key of the request must be the same in each
+// reconciliation.
 func list(values variables.Values, sent map[string]bool) []runtimehooksv1.Variable {
 	var out []runtimehooksv1.Variable
 	for _, name := range slices.Sorted(maps.Keys(values)) {

@@ -28,7 +28,8 @@ func excluded() []string {
 }
 
 // templateFunctions returns the functions for the templates in patches of a ClusterClass: sprig's functions, which
-// Cluster API documents, without the excluded ones. They are deterministic, and a meter limits their cost.
+// Cluster API documents, without the excluded ones. They are deterministic, and a meter limits their cost. [Compile]
+// and [CheckTemplate] parse templates with them.
 func templateFunctions() functions {
 	out := functions(sprig.HermeticTxtFuncMap())
 	for _, name := range excluded() {

@@ -53,7 +53,8 @@ func (p pointer) leadsToOpen() bool {
 	return slices.ContainsFunc(mutablePaths(), func(o pointer) bool { return len(p) < len(o) && slices.Equal(p, o[:len(p)]) })
 }
 
-// immutableDifference returns the path of the first change that patches must not make, or nil.
+// immutableDifference returns the path of the first change that patches must not make, or nil. [Program.Apply] calls it
+// after each patch of an extension, and rejects the patch if there is one.
 func immutableDifference(before, after any, at pointer) pointer {
 	if at.isOpen() || reflect.DeepEqual(before, after) {
 		return nil
@@ -83,7 +84,8 @@ func asObject(v any) (map[string]any, bool) {
 }
 
 // edit makes one change of an inline patch at a path and returns the changed node. Objects and arrays are changed in
-// place if possible. The operation add creates missing parents, unlike in RFC 6902.
+// place if possible. The operation add creates missing parents, unlike in RFC 6902. [Program.Apply] calls it for each
+// change, on its copy of the template.
 func edit(node any, path pointer, op string, value any) (any, error) {
 	switch at := node.(type) {
 	case map[string]any:

@@ -34,7 +34,8 @@ type rendered struct {
 	unset bool // the output contains a missing value
 }
 
-// parseTemplate parses a template, and replaces its functions by metered ones.
+// parseTemplate parses a template, and replaces its functions by metered ones. [Compile] calls it once for each
+// template of a class.
 func parseTemplate(text string, functions functions) (*valueTemplate, error) {
 	meter := &meter{}
 	parsed, err := template.New("value").Funcs(template.FuncMap(functions)).Funcs(meter.ticks()).Parse(text)
@@ -78,7 +79,8 @@ func valueOf(text string) (rendered, error) {
 	return out, nil
 }
 
-// print evaluates the template.
+// print evaluates the template. [Program.Apply] calls it in each reconciliation, so its result must depend on the
+// values only.
 func (t *valueTemplate) print(values map[string]any) (string, error) {
 	if t.mutates {
 		values = runtime.DeepCopyJSON(values)

@@ -65,7 +65,7 @@ func (p Path) Fields() []string {
 func (p Path) String() string { return p.text }
 
 // Find returns the value at the path, or false if there is none. It returns an error if a value along the path has the
-// wrong type.
+// wrong type. Package patch calls it for each change with valueFrom.variable.
 func (p Path) Find(values map[string]any) (any, bool, error) {
 	var at any = values
 	for i, step := range p.parts {

@@ -15,7 +15,8 @@ import (
 // name "builtin".
 type Values map[string]apiextensionsv1.JSON
 
-// FromTopology returns the values of a list of variables in spec.topology.
+// FromTopology returns the values of a list of variables in spec.topology. Package topology calls it for the Cluster
+// and for the overrides of each template.
 func FromTopology(list []clusterv1.ClusterVariable) Values {
 	return Values{}.Overlay(list)
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // diskSetup returns the entry disk_setup of a cloud-config document: the partitions by device. cloud-init supports one
-// entry per device.
+// entry per device. [renderCloudConfig] calls it, fsSetup and mounts.
 func diskSetup(partitions []bootstrapv1.Partition) (*api.YAMLNode, error) {
 	var entries []api.YAMLEntry
 	seen := map[string]bool{}

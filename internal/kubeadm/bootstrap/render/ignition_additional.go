@@ -8,7 +8,8 @@ import (
 )
 
 // withAdditional merges the user's Container Linux Config (spec.ignition.containerLinuxConfig) into the rendered
-// configuration. Warnings are treated as errors if the user has set strict.
+// configuration. Warnings are treated as errors if the user has set strict. [renderIgnition] calls it before it
+// validates the result.
 func withAdditional(config types.Config, user bootstrapv1.ContainerLinuxConfig) (types.Config, error) {
 	if user.AdditionalConfig == "" {
 		return config, nil

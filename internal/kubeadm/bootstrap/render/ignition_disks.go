@@ -10,7 +10,7 @@ import (
 )
 
 // addDisks adds the partitions and file systems of spec.diskSetup to an Ignition configuration. Values that Ignition
-// 2.3 cannot express are Invalid faults.
+// 2.3 cannot express are Invalid faults. [ignitionConfig] calls it, and then addMounts.
 func addDisks(config *types.Config, p Payload) error {
 	for _, d := range p.DiskSetup.Partitions {
 		partitions, err := partitionsOf(d)

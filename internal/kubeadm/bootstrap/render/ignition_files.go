@@ -17,6 +17,7 @@ const (
 )
 
 // addFiles adds the files of the payload to an Ignition configuration, including the script that runs kubeadm.
+// [ignitionConfig] calls it as its last step. A file of the payload thus replaces a generated one with the same path.
 func addFiles(config *types.Config, p Payload) error {
 	for _, f := range p.Files {
 		if f.Path == markerPath { // the script creates that directory

@@ -6,7 +6,7 @@ import (
 	"github.com/flatcar/ignition/config/v2_3/types"
 )
 
-// addUsers adds the users of spec.users to an Ignition configuration.
+// addUsers adds the users of spec.users to an Ignition configuration. [ignitionConfig] calls it, and then addNTP.
 func addUsers(config *types.Config, p Payload) error {
 	for _, u := range p.Users {
 		if u.Inactive != nil && *u.Inactive {

@@ -17,7 +17,7 @@ const (
 
 // discoveryKubeconfig returns the kubeconfig of file discovery (spec.joinConfiguration.discovery.file), which is
 // written to the machine and with which kubeadm join finds the cluster. Server and CA default to the values of the
-// cluster, and the user entry is copied.
+// cluster, and the user entry is copied. [Join] and [JoinControlPlane] add the file to the payload.
 func discoveryKubeconfig(in bootstrapv1.FileDiscoveryKubeConfig, endpoint string, ca []byte) ([]byte, error) {
 	cluster := clientcmdv1.Cluster{
 		Server: in.Cluster.Server, TLSServerName: in.Cluster.TLSServerName, ProxyURL: in.Cluster.ProxyURL,

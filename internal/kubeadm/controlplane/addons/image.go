@@ -22,8 +22,8 @@ func (i image) String() string {
 	return out
 }
 
-// parseImage parses a reference by tag. A reference by digest contains no version and cannot be changed to another
-// one.
+// parseImage parses a reference by tag. A reference by digest contains no version and cannot be changed to another one.
+// The plans of both upgrades call it for the current image.
 func parseImage(reference string) (image, error) {
 	rest, tag, _ := strings.Cut(reference[strings.LastIndex(reference, "/")+1:], ":")
 	out := image{name: rest, tag: tag}

@@ -65,7 +65,8 @@ const (
 	dnsVolumeName = "config-volume"
 )
 
-// Read reads the objects that kubeadm created in a workload cluster.
+// Read reads the objects that kubeadm created in a workload cluster. The KubeadmControlPlane controller calls it when
+// the state in its cache is too old for the next step.
 func Read(ctx context.Context, c client.Reader, now time.Time) (KubeadmState, error) {
 	out := KubeadmState{At: now, Roles: map[string]bool{}}
 	for _, role := range roles() {

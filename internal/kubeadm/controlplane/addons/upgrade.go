@@ -24,6 +24,7 @@ type addon struct {
 }
 
 // PlanUpgrades returns the upgrades of kube-proxy and CoreDNS for a control plane whose Machines are all up to date.
+// The KubeadmControlPlane controller calls it as the last step of a reconciliation, and [Condition] for the status.
 //
 //	                     kube-proxy                                  CoreDNS
 //	skipped if           annotation skip-kube-proxy, no DaemonSet,   annotation skip-coredns, no clusterConfiguration,

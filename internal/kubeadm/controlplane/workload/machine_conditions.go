@@ -48,7 +48,8 @@ func MachineConditions() condition.Table[MachineState] {
 	}
 }
 
-// ConditionTypes returns the condition types of a Machine's components, including etcd if it is managed.
+// ConditionTypes returns the condition types of a Machine's components, including etcd if it is managed. The first type
+// must stay the first: it is a readiness gate only, and [UnhealthyReason] skips it.
 func ConditionTypes(managed bool) []string {
 	out := append([]string{controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetCondition}, componentTypes()...)
 	if managed {

@@ -35,7 +35,8 @@ type MatchInput struct {
 	State State
 }
 
-// MemberMatching is the mapping between etcd members and Machines.
+// MemberMatching is the mapping between etcd members and Machines. Hooks, remediation, scaling and the conditions of
+// the KubeadmControlPlane controller read it.
 type MemberMatching struct {
 	Members EtcdMembers
 	// own contains the members by the name of their Machine. candidates contains the members that may run on a

@@ -119,7 +119,7 @@ func (ms EtcdMembers) Counts() string {
 }
 
 // NextLeader returns the member that becomes the leader before another member is removed: the healthy member of the
-// newest remaining Machine.
+// newest remaining Machine. The KubeadmControlPlane controller calls it if the member to remove is the leader.
 func NextLeader(etcd MemberMatching, all machines.OwnedMachines, removed uint64) (EtcdMember, bool) {
 	stay := slices.Clone(all)
 	slices.SortStableFunc(stay, func(a, b machines.OwnedMachine) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) })

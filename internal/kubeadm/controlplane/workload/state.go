@@ -47,7 +47,8 @@ func (s State) IsBehind(c workload.Health) bool {
 	return c.ConsecutiveFailures > 0 && s.At.Before(c.LastProbeSuccess.Add(probeInterval))
 }
 
-// Merge returns the state after another read. If the read failed, the previous data is retained.
+// Merge returns the state after another read. If the read failed, the previous data is retained. The
+// KubeadmControlPlane controller calls it after each read, and caches the result.
 func (s State) Merge(read State) State {
 	if read.Problem == "" {
 		return read
@@ -63,8 +64,8 @@ func (s State) Merge(read State) State {
 	return s
 }
 
-// IsDown reports whether reads have failed for longer than the grace period. The period starts with the last
-// successful probe or, if the probes succeed, with the first failed read.
+// IsDown reports whether reads have failed for longer than the grace period. The period starts with the last successful
+// probe or, if the probes succeed, with the first failed read. The conditions of all components are Unknown then.
 func (s State) IsDown(now time.Time, c workload.Health, grace time.Duration) bool {
 	if s.Problem == "" {
 		return false
