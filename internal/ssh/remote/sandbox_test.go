@@ -37,6 +37,7 @@ id | getent)
 	cat "$root/$name $last" 2>/dev/null
 	exit 0
 	;;
+chpasswd) cat >>$root/passwords ;;
 userdel) grep -vx -- "$last" $root/existing >$root/existing.new; mv $root/existing.new $root/existing ;;
 *-save) ;;
 esac
@@ -48,7 +49,7 @@ func sandbox(t *testing.T, claimID string) (*sshtest.Server, *remote.Host) {
 	s := sshtest.Start(t)
 	for _, name := range []string{
 		"systemctl", "systemd-run", "modprobe", "ip", "nft", "iptables-save", "ip6tables-save", "iptables-restore", "ip6tables-restore", "ipvsadm", "ctr", "kubeadm",
-		"id", "getent", "userdel", "groupdel", "usermod", "chage", "pkill", "journalctl", "umount", "sync",
+		"id", "getent", "userdel", "groupdel", "chpasswd", "chage", "pkill", "journalctl", "umount", "sync",
 	} {
 		s.WriteFile("/usr/local/sbin/"+name, strings.ReplaceAll(programs, "@ROOT@", s.Root))
 		if err := os.Chmod(s.Path("/usr/local/sbin/"+name), 0o755); err != nil {
@@ -335,7 +336,7 @@ func TestBootstrapDataIsUndone(t *testing.T) {
 	s.WriteFile("/home/admin/.ssh/authorized_keys", "key of the operator\nk\n")
 	s.WriteFile("/var/lib/slipway/node/enabled", "evil.service\nkubelet.service\n")
 	reset(t, h)
-	for file, want := range map[string]string{"/etc/motd": "before\n", "/home/admin/.ssh/authorized_keys": "key of the operator\n", "/existing": "admin\n"} {
+	for file, want := range map[string]string{"/etc/motd": "before\n", "/home/admin/.ssh/authorized_keys": "key of the operator\n", "/existing": "admin\n", "/passwords": "admin:$6$hash\n"} {
 		if text, err := os.ReadFile(s.Path(file)); err != nil || string(text) != want {
 			t.Errorf("%s: %q %v", file, text, err)
 		}
@@ -343,7 +344,7 @@ func TestBootstrapDataIsUndone(t *testing.T) {
 	if exists(s, "/etc/evil") || exists(s, "/home/mallory") {
 		t.Error("files remain")
 	}
-	for _, want := range []string{"userdel -f mallory", "groupdel wheels", "usermod -p $6$hash admin", "chage -E 20000 admin", "systemctl disable --quiet --now evil.service"} {
+	for _, want := range []string{"userdel -f mallory", "groupdel wheels", "chpasswd --encrypted", "chage -E 20000 admin", "systemctl disable --quiet --now evil.service"} {
 		if !slices.Contains(commands(t, s), want) {
 			t.Errorf("%q did not run", want)
 		}

@@ -65,9 +65,9 @@ fi
 
 # Mounts, the deepest first. A path with a space is written with \040 in the list.
 below() { awk -v at="$1" '$2 ~ "^" at "(/|$)" {print $2}' /proc/self/mounts | sort -r; }
-for root in /var/lib/kubelet /run/containerd /var/lib/containerd /run/netns; do
-	[ -n "$managed" ] || [ $root = /var/lib/kubelet ] || [ $root = /run/netns ] || continue
-	for at in $(below $root); do
+for tree in /var/lib/kubelet /run/containerd /var/lib/containerd /run/netns; do
+	[ -n "$managed" ] || [ $tree = /var/lib/kubelet ] || [ $tree = /run/netns ] || continue
+	for at in $(below $tree); do
 		! before "mount $at" || continue
 		case $at in /run/netns | /run/netns/[!c]*) continue ;; esac
 		at=$(printf '%b' "$at")
@@ -120,7 +120,7 @@ if [ -e $node/groups ]; then
 fi
 if [ -e $node/passwords ]; then
 	while IFS=: read -r name password expires; do
-		usermod -p "$password" "$name" 2>/dev/null
+		printf '%s:%s\n' "$name" "$password" | chpasswd --encrypted 2>/dev/null
 		chage -E "${expires:--1}" "$name" 2>/dev/null
 	done <$node/passwords
 fi
