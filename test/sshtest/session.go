@@ -1,12 +1,12 @@
 package sshtest
 
 import (
+	"bufio"
 	"bytes"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -14,8 +14,33 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// scriptName finds the name of a script in its first line.
-var scriptName = regexp.MustCompile(`# slipway: ([a-z-]+)\n`)
+// readScript reads a script from standard input. It returns its name, which is in its first line, and the rest of the input.
+func readScript(channel io.Reader) (name string, input *bufio.Reader, ok bool) {
+	input = bufio.NewReader(channel)
+	for {
+		line, err := input.ReadString('\n')
+		if err != nil {
+			return "", nil, false
+		}
+		text, isName := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "# slipway: ")
+		switch {
+		case !isName:
+		case text == "end":
+			return name, input, true
+		default:
+			name = text
+		}
+	}
+}
+
+// scriptInput is a channel without the script that was read from it.
+type scriptInput struct {
+	input io.Reader
+	io.WriteCloser
+}
+
+// Read implements io.Reader.
+func (s scriptInput) Read(p []byte) (int, error) { return s.input.Read(p) }
 
 func (s *Server) serveSession(c ssh.NewChannel) {
 	channel, requests, err := c.Accept()
@@ -41,12 +66,15 @@ func (s *Server) serveSession(c ssh.NewChannel) {
 			return
 		case r.Type == "exec":
 			_ = r.Reply(true, nil)
-			name := scriptName.FindStringSubmatch(payload.Text)
-			if name != nil && name[1] == "sftp" {
-				s.serveFiles(channel)
+			name, input, ok := readScript(channel)
+			if !ok {
 				return
 			}
-			s.runScript(channel, payload.Text, name)
+			if name == "sftp" {
+				s.serveFiles(scriptInput{input, channel})
+				return
+			}
+			s.runScript(channel, payload.Text, name, input)
 			return
 		default:
 			_ = r.Reply(false, nil)
@@ -55,15 +83,12 @@ func (s *Server) serveSession(c ssh.NewChannel) {
 }
 
 // runScript answers a script.
-func (s *Server) runScript(channel ssh.Channel, command string, name []string) {
-	input, err := io.ReadAll(channel)
+func (s *Server) runScript(channel ssh.Channel, command, name string, from io.Reader) {
+	input, err := io.ReadAll(from)
 	if err != nil {
 		return
 	}
-	call := Call{Parameters: map[string][]string{}, Sudo: strings.HasPrefix(command, "sudo -n -- ")}
-	if name != nil {
-		call.Script = name[1]
-	}
+	call := Call{Script: name, Parameters: map[string][]string{}, Sudo: strings.HasPrefix(command, "sudo -n -- ")}
 	s.mu.Lock()
 	input = input[:max(0, len(input)-s.lost)]
 	s.mu.Unlock()
@@ -98,7 +123,7 @@ func (s *Server) runScript(channel ssh.Channel, command string, name []string) {
 }
 
 // serveFiles serves the directory of the host.
-func (s *Server) serveFiles(channel ssh.Channel) {
+func (s *Server) serveFiles(channel io.ReadWriteCloser) {
 	files := &files{server: s}
 	server := sftp.NewRequestServer(channel, sftp.Handlers{FileGet: files, FilePut: files, FileCmd: files, FileList: files})
 	_ = server.Serve()

@@ -2,9 +2,10 @@
 // one connection for each host and closes it when it is idle. A [Host] reads facts, runs the preflight checks, writes
 // the record of a claim, installs a bundle, prepares and bootstraps the node, and cleans the host afterwards.
 //
-// The programs on the host are POSIX shell scripts in the folder scripts. Each is a constant text; parameters reach it
-// on its standard input as NAME=value lines that it reads without evaluating them, or as files. Nothing that a user
-// wrote becomes part of a command line, and no secret becomes an argument or environment variable.
+// The programs on the host are POSIX shell scripts in the folder scripts. Each is a constant text, which reaches the host
+// on the standard input of the same short command, so that logs of sudo contain neither scripts nor data. The parameters
+// follow as NAME=value lines that the script reads without evaluating them, and then its input. Nothing that a user wrote
+// becomes part of a command line, and no secret becomes an argument or environment variable.
 //
 // A host belongs to an attacker as soon as a tenant had root on it, so everything it returns is limited in size and time
 // and parsed strictly.

@@ -137,10 +137,6 @@ func (h *Host) run(ctx context.Context, c call) (out []byte, err error) {
 // exec runs a script in a session of a connection. If the context ends first, the connection is closed, because a session
 // ends only if the host confirms it.
 func (h *Host) exec(ctx context.Context, l *link, c call) ([]byte, error) {
-	command, err := h.command(c.script)
-	if err != nil {
-		return nil, err
-	}
 	input, err := standardInput(c)
 	if err != nil {
 		return nil, err
@@ -158,7 +154,7 @@ func (h *Host) exec(ctx context.Context, l *link, c call) ([]byte, error) {
 	stdout, stderr := &limitedBuffer{most: maxOutput}, &limitedBuffer{most: maxErrors}
 	session.Stdout, session.Stderr = stdout, stderr
 	ended := make(chan error, 1)
-	go func() { ended <- runWithInput(session, command, input) }()
+	go func() { ended <- runWithInput(session, h.command(), input) }()
 	select {
 	case err = <-ended:
 		_ = session.Close()
@@ -225,8 +221,26 @@ func (h *Host) session(ctx context.Context, l *link) (*ssh.Session, error) {
 	return r.session, nil
 }
 
-// command returns the command line for a script. It is a constant for each script.
-func (h *Host) command(script string) (string, error) {
+// loader is the command that runs every script. It reads the script from standard input up to the line endOfScript and runs
+// it with the rest of the input. sudo writes the command line of each call to the log of the system, and every user of the
+// host can read it, so it is short and always the same. A script that has not arrived completely does not run. The shell
+// itself reads a script in blocks, which would take the input away from the script.
+const loader = `slipway= end=; while IFS= read -r line; do [ "$line" != "` + endOfScript + `" ] || { end=true; break; }; slipway="$slipway$line
+"; done; [ -n "$end" ] || { echo "the script has not arrived completely" >&2; exit 1; }; eval "$slipway"`
+
+// endOfScript is the line after a script.
+const endOfScript = "# slipway: end"
+
+// command returns the command line of every script.
+func (h *Host) command() string {
+	if h.target.Sudo {
+		return "sudo -n -- /bin/sh -c " + quote(loader)
+	}
+	return "/bin/sh -c " + quote(loader)
+}
+
+// scriptText returns a script with the library and the line that ends it.
+func scriptText(script string) (string, error) {
 	library, err := scripts.ReadFile("scripts/library.sh")
 	if err != nil {
 		return "", err
@@ -235,20 +249,20 @@ func (h *Host) command(script string) (string, error) {
 	if err != nil {
 		return "", fault.New(fault.Bug, "NoScript", "there is no script %s", script).From(err)
 	}
-	command := "/bin/sh -c " + quote("# slipway: "+script+"\n"+string(library)+string(text))
-	if h.target.Sudo {
-		command = "sudo -n -- " + command
-	}
-	return command, nil
+	return "# slipway: " + script + "\n" + string(library) + string(text) + endOfScript + "\n", nil
 }
 
 // quote quotes a text for a POSIX shell.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// standardInput returns the parameters, an empty line, and the input. The size and the hash of the input are parameters,
+// standardInput returns the script, the parameters, an empty line, and the input. The size and the hash of the input are parameters,
 // because the input of a script ends early if the connection is lost.
 func standardInput(c call) (io.Reader, error) {
-	var b bytes.Buffer
+	text, err := scriptText(c.script)
+	if err != nil {
+		return nil, err
+	}
+	b := bytes.NewBufferString(text)
 	all := c.parameters
 	if c.input != nil {
 		sum := sha256.Sum256(c.input)
@@ -261,7 +275,7 @@ func standardInput(c call) (io.Reader, error) {
 		b.WriteString(p.name + "=" + p.value + "\n")
 	}
 	b.WriteByte('\n')
-	return io.MultiReader(&b, bytes.NewReader(c.input)), nil
+	return io.MultiReader(b, bytes.NewReader(c.input)), nil
 }
 
 // limitedBuffer stores the first bytes that are written to it, and discards the rest.
@@ -345,18 +359,25 @@ func (h *Host) startFileServer(session *ssh.Session) (*sftp.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if h.target.Sudo {
-		var command string
-		if command, err = h.command("sftp"); err == nil {
-			err = session.Start(command)
-		}
-	} else {
-		err = session.RequestSubsystem("sftp")
-	}
-	if err != nil {
+	if err := h.requestFileServer(session, in); err != nil {
 		return nil, err
 	}
 	return sftp.NewClientPipe(out, in, sftp.UseConcurrentWrites(true), sftp.MaxConcurrentRequestsPerFile(32))
+}
+
+func (h *Host) requestFileServer(session *ssh.Session, in io.Writer) error {
+	if !h.target.Sudo {
+		return session.RequestSubsystem("sftp")
+	}
+	text, err := scriptText("sftp")
+	if err != nil {
+		return err
+	}
+	if err := session.Start(h.command()); err != nil {
+		return err
+	}
+	_, err = io.WriteString(in, text)
+	return err
 }
 
 // transfer calls f with a connection for file transfers. Errors of the connection are faults of kind Unreachable, errors

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -97,34 +98,68 @@ func TestSettingsAreChecked(t *testing.T) {
 
 func TestParametersHaveOneLine(t *testing.T) {
 	for _, value := range []string{"a\nCLAIM=b", "a\rb", "a\x00b"} {
-		if _, err := standardInput(call{script: "x", parameters: []parameter{{"A", value}}}); fault.KindOf(err) != fault.Invalid {
+		if _, err := standardInput(call{script: "logs", parameters: []parameter{{"A", value}}}); fault.KindOf(err) != fault.Invalid {
 			t.Errorf("%q: %v", value, err)
 		}
 	}
-	in, err := standardInput(call{parameters: []parameter{{"A", "$(x) 'y' `z`"}}, input: []byte("rest")})
+	in, err := standardInput(call{script: "logs", parameters: []parameter{{"A", "$(x) 'y' `z`"}}, input: []byte("rest")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := io.ReadAll(in); err != nil || string(text) != "A=$(x) 'y' `z`\nINPUT_SIZE=4\nINPUT_SHA256=2e09d5210db8417757b0f875c276d0cb877b22514e9a3583d2d8d7445368a027\n\nrest" {
+	text, err := io.ReadAll(in)
+	_, after, _ := strings.Cut(string(text), endOfScript+"\n")
+	if err != nil || after != "A=$(x) 'y' `z`\nINPUT_SIZE=4\nINPUT_SHA256=2e09d5210db8417757b0f875c276d0cb877b22514e9a3583d2d8d7445368a027\n\nrest" {
 		t.Errorf("%q %v", text, err)
 	}
 }
 
-// TestCommandsAreConstant checks that the command line of a script depends on nothing but sudo.
-func TestCommandsAreConstant(t *testing.T) {
+// TestCommandIsConstant covers the command line, which sudo logs and every user of the host can read: it has neither the
+// script nor a parameter.
+func TestCommandIsConstant(t *testing.T) {
+	a, b := &Host{target: Target{User: "root", Address: "a"}}, &Host{target: Target{User: "x", Address: "b", ClaimID: strings.Repeat("a", 26), Sudo: true}}
+	if one, two := a.command(), b.command(); two != "sudo -n -- "+one || len(one) > 400 || strings.Contains(one, "/var/lib/slipway") {
+		t.Errorf("%q and %q", one, two)
+	}
+}
+
+// TestScriptsHaveNoEnd checks that no line of a script ends it before its end.
+func TestScriptsHaveNoEnd(t *testing.T) {
 	entries, err := scripts.ReadDir("scripts")
 	if err != nil || len(entries) < 10 {
 		t.Fatal(err)
 	}
-	a, b := &Host{target: Target{User: "root", Address: "a"}}, &Host{target: Target{User: "x", Address: "b"}}
 	for _, e := range entries {
-		name := strings.TrimSuffix(e.Name(), ".sh")
-		one, err := a.command(name)
+		text, err := scriptText(strings.TrimSuffix(e.Name(), ".sh"))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if two, err := b.command(name); err != nil || one != two || len(one) > 100<<10 {
-			t.Errorf("%s: %d bytes, %v", name, len(one), err)
+		if !strings.HasSuffix(text, "\n"+endOfScript+"\n") || strings.Count(text, endOfScript) != 1 || strings.Contains(text, "\x00") {
+			t.Errorf("%s has another end", e.Name())
 		}
+	}
+}
+
+// TestLoader runs the command of scripts with the shell of this machine: the script has the rest of the input, and does not run
+// if its end is missing.
+func TestLoader(t *testing.T) {
+	script := "# slipway: x\nread -r first\nrest=$(cat)\nprintf '%s|%s|%s' \"$first\" \"$rest\" \"$(cat <<'E'\n a\\b \nE\n)\"\nexit 7\n"
+	cases := map[string]struct {
+		reason, input, want string
+		code                int
+	}{
+		"complete":   {"the script and its input", script + endOfScript + "\nA=1\n\n" + strings.Repeat("x", 9000), "A=1|\n" + strings.Repeat("x", 9000) + "| a\\b ", 7},
+		"incomplete": {"the connection was lost", script, "", 1},
+		"cut line":   {"the connection was lost in the last line", script + endOfScript, "", 1},
+		"empty":      {"nothing arrived", "", "", 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command("/bin/sh", "-c", (&Host{}).command())
+			cmd.Stdin = strings.NewReader(tc.input)
+			out, err := cmd.Output()
+			if string(out) != tc.want || cmd.ProcessState.ExitCode() != tc.code {
+				t.Errorf("%s: %.80q, exit status %d, %v", tc.reason, out, cmd.ProcessState.ExitCode(), err)
+			}
+		})
 	}
 }
