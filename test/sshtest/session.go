@@ -134,7 +134,7 @@ func (s *Server) serveFiles(channel io.ReadWriteCloser) {
 // directory; programs that need root are replaced by the commands, which are lines of a shell, or by programs in the
 // host's /usr/local/bin.
 func (s *Server) RunLocally(library, commands string, scripts map[string]string) {
-	var pairs []string
+	pairs := []string{"/.dockerenv", s.Path("/.dockerenv")}
 	for _, dir := range []string{"/etc/", "/home/", "/lib/systemd/", "/opt/", "/proc/", "/run/", "/sys/", "/usr/local/", "/var/lib/", "/var/log/"} {
 		pairs = append(pairs, dir, s.Path(dir)+"/")
 	}

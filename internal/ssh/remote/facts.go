@@ -145,12 +145,22 @@ func clockOffset(read int64, began, ended time.Time) time.Duration {
 	return 0
 }
 
-// identityHash returns a short hash of an ID, empty for an empty ID.
+// identityHash returns a short hash of an ID, empty for an ID that identifies nothing.
 func identityHash(kind, id string) string {
 	id = strings.ToLower(strings.TrimSpace(id))
-	if id == "" || id == "uninitialized" {
+	if slices.Contains(noIdentities(), id) {
 		return ""
 	}
 	sum := sha256.Sum256([]byte("slipway " + kind + " " + id))
 	return hex.EncodeToString(sum[:8])
+}
+
+// noIdentities are the contents of /etc/machine-id before the first boot, and product UUIDs that firmware has if its vendor has
+// set none. Many machines have them.
+func noIdentities() []string {
+	return []string{
+		"", "uninitialized",
+		"00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff",
+		"03000200-0400-0500-0006-000700080009", "00020003-0004-0005-0006-000700080009",
+	}
 }

@@ -46,6 +46,11 @@ func TestIdentityHash(t *testing.T) {
 	if a != b || len(a) != 16 || a == identityHash("product-uuid", "abc") || identityHash("machine-id", " \n") != "" {
 		t.Errorf("hashes of IDs: %q and %q", a, b)
 	}
+	for _, id := range []string{"uninitialized", "FFFFFFFF-FFFF-FFFF-FFFF-FFFFFFFFFFFF", "03000200-0400-0500-0006-000700080009"} {
+		if hash := identityHash("product-uuid", id); hash != "" {
+			t.Errorf("%s identifies no machine: %s", id, hash)
+		}
+	}
 }
 
 func TestClockOffset(t *testing.T) {

@@ -61,6 +61,8 @@ type observation struct {
 	productUUID     string
 	foreign         []string
 	cgroup, selinux string
+	// settings are the values of kernel settings by their names. A setting is absent if the kernel does not have it.
+	settings map[string]string
 }
 
 // Preflight runs all checks and returns their findings, fatal ones first. It changes nothing on the host that remains,
@@ -75,8 +77,8 @@ func (h *Host) Preflight(ctx context.Context, o PreflightOptions) ([]Finding, er
 }
 
 func observe(text string, began, ended time.Time) observation {
-	v := values(text, "SYSTEMD", "CGROUP", "CONTROLLERS", "OVERLAY", "VXLAN", "FORWARDING", "SYSCTL", "SWAP", "PORT", "DISK_FREE_KIB", "RUN_FREE_KIB", "MEMORY_KIB",
-		"CPUS", "NOW", "ARCHITECTURE", "HOSTNAME", "MACHINE_ID", "PRODUCT_UUID", "SELINUX", "CHCON", "VAR_OPTIONS", "READ_ONLY", "FIREWALL", "MISSING",
+	v := values(text, "SYSTEMD", "CGROUP", "CONTROLLERS", "OVERLAY", "VXLAN", "SETTING", "FIXED", "PROTECTED", "SWAP", "PORT", "DISK_FREE_KIB", "RUN_FREE_KIB", "MEMORY_KIB",
+		"CPUS", "NOW", "ARCHITECTURE", "HOSTNAME", "MACHINE_ID", "PRODUCT_UUID", "SELINUX", "CHCON", "APPARMOR", "APPARMOR_PARSER", "VAR_OPTIONS", "READ_ONLY", "FIREWALL", "MISSING",
 		"KUBELET", "FOREIGN", "CONTENT", "SOCKET", "PROGRAM")
 	for name, all := range v {
 		for i := range all {
@@ -87,7 +89,11 @@ func observe(text string, began, ended time.Time) observation {
 		values: v, controllers: strings.Fields(first(v, "CONTROLLERS")), clock: clockOffset(number(first(v, "NOW")), began, ended),
 		memory: number(first(v, "MEMORY_KIB")) / 1024, disk: number(first(v, "DISK_FREE_KIB")) / 1024, hostname: first(v, "HOSTNAME"),
 		machineID: identityHash("machine-id", first(v, "MACHINE_ID")), productUUID: identityHash("product-uuid", first(v, "PRODUCT_UUID")),
-		foreign: v["FOREIGN"], cgroup: first(v, "CGROUP"), selinux: first(v, "SELINUX"),
+		foreign: v["FOREIGN"], cgroup: first(v, "CGROUP"), selinux: first(v, "SELINUX"), settings: map[string]string{},
+	}
+	for _, line := range v["SETTING"] {
+		name, value, _ := strings.Cut(line, " ")
+		o.settings[name] = value
 	}
 	for _, p := range v["PORT"] {
 		if n, err := strconv.ParseUint(p, 16, 16); err == nil {
@@ -104,7 +110,7 @@ func (o observation) isSet(name string) bool { return first(o.values, name) == "
 func findings(seen observation, o PreflightOptions) []Finding {
 	var out []Finding
 	for _, check := range []func(observation, PreflightOptions) []Finding{
-		checkSystem, checkControlGroups, checkKernel, checkResources, checkPorts, checkIdentity, checkSecurity, checkInstallation,
+		checkSystem, checkControlGroups, checkKernel, checkSettings, checkResources, checkPorts, checkIdentity, checkSecurity, checkInstallation,
 	} {
 		out = append(out, check(seen, o)...)
 	}
@@ -170,8 +176,58 @@ func checkKernel(seen observation, _ PreflightOptions) (out []Finding) {
 	if first(seen.values, "VXLAN") == "" {
 		out = append(out, warning("KernelModules", "the kernel cannot create VXLAN devices", "load the module (modprobe vxlan), or use a Pod network that does not need it"))
 	}
-	if !seen.isSet("SYSCTL") && first(seen.values, "FORWARDING") != "1" {
-		out = append(out, fatal("KernelSettings", "net.ipv4.ip_forward is 0 and cannot be changed", "set it to 1: sysctl -w net.ipv4.ip_forward=1"))
+	return out
+}
+
+// kubeletSettings are the kernel settings that the kubelet needs. It sets them when it starts. With protectKernelDefaults, it
+// does not start instead if they differ: https://kubernetes.io/docs/reference/config-api/kubelet-config.v1beta1/
+func kubeletSettings() []kernelSetting {
+	return []kernelSetting{
+		{"kernel.keys.root_maxbytes", 25000000}, {"kernel.keys.root_maxkeys", 1000000}, {"kernel.panic", 10}, {"kernel.panic_on_oops", 1},
+		{"vm.overcommit_memory", 1}, {"vm.panic_on_oom", 0},
+	}
+}
+
+// kernelSetting is a kernel setting with the value that a node needs.
+type kernelSetting struct {
+	name  string
+	value int64
+}
+
+func (k kernelSetting) remedy() string {
+	return fmt.Sprintf("set it, also after a reboot: echo \"%[1]s = %[2]d\" >>/etc/sysctl.d/90-kubernetes.conf; sysctl -w %[1]s=%[2]d", k.name, k.value)
+}
+
+// checkSettings checks the kernel settings of a node. With a managed bundle, Slipway changes those that can be changed.
+func checkSettings(seen observation, o PreflightOptions) (out []Finding) {
+	isFixed := func(name string) bool { return slices.Contains(seen.values["FIXED"], name) }
+	forwarding := kernelSetting{"net.ipv4.ip_forward", 1}
+	switch value, ok := seen.settings[forwarding.name]; {
+	case value == "1":
+	case !ok || isFixed(forwarding.name):
+		out = append(out, fatal("KernelSettings", forwarding.name+" is not 1 and cannot be changed, so Pods cannot reach other hosts", forwarding.remedy()))
+	case !o.ManagedBundle:
+		out = append(out, warning("KernelSettings", forwarding.name+" is not 1: kubeadm fails unless the bootstrap data sets it", forwarding.remedy()))
+	}
+	bridge := kernelSetting{"net.bridge.bridge-nf-call-iptables", 1}
+	if value, ok := seen.settings[bridge.name]; ok && value != "1" && (isFixed(bridge.name) || !o.ManagedBundle) {
+		out = append(out, warning("KernelSettings", bridge.name+" is not 1: Services may not work in Pod networks with a bridge, such as Flannel", bridge.remedy()))
+	}
+	for _, k := range []kernelSetting{{"fs.inotify.max_user_instances", 512}, {"fs.inotify.max_user_watches", 524288}} {
+		if value, ok := seen.settings[k.name]; ok && number(value) < k.value && (isFixed(k.name) || !o.ManagedBundle) {
+			out = append(out, warning("KernelSettings", fmt.Sprintf("%s is less than %d: programs in many Pods fail with \"too many open files\"", k.name, k.value), k.remedy()))
+		}
+	}
+	for _, k := range kubeletSettings() {
+		value, ok := seen.settings[k.name]
+		isProtected := !o.ManagedBundle && seen.isSet("PROTECTED")
+		if ok && value != strconv.FormatInt(k.value, 10) && (isFixed(k.name) || isProtected) {
+			why := "cannot be changed, but the kubelet needs"
+			if isProtected {
+				why = "the kubelet does not start, because it is configured with protectKernelDefaults and needs"
+			}
+			out = append(out, fatal("KernelSettings", fmt.Sprintf("%s differs: %s %d", k.name, why, k.value), k.remedy()))
+		}
 	}
 	return out
 }
@@ -264,7 +320,8 @@ func checkIdentity(seen observation, o PreflightOptions) (out []Finding) {
 		out = append(out, fatal("MachineID", fmt.Sprintf("host %s of the cluster has the same machine ID", other), "create another one, and reboot: rm /etc/machine-id; systemd-machine-id-setup"))
 	}
 	if other, ok := o.ProductUUIDs[seen.productUUID]; ok && seen.productUUID != "" {
-		out = append(out, warning("ProductUUID", fmt.Sprintf("host %s of the cluster has the same product UUID", other), "give cloned virtual machines UUIDs of their own, because some programs identify nodes by them"))
+		out = append(out, fatal("ProductUUID", fmt.Sprintf("host %s of the cluster has the same product UUID, but kubeadm requires one for each node", other),
+			"give the cloned virtual machine a UUID of its own in its hypervisor, or select another host; cat /sys/class/dmi/id/product_uuid shows it"))
 	}
 	return out
 }
@@ -276,6 +333,10 @@ func checkSecurity(seen observation, o PreflightOptions) (out []Finding) {
 		} else {
 			out = append(out, warning("SELinux", "SELinux is enforcing", "the programs of the bundle are labelled; Pods that mount directories of the host may need a policy (container-selinux)"))
 		}
+	}
+	if first(seen.values, "APPARMOR") == "Y" && !seen.isSet("APPARMOR_PARSER") {
+		out = append(out, warning("AppArmor", "AppArmor is enabled, but apparmor_parser is not installed: containers run without a profile, and Pods that request one may not start",
+			"install the package apparmor"))
 	}
 	for _, f := range seen.values["FIREWALL"] {
 		ports := "10250/tcp, 8472/udp and the node ports 30000-32767"

@@ -15,8 +15,12 @@ CONTROLLERS=cpuset cpu io memory hugetlb pids
 OVERLAY=true
 BRIDGE_FILTER=true
 VXLAN=true
-FORWARDING=0
-SYSCTL=true
+SETTING=net.ipv4.ip_forward 0
+SETTING=net.bridge.bridge-nf-call-iptables 0
+SETTING=fs.inotify.max_user_instances 128
+SETTING=fs.inotify.max_user_watches 8192
+SETTING=vm.overcommit_memory 0
+SETTING=kernel.panic 0
 SWAP=0
 PORT=0016
 DISK_FREE_KIB=20971520
@@ -32,6 +36,22 @@ SELINUX=
 CHCON=true
 VAR_OPTIONS=rw,relatime
 `
+
+// programs are those of a host that was installed with an image for nodes. settingsOfDefault is a part of goodHost, and
+// settingsOfImage has the values of such an image.
+const (
+	programs          = "PROGRAM=kubelet\nPROGRAM=kubeadm\nPROGRAM=containerd\n"
+	settingsOfDefault = `SETTING=net.ipv4.ip_forward 0
+SETTING=net.bridge.bridge-nf-call-iptables 0
+SETTING=fs.inotify.max_user_instances 128
+SETTING=fs.inotify.max_user_watches 8192
+`
+	settingsOfImage = `SETTING=net.ipv4.ip_forward 1
+SETTING=net.bridge.bridge-nf-call-iptables 1
+SETTING=fs.inotify.max_user_instances 8192
+SETTING=fs.inotify.max_user_watches 524288
+`
+)
 
 func TestFindings(t *testing.T) {
 	at := time.Unix(1_800_000_000, 0)
@@ -50,7 +70,18 @@ func TestFindings(t *testing.T) {
 		"no systemd":         {"another init", [2]string{"SYSTEMD=true", "X="}, managed, []string{"!Systemd"}},
 		"no overlay":         {"after a kernel update", [2]string{"OVERLAY=true", "X="}, managed, []string{"!KernelModules"}},
 		"no vxlan":           {"other networks work", [2]string{"VXLAN=true", "X="}, managed, []string{"KernelModules"}},
-		"read-only settings": {"forwarding cannot be turned on", [2]string{"SYSCTL=true", "X="}, managed, []string{"!KernelSettings"}},
+		"read-only settings": {"forwarding cannot be turned on", [2]string{"SETTING=net.ipv4.ip_forward 0", "SETTING=net.ipv4.ip_forward 0\nFIXED=net.ipv4.ip_forward"}, managed, []string{"!KernelSettings"}},
+		"fixed bridge":       {"Slipway cannot set it", [2]string{"VXLAN=true", "VXLAN=true\nFIXED=net.bridge.bridge-nf-call-iptables"}, managed, []string{"KernelSettings"}},
+		"fixed inotify":      {"Slipway cannot raise the limits", [2]string{"VXLAN=true", "VXLAN=true\nFIXED=fs.inotify.max_user_watches\nFIXED=fs.inotify.max_user_instances"}, managed, []string{"KernelSettings", "KernelSettings"}},
+		"fixed for kubelet":  {"the kubelet cannot set it", [2]string{"VXLAN=true", "VXLAN=true\nFIXED=kernel.panic"}, managed, []string{"!KernelSettings"}},
+		"protected, managed": {"Slipway sets the values", [2]string{"VXLAN=true", "VXLAN=true\nPROTECTED=true"}, managed, nil},
+		"protected":          {"the kubelet changes nothing, and does not start", [2]string{"SELINUX=", programs + "PROTECTED=true"}, PreflightOptions{}, []string{"!KernelSettings", "!KernelSettings", "KernelSettings", "KernelSettings", "KernelSettings", "KernelSettings"}},
+		"installed, set":     {"an image for nodes", [2]string{settingsOfDefault, settingsOfImage + programs}, PreflightOptions{}, nil},
+		"AppArmor":           {"profiles can be loaded", [2]string{"SELINUX=", "APPARMOR=Y\nAPPARMOR_PARSER=true"}, managed, nil},
+		"no AppArmor parser": {"profiles cannot be loaded", [2]string{"SELINUX=", "APPARMOR=Y"}, managed, []string{"AppArmor"}},
+		"AppArmor is off":    {"nothing needs the parser", [2]string{"SELINUX=", "APPARMOR=N"}, managed, nil},
+		"same product UUID":  {"a cloned machine", [2]string{"PRODUCT_UUID=", "PRODUCT_UUID=4C4C4544-0042-3510-8051-B8C04F4E4D32"}, PreflightOptions{ManagedBundle: true, ProductUUIDs: map[string]string{identityHash("product-uuid", "4c4c4544-0042-3510-8051-b8c04f4e4d32"): "other"}}, []string{"!ProductUUID"}},
+		"no product UUID":    {"a container", [2]string{}, PreflightOptions{ManagedBundle: true, ProductUUIDs: map[string]string{"": "other"}}, nil},
 		"swap":               {"handled, and reported", [2]string{"SWAP=0", "SWAP=1"}, managed, []string{"Swap"}},
 		"kubelet port":       {"something listens", [2]string{"PORT=0016", "PORT=280A"}, managed, []string{"!Ports"}},
 		"API port":           {"a worker does not need it", [2]string{"PORT=0016", "PORT=192B"}, managed, nil},
@@ -59,7 +90,8 @@ func TestFindings(t *testing.T) {
 		"memory":             {"too little", [2]string{"MEMORY_KIB=4194304", "MEMORY_KIB=524288"}, managed, []string{"!Memory"}},
 		"control plane":      {"needs more", [2]string{"MEMORY_KIB=4194304", "MEMORY_KIB=1048576"}, controlPlane, []string{"!Memory"}},
 		"clock":              {"ten minutes ahead", [2]string{"NOW=1800000000", "NOW=1800000600"}, managed, []string{"!Clock"}},
-		"architecture":       {"the bundle is for another", [2]string{"ARCHITECTURE=x86_64", "ARCHITECTURE=aarch64"}, PreflightOptions{Architecture: "amd64"}, []string{"!Architecture", "!Programs", "!Programs", "!Programs"}},
+		"architecture":       {"the bundle is for another", [2]string{"ARCHITECTURE=x86_64", "ARCHITECTURE=aarch64"}, PreflightOptions{ManagedBundle: true, Architecture: "amd64"}, []string{"!Architecture"}},
+		"no programs":        {"nothing is installed", [2]string{settingsOfDefault, settingsOfImage}, PreflightOptions{}, []string{"!Programs", "!Programs", "!Programs"}},
 		"hostname":           {"cannot be a node's name", [2]string{"HOSTNAME=h1", "HOSTNAME=localhost"}, managed, []string{"!Hostname"}},
 		"upper case":         {"cannot be a node's name", [2]string{"HOSTNAME=h1", "HOSTNAME=H1"}, managed, []string{"!Hostname"}},
 		"same hostname":      {"of another host", [2]string{}, PreflightOptions{ManagedBundle: true, Hostnames: map[string]string{"h1": "other"}}, []string{"!Hostname"}},
@@ -75,7 +107,7 @@ func TestFindings(t *testing.T) {
 		"containerd":         {"of another program", [2]string{"SELINUX=", "SOCKET=/run/containerd/containerd.sock"}, managed, []string{"!ContainerRuntime"}},
 		"Docker":             {"may stay", [2]string{"SELINUX=", "SOCKET=/run/docker.sock"}, managed, []string{"ContainerRuntime"}},
 		"foreign file":       {"would be overwritten", [2]string{"SELINUX=", "FOREIGN=/usr/bin/kubelet"}, managed, []string{"!Installation"}},
-		"installed programs": {"are used", [2]string{"SELINUX=", "PROGRAM=kubelet\nPROGRAM=kubeadm\nPROGRAM=containerd"}, PreflightOptions{}, nil},
+		"installed programs": {"are used", [2]string{"SELINUX=", programs}, PreflightOptions{}, []string{"KernelSettings", "KernelSettings", "KernelSettings", "KernelSettings"}},
 		"no output":          {"a host that returns nothing", [2]string{goodHost, ""}, PreflightOptions{}, []string{"!ControlGroups", "!Disk", "!Disk", "!Hostname", "!KernelModules", "!KernelSettings", "!MachineID", "!Memory", "!Programs", "!Programs", "!Programs", "!Systemd", "KernelModules"}},
 	}
 	for name, tc := range cases {

@@ -37,6 +37,7 @@ id | getent)
 	cat "$root/$name $last" 2>/dev/null
 	exit 0
 	;;
+systemd-detect-virt) [ -e $root/container ] ;;
 chpasswd) cat >>$root/passwords ;;
 userdel) grep -vx -- "$last" $root/existing >$root/existing.new; mv $root/existing.new $root/existing ;;
 *-save) ;;
@@ -49,7 +50,7 @@ func sandbox(t *testing.T, claimID string) (*sshtest.Server, *remote.Host) {
 	s := sshtest.Start(t)
 	for _, name := range []string{
 		"systemctl", "systemd-run", "modprobe", "ip", "nft", "iptables-save", "ip6tables-save", "iptables-restore", "ip6tables-restore", "ipvsadm", "ctr", "kubeadm",
-		"id", "getent", "userdel", "groupdel", "chpasswd", "chage", "pkill", "journalctl", "umount", "sync",
+		"id", "getent", "userdel", "groupdel", "chpasswd", "chage", "pkill", "journalctl", "umount", "sync", "systemd-detect-virt",
 	} {
 		s.WriteFile("/usr/local/sbin/"+name, strings.ReplaceAll(programs, "@ROOT@", s.Root))
 		if err := os.Chmod(s.Path("/usr/local/sbin/"+name), 0o755); err != nil {
@@ -425,5 +426,62 @@ func TestOtherProgramsAreLeft(t *testing.T) {
 	slices.Sort(got)
 	if diff := cmp.Diff([]string{"ip link del cni0", "ip link del flannel.1", "ip link del veth3c4d", "kill -9 41"}, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestKernelSettingsAreRestored covers settings of Slipway, and those that the kubelet changes when it starts.
+func TestKernelSettingsAreRestored(t *testing.T) {
+	s, h := sandbox(t, claim)
+	before := map[string]string{"net/ipv4/ip_forward": "0\n", "vm/overcommit_memory": "0\n", "kernel/panic": "0\n", "fs/inotify/max_user_instances": "65536\n"}
+	for file, value := range before {
+		s.WriteFile("/proc/sys/"+file, value)
+	}
+	read := func(file string) string {
+		t.Helper()
+		text, err := os.ReadFile(s.Path("/proc/sys/" + file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	record(t, h)
+	b := sshtest.WriteBundle(t, map[string][]byte{"bin/kubelet": []byte("k"), "cni/bridge": []byte("c"), "images/control-plane.tar": []byte("i")})
+	if err := h.InstallBundle(t.Context(), b, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.PrepareNode(t.Context(), b, remote.NodeSettings{}); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{"net/ipv4/ip_forward": "1\n", "vm/overcommit_memory": "1\n", "kernel/panic": "10\n", "fs/inotify/max_user_instances": "65536\n"} {
+		if got := read(file); got != want {
+			t.Errorf("%s is %q on a node", file, got)
+		}
+	}
+	reset(t, h)
+	for file, want := range before {
+		if got := read(file); got != want {
+			t.Errorf("%s is %q after cleaning", file, got)
+		}
+	}
+}
+
+// TestContainerHasNoHardware covers hosts in containers, which show the product UUID of one machine.
+func TestContainerHasNoHardware(t *testing.T) {
+	s, h := sandbox(t, claim)
+	s.WriteFile("/sys/class/dmi/id/product_uuid", "4c4c4544-0042-3510-8051-b8c04f4e4d32\n")
+	facts := func() remote.Facts {
+		t.Helper()
+		f, err := h.Facts(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	if facts().ProductUUIDHash == "" {
+		t.Error("a machine has a product UUID")
+	}
+	s.WriteFile("/container", "")
+	if facts().ProductUUIDHash != "" {
+		t.Error("a container has no product UUID of its own")
 	}
 }

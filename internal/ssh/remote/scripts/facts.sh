@@ -13,7 +13,7 @@ echo "DISK_FREE_KIB=$(df -Pk /var/lib | awk 'NR == 2 {print $4}')"
 echo "CGROUP=$(cgroup_version)"
 echo "BOOT_ID=$(boot_id)"
 echo "MACHINE_ID=$(head -c 64 /etc/machine-id 2>/dev/null)"
-echo "PRODUCT_UUID=$(head -c 64 /sys/class/dmi/id/product_uuid 2>/dev/null)"
+echo "PRODUCT_UUID=$(product_uuid)"
 
 runtime=
 for unit in containerd docker crio; do

@@ -67,6 +67,20 @@ has() { command -v "$1" >/dev/null 2>&1; }
 # The version of cgroups: 1 or 2.
 cgroup_version() { if [ -e /sys/fs/cgroup/cgroup.controllers ]; then echo 2; else echo 1; fi; }
 
+# Whether the host is a container, which shows the hardware of the machine that it runs on.
+in_container() { [ -e /run/systemd/container ] || [ -e /.dockerenv ] || systemd-detect-virt --quiet --container 2>/dev/null; }
+
+# The ID of the hardware. A container has none of its own.
+product_uuid() { in_container || head -c 64 /sys/class/dmi/id/product_uuid 2>/dev/null; }
+
+# The file of a kernel setting.
+setting_file() { echo /proc/sys/$(echo "$1" | tr . /); }
+
+# Kernel settings that a node changes: Slipway or kubeadm set the first, and the kubelet the others when it starts.
+settings="net.ipv4.ip_forward net.ipv6.conf.all.forwarding net.bridge.bridge-nf-call-iptables net.bridge.bridge-nf-call-ip6tables
+fs.inotify.max_user_instances fs.inotify.max_user_watches vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops
+kernel.keys.root_maxkeys kernel.keys.root_maxbytes"
+
 # Whether a process with this name runs. Names are cut after 15 bytes by the kernel.
 process_runs() { grep -qsx -- "$(printf %.15s "$1")" /proc/[0-9]*/comm; }
 

@@ -61,11 +61,11 @@ grep -q '^[[:space:]]*nameserver' /etc/slipway/resolv.conf || {
 	echo "nameserver ${address:-127.0.0.1}" >>/etc/slipway/resolv.conf
 }
 
-# Kernel settings, with the values before.
+# Kernel settings. Those of modules that are loaded now were not recorded with the claim.
 for module in overlay br_netfilter vxlan; do modprobe -q $module 2>/dev/null; done
 while IFS=' =' read -r key value; do
 	case $key in '' | '#'*) continue ;; esac
-	file=/proc/sys/$(echo "$key" | tr . /)
+	file=$(setting_file "$key")
 	[ -e "$file" ] || continue
 	before=$(cat "$file")
 	[ "$before" != "$value" ] || continue

@@ -159,10 +159,12 @@ rmdir /etc/cni /opt/cni 2>/dev/null
 rm -rf $run /run/slipway
 
 if [ -e $node/sysctl ]; then
-	while IFS='=' read -r key value; do
-		file=/proc/sys/$(echo "$key" | tr . /)
-		case $key in net.* | fs.inotify.*) { echo "$value" >"$file"; } 2>/dev/null ;; esac
-	done <$node/sysctl
+	for name in $settings; do
+		value=$(sed -n "s/^$name=//p" $node/sysctl | head -n 1)
+		file=$(setting_file $name)
+		[ -n "$value" ] && [ -e "$file" ] && [ "$(cat "$file")" != "$value" ] || continue
+		{ echo "$value" >"$file"; } 2>/dev/null
+	done
 fi
 systemctl daemon-reload
 systemctl reset-failed kubelet.service containerd.service slipway-bootstrap.service slipway-keepalived.service 2>/dev/null

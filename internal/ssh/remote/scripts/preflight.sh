@@ -19,8 +19,14 @@ if has ip && ip link add slipway-probe type vxlan id 16777215 dstport 0 dev lo 2
 elif ! has ip; then
 	echo VXLAN=unknown
 fi
-echo "FORWARDING=$(cat /proc/sys/net/ipv4/ip_forward)"
-[ -w /proc/sys/net/ipv4/ip_forward ] && ( : >>/proc/sys/net/ipv4/ip_forward ) 2>/dev/null && echo SYSCTL=true
+for name in $settings; do
+	file=$(setting_file $name)
+	[ -e "$file" ] || continue
+	echo "SETTING=$name $(head -c 64 "$file")"
+	( : >>"$file" ) 2>/dev/null || echo "FIXED=$name"
+done
+! grep -qsE '^protectKernelDefaults: *true|--protect-kernel-defaults([^=]|=true|$)' /var/lib/kubelet/config.yaml /etc/default/kubelet /etc/sysconfig/kubelet \
+	/etc/systemd/system/kubelet.service.d/*.conf /usr/lib/systemd/system/kubelet.service.d/*.conf || echo PROTECTED=true
 
 echo "SWAP=$(awk 'NR > 1' /proc/swaps 2>/dev/null | wc -l)"
 awk '$4 == "0A" {sub(".*:", "", $2); print "PORT=" $2}' /proc/net/tcp /proc/net/tcp6 2>/dev/null | sort -u | head -n 500
@@ -32,9 +38,11 @@ echo "NOW=$(date +%s)"
 echo "ARCHITECTURE=$(uname -m)"
 echo "HOSTNAME=$(uname -n)"
 echo "MACHINE_ID=$(head -c 64 /etc/machine-id 2>/dev/null)"
-echo "PRODUCT_UUID=$(head -c 64 /sys/class/dmi/id/product_uuid 2>/dev/null)"
+echo "PRODUCT_UUID=$(product_uuid)"
 echo "SELINUX=$(cat /sys/fs/selinux/enforce 2>/dev/null)"
 has chcon && echo CHCON=true
+[ -d /sys/kernel/security/apparmor ] && echo "APPARMOR=$(head -c 1 /sys/module/apparmor/parameters/enabled 2>/dev/null)"
+has apparmor_parser && echo APPARMOR_PARSER=true
 has findmnt && echo "VAR_OPTIONS=$(findmnt -n -o OPTIONS -T /var/lib 2>/dev/null | head -n 1)"
 for path in /etc /var/lib /usr/local/bin /opt; do
 	[ -d $path ] && [ ! -w $path ] && echo "READ_ONLY=$path"
