@@ -290,6 +290,13 @@ type SSHHostFacts struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	MachineIDHash string `json:"machineIDHash,omitempty"`
+
+	// productUUIDHash is a hash of the product UUID of the hardware or virtual machine, which must be unique in a cluster.
+	// It is not set for containers and for firmware without one.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	ProductUUIDHash string `json:"productUUIDHash,omitempty"`
 }
 
 // SSHHostClaim is the SSHMachine that uses a host.

@@ -44,7 +44,7 @@ const (
 	quarantined  Obstacle = "quarantined"
 	maintenance  Obstacle = "in maintenance"
 	usedByOthers Obstacle = "used by another namespace before"
-	sameIdentity Obstacle = "with the hostname or machine ID of another node of the cluster"
+	sameIdentity Obstacle = "with the hostname, machine ID or product UUID of another node of the cluster"
 )
 
 // Choice is the result of [Request.Choose].
@@ -132,10 +132,11 @@ func (r Request) obstacle(h *infrav1.SSHHost) Obstacle {
 }
 
 // haveSameIdentity reports whether two hosts cannot be nodes of one cluster: the name of a Node is the hostname, and the
-// network add-ons and systemd derive identities from the machine ID.
+// network add-ons and systemd derive identities from the machine ID. kubeadm requires different product UUIDs.
 func haveSameIdentity(a, b *infrav1.SSHHost) bool {
 	x, y := a.Status.Facts, b.Status.Facts
-	return x.Hostname != "" && x.Hostname == y.Hostname || x.MachineIDHash != "" && x.MachineIDHash == y.MachineIDHash
+	return x.Hostname != "" && x.Hostname == y.Hostname || x.MachineIDHash != "" && x.MachineIDHash == y.MachineIDHash ||
+		x.ProductUUIDHash != "" && x.ProductUUIDHash == y.ProductUUIDHash
 }
 
 // compare orders hosts: those with the bundle are first.

@@ -98,7 +98,10 @@ func TestChoose(t *testing.T) {
 		"used by others": {"root of another namespace may have left something", used(infrav1.SSHReuseSameNamespace), nil, "1 used by another namespace before"},
 		"reuse by any":   {reason: "the operator trusts all", change: used(infrav1.SSHReuseAny)},
 		"used by same":   {reason: "the same users", change: func(h *infrav1.SSHHost) { h.Annotations = map[string]string{infrav1.LastNamespaceAnnotation: "team-a"} }},
-		"same hostname":  {"a Node has the name of its host", nil, func(r *inventory.Request) { r.Peers = []*infrav1.SSHHost{host("h", nil)} }, "1 with the hostname or machine ID"},
+		"same hostname":  {"a Node has the name of its host", nil, func(r *inventory.Request) { r.Peers = []*infrav1.SSHHost{host("h", nil)} }, "1 with the hostname, machine ID or product UUID"},
+		"same hardware": {"a cloned virtual machine", func(h *infrav1.SSHHost) { h.Status.Facts.ProductUUIDHash = "x" }, func(r *inventory.Request) {
+			r.Peers = []*infrav1.SSHHost{host("i", func(h *infrav1.SSHHost) { h.Status.Facts.ProductUUIDHash = "x" })}
+		}, "1 with the hostname, machine ID or product UUID"},
 	} {
 		r := inventory.Request{Namespace: teamA}
 		if tc.request != nil {

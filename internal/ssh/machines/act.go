@@ -181,7 +181,7 @@ func installNode(ctx context.Context, h Host, b bundle.Bundle, s remote.NodeSett
 // preflightOptions describes the node for the preflight checks.
 func (s snapshot) preflightOptions() remote.PreflightOptions {
 	managed := s.Object.Spec.Bundle != infrav1.SSHBundleNone
-	out := remote.PreflightOptions{ControlPlane: s.controlPlane(), ManagedBundle: managed, Hostnames: map[string]string{}, MachineIDs: map[string]string{}}
+	out := remote.PreflightOptions{ControlPlane: s.controlPlane(), ManagedBundle: managed, Hostnames: map[string]string{}, MachineIDs: map[string]string{}, ProductUUIDs: map[string]string{}}
 	if managed {
 		out.Architecture, out.BundleBytes = s.Bundle.Architecture, s.Bundle.Size()
 	}
@@ -194,6 +194,9 @@ func (s snapshot) preflightOptions() remote.PreflightOptions {
 		}
 		if f := p.Status.Facts; f.MachineIDHash != "" {
 			out.MachineIDs[f.MachineIDHash] = nameOf(p)
+		}
+		if f := p.Status.Facts; f.ProductUUIDHash != "" {
+			out.ProductUUIDs[f.ProductUUIDHash] = nameOf(p)
 		}
 	}
 	return out

@@ -299,3 +299,20 @@ func TestVirtualIPBeforeBootstrap(t *testing.T) {
 		}
 	}
 }
+
+// The checks before a host is used compare it with the facts of the hosts of the cluster's other machines.
+func TestPreflightOptions(t *testing.T) {
+	facts := func(h *infrav1.SSHHost) {
+		h.Status.Facts.MachineIDHash, h.Status.Facts.ProductUUIDHash = "machine-"+h.Name, "product-"+h.Name
+	}
+	own := sshHost("h", facts)
+	s := snapshot{Object: sshMachine(identified), Machine: coreMachine(nil), Host: own, Bundle: theBundle(), Peers: []*infrav1.SSHHost{own, sshHost("i", facts), sshHost("old", nil)}}
+	want := remote.PreflightOptions{
+		ManagedBundle: true, Architecture: "amd64",
+		Hostnames:  map[string]string{"i": "hosts/i", "old": "hosts/old"},
+		MachineIDs: map[string]string{"machine-i": "hosts/i"}, ProductUUIDs: map[string]string{"product-i": "hosts/i"},
+	}
+	if diff := cmp.Diff(want, s.preflightOptions()); diff != "" {
+		t.Error(diff)
+	}
+}
