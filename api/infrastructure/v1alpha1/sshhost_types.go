@@ -227,6 +227,20 @@ type SSHHostSpec struct {
 	Settings SSHHostSettings `json:"settings,omitempty,omitzero"`
 }
 
+// SSHHostDisk is a disk of a host.
+type SSHHostDisk struct {
+	// name of the block device, for example nvme0n1.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=32
+	Name string `json:"name,omitempty"`
+
+	// sizeMiB is the size of the disk.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	SizeMiB int64 `json:"sizeMiB,omitempty"`
+}
+
 // SSHHostFacts describe a host.
 // +kubebuilder:validation:MinProperties=1
 type SSHHostFacts struct {
@@ -268,6 +282,21 @@ type SSHHostFacts struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	DiskMiB int64 `json:"diskMiB,omitempty"`
+
+	// disks are the disks of the host, without partitions, logical volumes and network block devices. A container shows
+	// the disks of the machine that it runs on.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	Disks []SSHHostDisk `json:"disks,omitempty"`
+
+	// securityModule is the Linux security module that is enabled: AppArmor, SELinux (enforcing) or SELinux (permissive).
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	SecurityModule string `json:"securityModule,omitempty"`
 
 	// containerRuntime is the name of a container runtime on the host that the provider did not install.
 	// +optional

@@ -182,7 +182,7 @@ func TestReport(t *testing.T) {
 		return report(s, decide(s), out).Status.(infrav1.SSHHostStatus)
 	}
 	check := free()
-	check.Facts = remote.Facts{Hostname: "h", CPUs: 2, MemoryMiB: 1 << 60, Architecture: "amd64", ClockOffset: 40 * time.Second, Bundles: []string{strings.Repeat("a", 64)}}
+	check.Facts = remote.Facts{Hostname: "h", CPUs: 2, MemoryMiB: 1 << 60, Architecture: "amd64", ClockOffset: 40 * time.Second, Disks: []remote.Disk{{Name: "sda", SizeMiB: 1 << 60}}, SecurityModule: "AppArmor", Bundles: []string{strings.Repeat("a", 64)}}
 	check.Findings = []remote.Finding{{Check: "Cgroup", Problem: "the host has control groups v1", Remedy: "it is handled"}}
 	s := snapshot{Object: sshHost(nil), Check: check, Now: now, Versions: map[string]string{strings.Repeat("a", 64): "v1.36.3"}}
 	got := report(s, reconciler.Outcome{})
@@ -194,7 +194,7 @@ func TestReport(t *testing.T) {
 		t.Errorf("the warning is missing: %q", m)
 	}
 	if got.State != infrav1.SSHHostAvailable || !got.StateSince.Time.Equal(now) || got.Claim != nil || got.Facts.Hostname != "h" || got.Facts.MemoryMiB != maxMiB || ptr.Deref(got.Facts.ClockOffsetSeconds, 0) != 60 ||
-		len(got.Bundles) != 1 || got.Bundles[0].Version != "v1.36.3" {
+		len(got.Facts.Disks) != 1 || got.Facts.Disks[0] != (infrav1.SSHHostDisk{Name: "sda", SizeMiB: maxMiB}) || got.Facts.SecurityModule != "AppArmor" || len(got.Bundles) != 1 || got.Bundles[0].Version != "v1.36.3" {
 		t.Errorf("status %+v", got)
 	}
 

@@ -145,6 +145,10 @@ func facts(f remote.Facts) infrav1.SSHHostFacts {
 	out := infrav1.SSHHostFacts{
 		Hostname: f.Hostname, OSImage: f.OSImage, Architecture: f.Architecture, Kernel: f.Kernel, CPUs: int32(f.CPUs), MemoryMiB: min(f.MemoryMiB, maxMiB),
 		DiskMiB: min(f.DiskMiB, maxMiB), ContainerRuntime: f.ContainerRuntime, CgroupVersion: int32(f.CgroupVersion), MachineIDHash: f.MachineIDHash, ProductUUIDHash: f.ProductUUIDHash,
+		SecurityModule: f.SecurityModule,
+	}
+	for _, d := range f.Disks {
+		out.Disks = append(out.Disks, infrav1.SSHHostDisk{Name: d.Name, SizeMiB: min(d.SizeMiB, maxMiB)})
 	}
 	if offset := f.ClockOffset.Round(time.Minute); offset != 0 {
 		out.ClockOffsetSeconds = ptr.To(int32(min(max(offset.Seconds(), -1<<30), 1<<30)))

@@ -26,6 +26,10 @@ type Facts struct {
 	MemoryMiB    int64
 	// DiskMiB is the size of the file system of /var/lib, DiskFreeMiB its free space.
 	DiskMiB, DiskFreeMiB int64
+	// Disks are the disks of the host, sorted by name.
+	Disks []Disk
+	// SecurityModule is "AppArmor", "SELinux (enforcing)", "SELinux (permissive)" or empty.
+	SecurityModule string
 	// ContainerRuntime lists the units of container runtimes that are active, separated by commas.
 	ContainerRuntime string
 	// ClockOffset is how far the host's clock is ahead, with an error of about a second.
@@ -43,7 +47,16 @@ type Facts struct {
 	Bundles []string
 }
 
+// Disk is a disk of a host.
+type Disk struct {
+	// Name of the block device, such as "nvme0n1".
+	Name    string
+	SizeMiB int64
+}
+
 const (
+	// maxDisks limits the number of reported disks.
+	maxDisks = 32
 	// maxFact limits the length of a text in Facts.
 	maxFact = 128
 	// maxBundles limits the number of reported bundles.
@@ -100,7 +113,7 @@ var digest = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 func parseFacts(text string, began, ended time.Time) Facts {
 	v := values(text, "OS", "ARCHITECTURE", "KERNEL", "HOSTNAME", "CPUS", "MEMORY_KIB", "DISK_KIB", "DISK_FREE_KIB", "RUNTIME", "NOW", "CGROUP", "BOOT_ID",
-		"MACHINE_ID", "PRODUCT_UUID", "KUBELET", "RECORD", "BUNDLE")
+		"MACHINE_ID", "PRODUCT_UUID", "KUBELET", "RECORD", "BUNDLE", "DISK", "SELINUX", "APPARMOR")
 	f := Facts{
 		OSImage: fact(first(v, "OS")), Architecture: architecture(first(v, "ARCHITECTURE")), Kernel: fact(first(v, "KERNEL")), Hostname: fact(first(v, "HOSTNAME")),
 		CPUs: int(min(number(first(v, "CPUS")), math.MaxInt32)), MemoryMiB: number(first(v, "MEMORY_KIB")) / 1024,
@@ -108,6 +121,7 @@ func parseFacts(text string, began, ended time.Time) Facts {
 		ContainerRuntime: fact(first(v, "RUNTIME")), ClockOffset: clockOffset(number(first(v, "NOW")), began, ended),
 		CgroupVersion: int(min(number(first(v, "CGROUP")), 2)), BootID: fact(first(v, "BOOT_ID")),
 		MachineIDHash: identityHash("machine-id", first(v, "MACHINE_ID")), ProductUUIDHash: identityHash("product-uuid", first(v, "PRODUCT_UUID")),
+		Disks: disks(v["DISK"]), SecurityModule: securityModule(first(v, "SELINUX"), first(v, "APPARMOR")),
 		KubeletRunning: first(v, "KUBELET") == "true", HasRecord: first(v, "RECORD") == "true",
 	}
 	for _, b := range v["BUNDLE"] {
@@ -117,6 +131,36 @@ func parseFacts(text string, began, ended time.Time) Facts {
 	}
 	slices.Sort(f.Bundles)
 	return f
+}
+
+// diskName matches the name of a block device.
+var diskName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9!._-]{0,31}$`)
+
+// disks parses lines of a name and a size in sectors of 512 bytes. A name that occurs several times counts once.
+func disks(lines []string) (out []Disk) {
+	for _, line := range lines {
+		name, size, _ := strings.Cut(line, " ")
+		d := Disk{Name: name, SizeMiB: number(size) / 2048}
+		isKnown := slices.ContainsFunc(out, func(other Disk) bool { return other.Name == name })
+		if d.SizeMiB > 0 && diskName.MatchString(name) && !isKnown && len(out) < maxDisks {
+			out = append(out, d)
+		}
+	}
+	slices.SortFunc(out, func(a, b Disk) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// securityModule names the security module with the contents of the files in which the kernel reports it.
+func securityModule(selinux, apparmor string) string {
+	switch {
+	case selinux == "1":
+		return "SELinux (enforcing)"
+	case selinux == "0":
+		return "SELinux (permissive)"
+	case apparmor == "Y":
+		return "AppArmor"
+	}
+	return ""
 }
 
 // architecture returns the name that Kubernetes uses for a machine name of uname.

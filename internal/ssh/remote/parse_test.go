@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -18,9 +19,11 @@ func TestParseFacts(t *testing.T) {
 		"Debian": {
 			"what a host prints",
 			"NOW=1800000000\nOS=Debian GNU/Linux 12 (bookworm)\nARCHITECTURE=x86_64\nKERNEL=6.1.0-18-amd64\nHOSTNAME=h1\nCPUS=2\nMEMORY_KIB=2097152\nDISK_KIB=10485760\n" +
-				"DISK_FREE_KIB=5242880\nCGROUP=2\nBOOT_ID=b\nMACHINE_ID=\nPRODUCT_UUID=\nRUNTIME=docker\nKUBELET=false\nRECORD=true\nBUNDLE=" + digest + "\nBUNDLE=../x\n",
+				"DISK_FREE_KIB=5242880\nCGROUP=2\nBOOT_ID=b\nMACHINE_ID=\nPRODUCT_UUID=\nRUNTIME=docker\nKUBELET=false\nRECORD=true\nBUNDLE=" + digest + "\nBUNDLE=../x\n" +
+				"DISK=sdb 4194304\nDISK=nvme0n1 2048\nSELINUX=\nAPPARMOR=Y\n",
 			Facts{OSImage: "Debian GNU/Linux 12 (bookworm)", Architecture: "amd64", Kernel: "6.1.0-18-amd64", Hostname: "h1", CPUs: 2, MemoryMiB: 2048, DiskMiB: 10240,
-				DiskFreeMiB: 5120, ContainerRuntime: "docker", CgroupVersion: 2, BootID: "b", HasRecord: true, Bundles: []string{digest}},
+				DiskFreeMiB: 5120, ContainerRuntime: "docker", CgroupVersion: 2, BootID: "b", HasRecord: true, Bundles: []string{digest},
+				Disks: []Disk{{"nvme0n1", 1}, {"sdb", 2048}}, SecurityModule: "AppArmor"},
 		},
 		"Raspberry": {"another architecture, and a clock that is behind", "NOW=1799999000\nARCHITECTURE=aarch64\n", Facts{Architecture: "arm64", ClockOffset: -1000 * time.Second}},
 		"hostile": {
@@ -38,6 +41,33 @@ func TestParseFacts(t *testing.T) {
 	}
 	if got := fact("\x1b[2J" + strings.Repeat("x", 9000)); strings.Contains(got, "\x1b") || len(got) > maxFact+8 {
 		t.Errorf("a fact must be short and printable: %d bytes", len(got))
+	}
+}
+
+func TestDisks(t *testing.T) {
+	var many []string
+	for i := range 100 {
+		many = append(many, fmt.Sprintf("sd%02d 2048", i))
+	}
+	cases := map[string]struct {
+		reason string
+		lines  []string
+		want   []Disk
+	}{
+		"sorted":     {"the status does not change with the order", []string{"vdb 2048", "vda 4096"}, []Disk{{"vda", 2}, {"vdb", 1}}},
+		"card slot":  {"without a card, it has no size", []string{"sda 0"}, nil},
+		"twice":      {"a name is the key of the list", []string{"sda 2048", "sda 4096"}, []Disk{{"sda", 1}}},
+		"no name":    {"names are short and printable", []string{" 2048", "\x1b[2J 2048", strings.Repeat("x", 33) + " 2048", "a b 2048"}, nil},
+		"no number":  {"sizes are numbers", []string{"sda x", "sdb -2048", "sdc"}, nil},
+		"controller": {"the name has a special character", []string{"cciss!c0d0 2048"}, []Disk{{"cciss!c0d0", 1}}},
+	}
+	for name, tc := range cases {
+		if diff := cmp.Diff(tc.want, disks(tc.lines)); diff != "" {
+			t.Errorf("%s: %s: %s", name, tc.reason, diff)
+		}
+	}
+	if n := len(disks(many)); n != maxDisks {
+		t.Errorf("%d disks", n)
 	}
 }
 
@@ -156,7 +186,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		now := time.Unix(1_800_000_000, 0)
 		facts := parseFacts(text, now, now)
-		if facts.CPUs < 0 || facts.MemoryMiB < 0 || len(facts.Bundles) > maxBundles {
+		if facts.CPUs < 0 || facts.MemoryMiB < 0 || len(facts.Bundles) > maxBundles || len(facts.Disks) > maxDisks {
 			t.Errorf("%+v", facts)
 		}
 		if p, err := parseProgress([]byte(text)); err == nil && len(p.Log) > maxBootstrapLog {

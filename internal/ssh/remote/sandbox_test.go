@@ -485,3 +485,15 @@ func TestContainerHasNoHardware(t *testing.T) {
 		t.Error("a container has no product UUID of its own")
 	}
 }
+
+func TestDisksOfHost(t *testing.T) {
+	s, h := sandbox(t, claim)
+	for name, size := range map[string]string{"nvme0n1": "2097152\n", "sda": "4096\n", "sr0": "2048\n", "loop0": "2048\n", "dm-0": "2048\n", "nvme0c0n1": "2097152\n"} {
+		s.WriteFile("/sys/block/"+name+"/size", size)
+	}
+	s.WriteFile("/sys/block/nvme0c0n1/hidden", "1\n")
+	f, err := h.Facts(t.Context())
+	if diff := cmp.Diff([]remote.Disk{{Name: "nvme0n1", SizeMiB: 1024}, {Name: "sda", SizeMiB: 2}}, f.Disks); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+}

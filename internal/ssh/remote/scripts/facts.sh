@@ -15,6 +15,16 @@ echo "BOOT_ID=$(boot_id)"
 echo "MACHINE_ID=$(head -c 64 /etc/machine-id 2>/dev/null)"
 echo "PRODUCT_UUID=$(product_uuid)"
 
+security_modules
+
+# Disks. Those of volumes that a node attaches over the network come and go, and partitions and logical volumes are no disks.
+for device in /sys/block/*; do
+	name=${device##*/}
+	case $name in loop* | ram* | zram* | sr* | fd* | dm-* | md* | nbd* | rbd* | drbd* | mmcblk*boot* | mmcblk*rpmb) continue ;; esac
+	[ -e "$device/size" ] && [ "$(cat "$device/hidden" 2>/dev/null)" != 1 ] || continue
+	echo "DISK=$name $(head -c 32 "$device/size")"
+done | head -n 100
+
 runtime=
 for unit in containerd docker crio; do
 	! systemctl is-active --quiet $unit.service 2>/dev/null || runtime="${runtime:+$runtime,}$unit"

@@ -73,6 +73,12 @@ in_container() { [ -e /run/systemd/container ] || [ -e /.dockerenv ] || systemd-
 # The ID of the hardware. A container has none of its own.
 product_uuid() { in_container || head -c 64 /sys/class/dmi/id/product_uuid 2>/dev/null; }
 
+# Prints the state of the Linux security modules. A container without the file system of AppArmor cannot use it.
+security_modules() {
+	echo "SELINUX=$(head -c 1 /sys/fs/selinux/enforce 2>/dev/null)"
+	[ ! -d /sys/kernel/security/apparmor ] || echo "APPARMOR=$(head -c 1 /sys/module/apparmor/parameters/enabled 2>/dev/null)"
+}
+
 # The file of a kernel setting.
 setting_file() { echo /proc/sys/$(echo "$1" | tr . /); }
 

@@ -39,9 +39,8 @@ echo "ARCHITECTURE=$(uname -m)"
 echo "HOSTNAME=$(uname -n)"
 echo "MACHINE_ID=$(head -c 64 /etc/machine-id 2>/dev/null)"
 echo "PRODUCT_UUID=$(product_uuid)"
-echo "SELINUX=$(cat /sys/fs/selinux/enforce 2>/dev/null)"
+security_modules
 has chcon && echo CHCON=true
-[ -d /sys/kernel/security/apparmor ] && echo "APPARMOR=$(head -c 1 /sys/module/apparmor/parameters/enabled 2>/dev/null)"
 has apparmor_parser && echo APPARMOR_PARSER=true
 has findmnt && echo "VAR_OPTIONS=$(findmnt -n -o OPTIONS -T /var/lib 2>/dev/null | head -n 1)"
 for path in /etc /var/lib /usr/local/bin /opt; do
