@@ -497,3 +497,25 @@ func TestDisksOfHost(t *testing.T) {
 		t.Errorf("%v %s", err, diff)
 	}
 }
+
+// TestProgramsOfBundleVerify covers a host whose packet filters only the programs of the bundle can read.
+func TestProgramsOfBundleVerify(t *testing.T) {
+	s, h := sandbox(t, claim)
+	s.WriteFile("/usr/local/sbin/iptables-save", "#!/bin/sh\nexec "+s.Path("/var/lib/slipway/current/bin/iptables-save")+"\n")
+	record(t, h)
+	b := sshtest.WriteBundle(t, map[string][]byte{
+		"bin/iptables-save": []byte("#!/bin/sh\necho '*filter'\necho ':KUBE-X - [0:0]'\n"), "bin/kubelet": []byte("k"), "cni/bridge": []byte("c"), "images/control-plane.tar": []byte("i"),
+	})
+	if err := h.InstallBundle(t.Context(), b, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.PrepareNode(t.Context(), b, remote.NodeSettings{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second attempt needs the programs, too
+		left, err := h.Reset(t.Context())
+		if diff := cmp.Diff([]remote.Leftover{{Kind: "iptables", Item: "filter KUBE-X"}}, left); diff != "" || err != nil {
+			t.Errorf("%v %s", err, diff)
+		}
+	}
+}

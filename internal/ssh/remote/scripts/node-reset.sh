@@ -168,7 +168,7 @@ if [ -e $node/sysctl ]; then
 fi
 systemctl daemon-reload
 systemctl reset-failed kubelet.service containerd.service slipway-bootstrap.service slipway-keepalived.service 2>/dev/null
-rm -rf $node/files $node/imported $node/started $node/bootstrapped $node/default-kubelet $node/served $node/virtual-ip.files $state/current $state/lib
+rm -rf $node/files $node/imported $node/started $node/bootstrapped $node/default-kubelet $node/served $node/virtual-ip.files
 rm -rf $state/bundles/*/preload # users of the node had access to copies of it
 
 # What remains. Without an inventory, the programs of another installer may stay.
@@ -193,6 +193,8 @@ clean=true
 [ ! -s $node/leftovers ] || clean=
 rm -f $node/leftovers
 if [ -n "$clean" ]; then
+	# The programs of the bundle, such as iptables-save, are needed until here, and by the next attempt.
+	rm -f $state/current $state/lib
 	rm -f $node/installed $node/sysctl $node/virtual-ip $node/users $node/groups $node/passwords $node/enabled $node/backups $node/backup.* $node/filters $node/*.tar
 	[ -e $etc/machine.json ] || rm -rf $node
 fi
