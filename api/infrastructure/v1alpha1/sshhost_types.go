@@ -389,6 +389,28 @@ type SSHHostBundle struct {
 	Version string `json:"version,omitempty"`
 }
 
+// SSHHostCleaningRecord is the checklist of a cleaning that left nothing behind.
+type SSHHostCleaningRecord struct {
+	// claimID is the claim whose node was removed, or unrecorded for the node of another installer.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	ClaimID string `json:"claimID,omitempty"`
+
+	// time of the cleaning by the clock of the host.
+	// +optional
+	Time *metav1.Time `json:"time,omitempty"`
+
+	// verified lists what was compared with the state of the host before the claim.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=256
+	Verified []string `json:"verified,omitempty"`
+}
+
 // SSHHostStatus is the observed state of an SSHHost.
 // +kubebuilder:validation:MinProperties=1
 type SSHHostStatus struct {
@@ -429,6 +451,10 @@ type SSHHostStatus struct {
 	// record is the record on the host.
 	// +optional
 	Record *SSHHostRecord `json:"record,omitempty"`
+
+	// lastCleaning is the checklist of the last cleaning, which the host has until its next claim.
+	// +optional
+	LastCleaning *SSHHostCleaningRecord `json:"lastCleaning,omitempty"`
 
 	// lastNamespace is the namespace that used the host last.
 	// +optional

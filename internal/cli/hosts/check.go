@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/redact"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
@@ -22,7 +25,7 @@ func checkCommand(e term.Env) *cobra.Command {
 		Short: "Connect to hosts and run all preflight checks",
 		Long: `Connect to hosts from this machine with the keys in the management cluster, and run all preflight
 checks. Nothing is changed on the hosts. The exit status is not 0 if a check prevents a host from
-becoming a node.`,
+becoming a node. A host that was released has the checklist of its last cleaning.`,
 		Example: "  slipway hosts check rack1-1\n  slipway hosts check --selector rack=a --control-plane",
 		Args:    namesOrSelector(&selector),
 	}
@@ -56,6 +59,8 @@ type checked struct {
 	Error    string    `json:"error,omitempty"`
 	InUseBy  string    `json:"inUseBy,omitempty"`
 	Findings []finding `json:"findings"`
+	// LastCleaning is the checklist of the last cleaning of a host that no machine has claimed since.
+	LastCleaning *infrav1.SSHHostCleaningRecord `json:"lastCleaning,omitempty"`
 }
 
 type finding struct {
@@ -67,7 +72,7 @@ type finding struct {
 
 // check checks one host. A host in use is only connected to, because a node fails checks for a fresh host.
 func check(ctx context.Context, c *management.Connection, pool *remote.Pool, h *infrav1.SSHHost, controlPlane bool) checked {
-	out := checked{Name: h.Name, Address: h.Spec.Address, InUseBy: machineOf(h), Findings: []finding{}}
+	out := checked{Name: h.Name, Address: h.Spec.Address, InUseBy: machineOf(h), Findings: []finding{}, LastCleaning: h.Status.LastCleaning}
 	host, err := connect(ctx, c, pool, h)
 	if err == nil && out.InUseBy == "" {
 		var found []remote.Finding
@@ -95,6 +100,12 @@ func printChecks(w io.Writer, results []checked) error {
 		}
 		if _, err := fmt.Fprintf(w, "%s (%s): %s\n", r.Name, r.Address, status); err != nil {
 			return err
+		}
+		if c := r.LastCleaning; c != nil && c.Time != nil {
+			text := strings.Join(c.Verified, ", ")
+			if _, err := fmt.Fprintf(w, "  clean since %s after claim %s, verified: %s\n", c.Time.UTC().Format(time.RFC3339), redact.Escape(c.ClaimID), redact.Escape(text)); err != nil {
+				return err
+			}
 		}
 		for _, f := range r.Findings {
 			kind := "warning"

@@ -88,6 +88,10 @@ func TestCheck(t *testing.T) {
 		"used": {"a node fails checks for a fresh host", func(_ *sshtest.Server, h *infrav1.SSHHost) {
 			h.Status.Claim = &infrav1.SSHHostClaim{Namespace: "n", Name: "m"}
 		}, "reachable; it is used by SSHMachine n/m", false},
+		"cleaned": {"the checklist of its last user", func(s *sshtest.Server, h *infrav1.SSHHost) {
+			s.Answer("preflight", "")
+			h.Status.LastCleaning = &infrav1.SSHHostCleaningRecord{ClaimID: claimID, Time: &metav1.Time{Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, Verified: []string{"mounts", "files"}}
+		}, "clean since 2026-01-02T03:04:05Z after claim " + claimID + ", verified: mounts, files", true},
 		"failed check": {"nothing is reported as passed", func(s *sshtest.Server, _ *infrav1.SSHHost) {
 			s.Handle("preflight", func(sshtest.Call) sshtest.Result { return sshtest.Result{Code: 1, Errors: "boom"} })
 		}, "failed: ", true},

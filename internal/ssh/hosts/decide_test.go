@@ -182,7 +182,8 @@ func TestReport(t *testing.T) {
 		return report(s, decide(s), out).Status.(infrav1.SSHHostStatus)
 	}
 	check := free()
-	check.Facts = remote.Facts{Hostname: "h", CPUs: 2, MemoryMiB: 1 << 60, Architecture: "amd64", ClockOffset: 40 * time.Second, Disks: []remote.Disk{{Name: "sda", SizeMiB: 1 << 60}}, SecurityModule: "AppArmor", Bundles: []string{strings.Repeat("a", 64)}}
+	check.Facts = remote.Facts{Hostname: "h", CPUs: 2, MemoryMiB: 1 << 60, Architecture: "amd64", ClockOffset: 40 * time.Second, Disks: []remote.Disk{{Name: "sda", SizeMiB: 1 << 60}}, SecurityModule: "AppArmor",
+		Cleaning: &remote.CleaningRecord{ClaimID: claimA, CleanedAt: now, Verified: []string{"mounts", ""}}, Bundles: []string{strings.Repeat("a", 64)}}
 	check.Findings = []remote.Finding{{Check: "Cgroup", Problem: "the host has control groups v1", Remedy: "it is handled"}}
 	s := snapshot{Object: sshHost(nil), Check: check, Now: now, Versions: map[string]string{strings.Repeat("a", 64): "v1.36.3"}}
 	got := report(s, reconciler.Outcome{})
@@ -192,6 +193,9 @@ func TestReport(t *testing.T) {
 	}
 	if m := c.Get(infrav1.PreflightPassedCondition).Message; !strings.Contains(m, "* The host has control groups v1; it is handled") {
 		t.Errorf("the warning is missing: %q", m)
+	}
+	if diff := cmp.Diff(&infrav1.SSHHostCleaningRecord{ClaimID: claimA, Time: ptr.To(metav1.NewTime(now)), Verified: []string{"mounts"}}, got.LastCleaning); diff != "" {
+		t.Errorf("last cleaning: %s", diff)
 	}
 	if got.State != infrav1.SSHHostAvailable || !got.StateSince.Time.Equal(now) || got.Claim != nil || got.Facts.Hostname != "h" || got.Facts.MemoryMiB != maxMiB || ptr.Deref(got.Facts.ClockOffsetSeconds, 0) != 60 ||
 		len(got.Facts.Disks) != 1 || got.Facts.Disks[0] != (infrav1.SSHHostDisk{Name: "sda", SizeMiB: maxMiB}) || got.Facts.SecurityModule != "AppArmor" || len(got.Bundles) != 1 || got.Bundles[0].Version != "v1.36.3" {

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,6 +105,7 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		Facts:              old.Facts,
 		Record:             old.Record,
 		Bundles:            old.Bundles,
+		LastCleaning:       old.LastCleaning,
 		LastNamespace:      inventory.LastNamespace(s.Object),
 	}
 	if status.State != old.State || old.StateSince == nil {
@@ -113,6 +115,7 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		status.ConfirmedClaimID = s.Object.Status.Claim.ClaimID
 	}
 	if k := s.Check; k != nil && k.Fault == nil {
+		status.LastCleaning = lastCleaning(k.Facts.Cleaning)
 		status.Facts, status.Record, status.Bundles = facts(k.Facts), record(k.Record), bundles(k.Facts.Bundles, s.Versions)
 	}
 	return reconciler.Report{Status: status, Events: eventsOf(s, p, status, out)}
@@ -161,6 +164,14 @@ func record(r *remote.Record) *infrav1.SSHHostRecord {
 		return nil
 	}
 	return &infrav1.SSHHostRecord{ClaimID: r.ClaimID, Namespace: r.Namespace, Name: r.Name}
+}
+
+func lastCleaning(r *remote.CleaningRecord) *infrav1.SSHHostCleaningRecord {
+	if r == nil {
+		return nil
+	}
+	items := slices.DeleteFunc(slices.Clone(r.Verified), func(item string) bool { return item == "" })
+	return &infrav1.SSHHostCleaningRecord{ClaimID: r.ClaimID, Time: ptr.To(metav1.NewTime(r.CleanedAt)), Verified: items}
 }
 
 func bundles(digests []string, versions map[string]string) (out []infrav1.SSHHostBundle) {

@@ -15,6 +15,7 @@
 //	/etc/slipway/machine.json            the claim: whose machine this is
 //	/etc/slipway/kubelet.conf.d          settings of the kubelet that follow from the host
 //	/var/lib/slipway/bundles/<sha256>    bundles, verified by hash; the two newest stay when the host is released
+//	/var/lib/slipway/cleaned.json        the checklist of the last cleaning, until the next claim
 //	/var/lib/slipway/current, lib        links to the bundle in use and to its libraries
 //	/var/lib/slipway/node                the node's state: its inventory before, the files installed, whether it is bootstrapped
 //	/run/slipway/bootstrap               bootstrap data while it runs, its log and its exit status

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"math"
 	"regexp"
 	"slices"
@@ -43,8 +44,20 @@ type Facts struct {
 	MachineIDHash, ProductUUIDHash string
 	// KubeletRunning is set if a kubelet runs, HasRecord if a claim is recorded.
 	KubeletRunning, HasRecord bool
+	// Cleaning is the checklist of the last cleaning. Nil: the host was not cleaned since its last claim.
+	Cleaning *CleaningRecord
 	// Bundles are the digests of the complete bundles on the host, sorted.
 	Bundles []string
+}
+
+// CleaningRecord is the checklist of a cleaning that left nothing behind, as recorded on the host.
+type CleaningRecord struct {
+	// ClaimID is the claim whose node was removed, or "unrecorded".
+	ClaimID string `json:"claimID"`
+	// CleanedAt is the time by the clock of the host.
+	CleanedAt time.Time `json:"cleanedAt"`
+	// Verified lists what was compared with the inventory from before the claim.
+	Verified []string `json:"verified"`
 }
 
 // Disk is a disk of a host.
@@ -55,6 +68,8 @@ type Disk struct {
 }
 
 const (
+	// maxVerified limits the items of a checklist.
+	maxVerified = 16
 	// maxDisks limits the number of reported disks.
 	maxDisks = 32
 	// maxFact limits the length of a text in Facts.
@@ -113,7 +128,7 @@ var digest = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 func parseFacts(text string, began, ended time.Time) Facts {
 	v := values(text, "OS", "ARCHITECTURE", "KERNEL", "HOSTNAME", "CPUS", "MEMORY_KIB", "DISK_KIB", "DISK_FREE_KIB", "RUNTIME", "NOW", "CGROUP", "BOOT_ID",
-		"MACHINE_ID", "PRODUCT_UUID", "KUBELET", "RECORD", "BUNDLE", "DISK", "SELINUX", "APPARMOR")
+		"MACHINE_ID", "PRODUCT_UUID", "KUBELET", "RECORD", "BUNDLE", "DISK", "SELINUX", "APPARMOR", "CLEANED")
 	f := Facts{
 		OSImage: fact(first(v, "OS")), Architecture: architecture(first(v, "ARCHITECTURE")), Kernel: fact(first(v, "KERNEL")), Hostname: fact(first(v, "HOSTNAME")),
 		CPUs: int(min(number(first(v, "CPUS")), math.MaxInt32)), MemoryMiB: number(first(v, "MEMORY_KIB")) / 1024,
@@ -122,7 +137,7 @@ func parseFacts(text string, began, ended time.Time) Facts {
 		CgroupVersion: int(min(number(first(v, "CGROUP")), 2)), BootID: fact(first(v, "BOOT_ID")),
 		MachineIDHash: identityHash("machine-id", first(v, "MACHINE_ID")), ProductUUIDHash: identityHash("product-uuid", first(v, "PRODUCT_UUID")),
 		Disks: disks(v["DISK"]), SecurityModule: securityModule(first(v, "SELINUX"), first(v, "APPARMOR")),
-		KubeletRunning: first(v, "KUBELET") == "true", HasRecord: first(v, "RECORD") == "true",
+		Cleaning: cleaningRecord(first(v, "CLEANED")), KubeletRunning: first(v, "KUBELET") == "true", HasRecord: first(v, "RECORD") == "true",
 	}
 	for _, b := range v["BUNDLE"] {
 		if digest.MatchString(b) && len(f.Bundles) < maxBundles {
@@ -131,6 +146,19 @@ func parseFacts(text string, began, ended time.Time) Facts {
 	}
 	slices.Sort(f.Bundles)
 	return f
+}
+
+// cleaningRecord parses the record of a cleaning, nil if it is none.
+func cleaningRecord(text string) *CleaningRecord {
+	var r CleaningRecord
+	if json.Unmarshal([]byte(text), &r) != nil || r.ClaimID != claimUnrecorded && !claimID.MatchString(r.ClaimID) || r.CleanedAt.Year() < 2000 || r.CleanedAt.Year() > 9999 {
+		return nil
+	}
+	r.CleanedAt, r.Verified = r.CleanedAt.UTC().Truncate(time.Second), r.Verified[:min(len(r.Verified), maxVerified)]
+	for i, item := range r.Verified {
+		r.Verified[i] = fact(item)
+	}
+	return &r
 }
 
 // diskName matches the name of a block device.

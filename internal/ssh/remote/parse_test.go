@@ -44,6 +44,35 @@ func TestParseFacts(t *testing.T) {
 	}
 }
 
+func TestCleaningRecord(t *testing.T) {
+	const claim = "abcdefghijklmnopqrstuvwxyz"
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	text := func(claim, at, verified string) string {
+		return `{"claimID": "` + claim + `", "cleanedAt": "` + at + `", "verified": [` + verified + `]}`
+	}
+	cases := map[string]struct {
+		reason, text string
+		want         *CleaningRecord
+	}{
+		"record":      {"what the script writes", text(claim, "2026-01-02T03:04:05Z", `"mounts", "files"`), &CleaningRecord{claim, at, []string{"mounts", "files"}}},
+		"unrecorded":  {"the node of another installer", text("unrecorded", "2026-01-02T03:04:05Z", `"mounts"`), &CleaningRecord{"unrecorded", at, []string{"mounts"}}},
+		"zone":        {"the status has UTC", text(claim, "2026-01-02T05:04:05.5+02:00", ""), &CleaningRecord{claim, at, []string{}}},
+		"claim":       {"the claim has the form of one", text("x", "2026-01-02T03:04:05Z", ""), nil},
+		"year":        {"the API has years of four digits", text(claim, "0000-01-02T03:04:05Z", ""), nil},
+		"not JSON":    {"something else", "hello", nil},
+		"empty":       {"there is none", "", nil},
+		"escape code": {"items become printable", text(claim, "2026-01-02T03:04:05Z", `"a\u001b[2J"`), &CleaningRecord{claim, at, []string{`a\x1b[2J`}}},
+	}
+	for name, tc := range cases {
+		if diff := cmp.Diff(tc.want, cleaningRecord(tc.text)); diff != "" {
+			t.Errorf("%s: %s: %s", name, tc.reason, diff)
+		}
+	}
+	if r := cleaningRecord(text(claim, "2026-01-02T03:04:05Z", strings.Repeat(`"a",`, 99)+`"a"`)); len(r.Verified) != maxVerified {
+		t.Errorf("%d items", len(r.Verified))
+	}
+}
+
 func TestDisks(t *testing.T) {
 	var many []string
 	for i := range 100 {

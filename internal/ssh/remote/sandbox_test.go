@@ -1,6 +1,7 @@
 package remote_test
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -517,5 +518,54 @@ func TestProgramsOfBundleVerify(t *testing.T) {
 		if diff := cmp.Diff([]remote.Leftover{{Kind: "iptables", Item: "filter KUBE-X"}}, left); diff != "" || err != nil {
 			t.Errorf("%v %s", err, diff)
 		}
+	}
+}
+
+// TestChecklist covers the record of a cleaning, which stays on the host until the next claim.
+func TestChecklist(t *testing.T) {
+	s, h := sandbox(t, claim)
+	cleaning := func() *remote.CleaningRecord {
+		t.Helper()
+		f, err := h.Facts(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.Cleaning
+	}
+	record(t, h)
+	s.WriteFile("/var/lib/slipway/node/installed", s.Path("/etc/evil")+"\n")
+	s.WriteFile("/var/lib/slipway/node/groups", "evil\n")
+	s.WriteFile("/existing", "evil\n")
+	left, err := h.Reset(t.Context())
+	if diff := cmp.Diff([]remote.Leftover{{Kind: "group", Item: "evil"}}, left); diff != "" || err != nil || cleaning() != nil {
+		t.Errorf("a host that is not clean has a checklist: %v %s", err, diff)
+	}
+	s.WriteFile("/existing", "")
+	reset(t, h)
+	got := cleaning()
+	if err := h.DeleteRecord(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	if again := cleaning(); got == nil || got.ClaimID != claim || !slices.Contains(got.Verified, "mounts") || !slices.Contains(got.Verified, "groups") || !cmp.Equal(got, again) {
+		t.Errorf("%+v, and without a record %+v", got, again)
+	}
+	record(t, h)
+	if cleaning() != nil {
+		t.Error("the checklist of the last user remains while the host is used")
+	}
+}
+
+// TestChangedForwarding covers a kernel setting that cannot be restored.
+func TestChangedForwarding(t *testing.T) {
+	s, h := sandbox(t, claim)
+	s.WriteFile("/proc/sys/net/ipv4/ip_forward", "0\n")
+	record(t, h)
+	file := s.Path("/proc/sys/net/ipv4/ip_forward")
+	if err := errors.Join(os.Remove(file), os.Symlink("/dev/null", file)); err != nil {
+		t.Fatal(err)
+	}
+	left, err := h.Reset(t.Context())
+	if diff := cmp.Diff([]remote.Leftover{{Kind: "setting", Item: "net.ipv4.ip_forward"}}, left); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
 	}
 }

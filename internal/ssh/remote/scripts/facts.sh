@@ -32,6 +32,7 @@ done
 echo "RUNTIME=$runtime"
 if kubelet_runs; then echo KUBELET=true; else echo KUBELET=false; fi
 if [ -e $etc/machine.json ]; then echo RECORD=true; else echo RECORD=false; fi
+[ ! -f $state/cleaned.json ] || echo "CLEANED=$(head -c 2048 $state/cleaned.json | tr -d '\n')"
 if [ -d $state/bundles ]; then
 	for bundle in $state/bundles/*/complete; do
 		[ ! -e "$bundle" ] || { bundle=${bundle%/complete}; echo "BUNDLE=${bundle##*/}"; }

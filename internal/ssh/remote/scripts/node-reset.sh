@@ -174,11 +174,27 @@ rm -rf $state/bundles/*/preload # users of the node had access to copies of it
 # What remains. Without an inventory, the programs of another installer may stay.
 remaining() {
 	[ ! -e $node/users ] || while read -r name home; do ! id -u "$name" >/dev/null 2>&1 || echo "user $name"; done <$node/users
+	[ ! -e $node/groups ] || while read -r name; do ! getent group "$name" >/dev/null || echo "group $name"; done <$node/groups
+	[ ! -e $node/installed ] || while IFS= read -r path; do
+		case $path in /*) [ ! -f "$path" ] && [ ! -L "$path" ] || echo "file $path" ;; esac
+	done <$node/installed
+	# Other settings belong to the kernel, which containers share.
+	for name in net.ipv4.ip_forward net.ipv6.conf.all.forwarding; do
+		value=$(sed -n "s/^$name=//p" $node/sysctl 2>/dev/null | head -n 1)
+		[ -z "$value" ] || [ "$(cat "$(setting_file $name)" 2>/dev/null)" = "$value" ] || echo "setting $name"
+	done
 	if [ -e $node/inventory ]; then
 		inventory | grep -vFx -f $node/inventory
 	else
 		inventory | grep -vE '^content ' | grep -vE '^((unit|enabled-unit|process) containerd|mount /(run|var/lib)/containerd|path /(run/containerd|var/lib/containerd|etc/containerd|opt/cni/bin|etc/systemd/|usr/local/bin/|etc/cni/net.d))'
 	fi
+}
+# The checklist of what was verified, for the operator. It stays until the next claim.
+checklist() {
+	printf '{\n  "claimID": "%s",\n  "cleanedAt": "%s",\n  "verified": [' "$claim" "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
+	printf '"processes", "systemd units", "mounts", "network devices", "packet filter rules", "directories"'
+	[ -n "$unrecorded" ] || printf ', "files", "users", "groups", "IP forwarding"'
+	printf ']\n}\n'
 }
 # Processes need a moment to end.
 tries=0
@@ -193,6 +209,7 @@ clean=true
 [ ! -s $node/leftovers ] || clean=
 rm -f $node/leftovers
 if [ -n "$clean" ]; then
+	[ -z "$claim" ] || { checklist >$state/cleaned.json.draft && chmod 644 $state/cleaned.json.draft && mv $state/cleaned.json.draft $state/cleaned.json; }
 	# The programs of the bundle, such as iptables-save, are needed until here, and by the next attempt.
 	rm -f $state/current $state/lib
 	rm -f $node/installed $node/sysctl $node/virtual-ip $node/users $node/groups $node/passwords $node/enabled $node/backups $node/backup.* $node/filters $node/*.tar

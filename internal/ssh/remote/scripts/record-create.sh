@@ -14,6 +14,7 @@ if [ -e $node/installed ] || [ -e $node/started ]; then
 	fail "the record of the host was deleted before it was cleaned: $node belongs to $(sed -n '1s/^claim /claim /p' $node/inventory 2>/dev/null)"
 fi
 { echo "claim $claim" && inventory; } >$node/inventory.draft && mv $node/inventory.draft $node/inventory || fail "the inventory cannot be written"
+rm -f $state/cleaned.json
 for name in $settings; do
 	file=$(setting_file $name)
 	[ ! -e "$file" ] || echo "$name=$(cat "$file")"
