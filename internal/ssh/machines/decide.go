@@ -356,6 +356,9 @@ func (s snapshot) preparation() string {
 
 // retryAfter returns the delay before a failed preparation is repeated. A user has to correct an invalid host first.
 func retryAfter(err error) time.Duration {
+	if delay := fault.RetryAfter(err); delay > 0 {
+		return delay
+	}
 	if fault.KindOf(err) == fault.Invalid {
 		return waitRecheck
 	}

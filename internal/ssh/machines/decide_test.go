@@ -124,6 +124,7 @@ func TestDecide(t *testing.T) {
 		h.Status.Record = &infrav1.SSHHostRecord{ClaimID: claimA, Namespace: "team-a", Name: "m"}
 	}
 	preflight := fault.New(fault.Invalid, reasonPreflight, "the host cannot become this node")
+	damaged := fault.New(fault.Invalid, "DiskSuspected", "bin/kubelet is damaged on host h each time it is copied").RetryIn(10 * time.Minute)
 	gone := fault.New(fault.Unreachable, remote.ReasonUnreachable, "host h does not respond")
 	for name, tc := range map[string]struct {
 		reason   string
@@ -165,6 +166,8 @@ func TestDecide(t *testing.T) {
 		"preflight":           {"the host has problems", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(preflight, time.Second)}, nil, 0, stagePreparation, reasonPreflight},
 		"preflight, later":    {"they may be solved", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(preflight, waitRecheck)}, []reconciler.Action{prepare{"hosts/h", preparation}}, 0, stagePreparation, reasonPreparing},
 		"upload cut":          {"it is continued", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(gone, time.Second)}, nil, 0, stagePreparation, remote.ReasonUnreachable},
+		"damaged":             {"the disk may be defective", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(damaged, 9*time.Minute)}, nil, 0, stagePreparation, "DiskSuspected"},
+		"damaged, later":      {"the disk may be replaced", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(damaged, 10*time.Minute)}, []reconciler.Action{prepare{"hosts/h", preparation}}, 0, stagePreparation, reasonPreparing},
 		"no bundle":           {"the operator has to build it", identified, snapshot{Host: h(confirmed), NoBundle: fault.New(fault.Invalid, "BundleMissing", "there is no bundle"), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, "BundleMissing"},
 		"no version":          {"which bundle?", identified, snapshot{Host: h(confirmed), Machine: coreMachine(func(m *clusterv1.Machine) { m.Spec.Version = "" }), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, reasonNoVersion},
 		"no node address":     {"a name is no address", identified, snapshot{Host: h(func(h *infrav1.SSHHost) { confirmed(h); h.Spec.Address = "a.example" }), Bundle: theBundle(), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, "NodeAddressMissing"},

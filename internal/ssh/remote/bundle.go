@@ -9,13 +9,16 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pkg/sftp"
 
 	"github.com/slipwayhq/slipway/internal/bundle"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/pause"
 )
 
 const (
@@ -24,11 +27,18 @@ const (
 	chunk = 4 << 20
 	// reasonBundleDamaged means that a file did not arrive as it was sent; the kind is Transient.
 	reasonBundleDamaged = "BundleDamaged"
+	// reasonDiskSuspected means that files of a bundle were damaged on the host maxDamages times in succession; the kind is
+	// Invalid.
+	reasonDiskSuspected = "DiskSuspected"
+	maxDamages          = 3
+	// damageDelay is the delay after the first damage, which doubles with each up to maxDamageDelay.
+	damageDelay, maxDamageDelay = 10 * time.Second, 10 * time.Minute
 )
 
 // InstallBundle copies a bundle to the host and verifies it there. Files that are on the host already, also those of
 // another bundle, are not copied again, and an interrupted upload continues. The two newest bundles and the one in use
-// remain on the host. progress receives the bytes that are on the host and their total; it may be nil.
+// remain on the host. progress receives the bytes that are on the host and their total; it may be nil. A file that is
+// damaged on the host is a fault with the delay after which the call should be repeated.
 func (h *Host) InstallBundle(ctx context.Context, b bundle.Bundle, progress func(done, total int64)) error {
 	if progress == nil {
 		progress = func(int64, int64) {}
@@ -53,12 +63,57 @@ func (h *Host) InstallBundle(ctx context.Context, b bundle.Bundle, progress func
 	step.script = "bundle-finish"
 	out, err = h.run(ctx, step)
 	if damaged := values(string(out), "DAMAGED")["DAMAGED"]; len(damaged) > 0 {
-		return fault.New(fault.Transient, reasonBundleDamaged, "%s arrived damaged at host %s and is copied again", fact(damaged[0]), h.target.Address).From(err)
+		return h.damaged(b, damaged[0])
 	}
 	if err = claimConflict(h.target, err); err != nil {
 		return fmt.Errorf("verifying a bundle: %w", err)
 	}
+	h.pool.damages.reset(h.target.Address)
 	return nil
+}
+
+// damaged returns the fault for a file of a bundle that is damaged on the host. A file that is damaged in the bundle itself is
+// copied in vain, and is not a fault of the host.
+func (h *Host) damaged(b bundle.Bundle, name string) error {
+	i := slices.IndexFunc(b.Files, func(f bundle.File) bool { return f.Path == name })
+	if i < 0 {
+		return errUnexpected("bundle-finish")
+	}
+	source := b
+	source.Files = b.Files[i : i+1]
+	if err := source.Verify(); err != nil {
+		return err
+	}
+	times := h.pool.damages.count(h.target.Address)
+	retry := pause.Backoff(times, damageDelay, maxDamageDelay)
+	if times < maxDamages {
+		return fault.New(fault.Transient, reasonBundleDamaged, "%s arrived damaged at host %s and is copied again", name, h.target.Address).RetryIn(retry)
+	}
+	return fault.New(fault.Invalid, reasonDiskSuspected,
+		"%s is damaged on host %s each time it is copied, so the disk or the memory of the host may be defective; check them (dmesg, smartctl -a), or replace the host; the copy is repeated with growing delays",
+		name, h.target.Address).RetryIn(retry)
+}
+
+// damages counts for each host how many copies of a bundle in succession had a damaged file.
+type damages struct {
+	mu    sync.Mutex
+	times map[string]int
+}
+
+func (d *damages) count(address string) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.times == nil {
+		d.times = map[string]int{}
+	}
+	d.times[address]++
+	return d.times[address]
+}
+
+func (d *damages) reset(address string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.times, address)
 }
 
 // bundleTimeout is the time for reading a bundle and unpacking its images on a slow and busy host.

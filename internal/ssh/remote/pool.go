@@ -58,7 +58,8 @@ func (l Limits) complete() Limits {
 type Pool struct {
 	limits Limits
 	// slots limits the calls that run at the same time.
-	slots chan struct{}
+	slots   chan struct{}
+	damages damages
 
 	mu     sync.Mutex
 	links  map[string]*link

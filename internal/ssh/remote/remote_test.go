@@ -348,11 +348,52 @@ func TestInstallBundleVerifies(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := h.InstallBundle(t.Context(), b, nil)
-	if f := fault.As(err); f == nil || f.Reason != "BundleDamaged" {
-		t.Errorf("%v", err)
+	if f := fault.As(err); f == nil || f.Reason != bundle.ReasonInvalid || !strings.Contains(f.Message, "bin/kubelet") {
+		t.Errorf("the bundle is damaged, and not the host: %v", err)
 	}
 	if _, err := os.Stat(s.Path("/var/lib/slipway/bundles/" + b.Digest + "/complete")); err == nil {
 		t.Error("the bundle counts as complete")
+	}
+}
+
+// TestDamagedFile covers a host whose disk does not return what was written to it.
+func TestDamagedFile(t *testing.T) {
+	s := sshtest.Start(t)
+	runLocally(t, s, "bundle-begin", "bundle-finish")
+	h := connect(t, newPool(t, remote.Limits{}), s.Target())
+	b := testBundle(t, 1000)
+	s.Answer("bundle-finish", "DAMAGED=bin/kubelet\n")
+	message := ""
+	for i, want := range []struct {
+		reason string
+		kind   fault.Kind
+		retry  time.Duration
+	}{
+		{"BundleDamaged", fault.Transient, 10 * time.Second}, {"BundleDamaged", fault.Transient, 20 * time.Second},
+		{"DiskSuspected", fault.Invalid, 40 * time.Second}, {"DiskSuspected", fault.Invalid, 80 * time.Second},
+	} {
+		err := h.InstallBundle(t.Context(), b, nil)
+		f := fault.As(err)
+		if f == nil || f.Reason != want.reason || f.Kind != want.kind || f.RetryAfter != want.retry || !strings.Contains(f.Message, "bin/kubelet") {
+			t.Errorf("%d: %#v", i, err)
+			continue
+		}
+		if i == 3 && f.Message != message {
+			t.Errorf("the message changes from %q to %q", message, f.Message)
+		}
+		message = f.Message
+	}
+	s.Answer("bundle-finish", "DAMAGED=../../etc/passwd\n")
+	if err := h.InstallBundle(t.Context(), b, nil); fault.As(err) == nil || fault.As(err).Reason != "UnexpectedOutput" {
+		t.Errorf("a file that the bundle does not have: %v", err)
+	}
+	s.Answer("bundle-finish", "")
+	if err := h.InstallBundle(t.Context(), b, nil); err != nil {
+		t.Fatal(err)
+	}
+	s.Answer("bundle-finish", "DAMAGED=bin/kubelet\n")
+	if err := h.InstallBundle(t.Context(), b, nil); fault.RetryAfter(err) != 10*time.Second {
+		t.Errorf("after a success, the delay begins again: %v", err)
 	}
 }
 
