@@ -27,6 +27,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 	"github.com/slipwayhq/slipway/test/testkit"
 )
@@ -220,6 +221,42 @@ func TestLife(t *testing.T) {
 		w.reconcile()
 		if err := cl.Get(t.Context(), client.ObjectKeyFromObject(got), got); client.IgnoreNotFound(err) != nil || err == nil {
 			t.Errorf("the SSHMachine still exists: %v", err)
+		}
+	})
+}
+
+// A host that dies between its claim and its record is released, and the machine uses another one. Its claim stays until the host
+// was seen again, because the record may have been written.
+func TestHostDiesBeforeRecord(t *testing.T) {
+	testkit.FailEachWrite(t, func() *fake.ClientBuilder {
+		return build(t, sshMachine(nil), sshHost("h", nil), sshHost("i", nil))
+	}, func(t *testing.T, cl client.WithWatch) {
+		w := newWorld(t, cl)
+		w.reconcile()
+		w.changeHost("h", func(h *infrav1.SSHHost) {
+			h.Status.State, h.Status.StateSince = infrav1.SSHHostUnreachable, ptr.To(metav1.NewTime(w.at))
+		})
+		w.reconcile()
+		if i := w.changeHost("i", func(*infrav1.SSHHost) {}); i.Status.Claim != nil {
+			t.Fatalf("the host may reboot: %+v", i.Status.Claim)
+		}
+		w.at = w.at.Add(unrecordedTimeout)
+		w.reconcile()
+		h := w.changeHost("h", func(*infrav1.SSHHost) {})
+		if !inventory.IsReleased(h.Status.Claim) || h.Status.Claim.ClaimID != w.get().Spec.ClaimID {
+			t.Fatalf("not released: %+v", h.Status.Claim)
+		}
+		i := w.changeHost("i", confirm)
+		if i.Status.Claim == nil || inventory.IsReleased(i.Status.Claim) || i.Status.Claim.ClaimID != w.get().Spec.ClaimID {
+			t.Fatalf("the other host: %+v", i.Status.Claim)
+		}
+		w.host.progress.State = remote.BootstrapDone
+		w.reconcile()
+		if got := w.get(); got.Status.HostRef == nil || got.Status.HostRef.Name != "i" || !ptr.Deref(got.Status.Initialization.Provisioned, false) {
+			t.Errorf("%+v", got.Status)
+		}
+		if h := w.changeHost("h", func(*infrav1.SSHHost) {}); !inventory.IsReleased(h.Status.Claim) {
+			t.Errorf("the claim of the dead host: %+v", h.Status.Claim)
 		}
 	})
 }

@@ -61,6 +61,9 @@ const (
 	hostRecheck = 10 * time.Second
 	// cacheRecheck is the delay until the cache has the last write of this controller.
 	cacheRecheck = 50 * time.Millisecond
+	// unrecordedTimeout is the time after which a claim is released that could not be recorded, because the host does not
+	// respond. A reboot takes less.
+	unrecordedTimeout = 5 * time.Minute
 )
 
 // decide computes the plan for the snapshot. The first row that applies decides:
@@ -74,6 +77,7 @@ const (
 //	no claim ID                                        set it
 //	no host                                            claim one; never a second one after the machine was provisioned
 //	the host was quarantined before it was changed     drop the claim
+//	the host died before the claim was recorded        release it; its controller cleans it if the record was written
 //	the claim is not recorded on the host yet          wait
 //	the host is unreachable or quarantined             wait
 //	the host is being prepared                         wait
@@ -236,7 +240,12 @@ func decideHost(s snapshot, p *reconciler.Plan) (stage int, reason string) {
 		p.Do(dropClaim{Host: nameOf(h), Why: "the host was quarantined before anything on it was changed"})
 		p.RecheckIn(cacheRecheck)
 		return stageClaim, reasonClaiming
+	case h.Status.State == infrav1.SSHHostUnreachable && s.recordDeadline() == 0:
+		p.Do(releaseHost{Host: nameOf(h), Why: "it does not respond, and the claim was not recorded on it"})
+		p.RecheckIn(cacheRecheck)
+		return stageClaim, reasonClaiming
 	case h.Status.State == infrav1.SSHHostUnreachable:
+		p.RecheckIn(s.recordDeadline())
 		p.WaitFor(reasonUnreachable, "SSHHost %s %s", h.Name, unreachableText(h)).For("SSHHost", nameOf(h)).ToChange("status.state")
 		return s.hostStage(), reasonUnreachable
 	case h.Status.State == infrav1.SSHHostQuarantined && isConfirmed(h):
@@ -257,6 +266,16 @@ func decideHost(s snapshot, p *reconciler.Plan) (stage int, reason string) {
 		return stageBootstrap, reasonBootstrapping
 	}
 	return decideBootstrap(s, p)
+}
+
+// recordDeadline returns the time until the claim of an unreachable host is released, because nothing was changed on the host
+// for it, so that another host can be used. It is negative for a host that the machine may use already.
+func (s snapshot) recordDeadline() time.Duration {
+	h := s.Host
+	if isConfirmed(h) || hasOwnRecord(h) || s.wasProvisioned() || h.Status.StateSince == nil {
+		return -1
+	}
+	return max(h.Status.StateSince.Add(unrecordedTimeout).Sub(s.Now), 0)
 }
 
 // hasOwnRecord reports whether the record on a host is the record of its claim. After a restore, the host was quarantined

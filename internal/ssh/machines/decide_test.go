@@ -123,6 +123,9 @@ func TestDecide(t *testing.T) {
 	recorded := func(h *infrav1.SSHHost) {
 		h.Status.Record = &infrav1.SSHHostRecord{ClaimID: claimA, Namespace: "team-a", Name: "m"}
 	}
+	since := func(then func(*infrav1.SSHHost), ago time.Duration) func(*infrav1.SSHHost) {
+		return func(h *infrav1.SSHHost) { then(h); h.Status.StateSince = ptr.To(metav1.NewTime(now.Add(-ago))) }
+	}
 	preflight := fault.New(fault.Invalid, reasonPreflight, "the host cannot become this node")
 	damaged := fault.New(fault.Invalid, "DiskSuspected", "bin/kubelet is damaged on host h each time it is copied").RetryIn(10 * time.Minute)
 	gone := fault.New(fault.Unreachable, remote.ReasonUnreachable, "host h does not respond")
@@ -157,6 +160,10 @@ func TestDecide(t *testing.T) {
 		"just adopted":        {"its record was foreign until now", identified, snapshot{Host: h(func(h *infrav1.SSHHost) { in(infrav1.SSHHostQuarantined, claimed)(h); recorded(h) })}, nil, 0, stageClaim, reasonRecording},
 		"unreachable":         {"it may come back", identified, snapshot{Host: h(in(infrav1.SSHHostUnreachable, confirmed))}, nil, 0, stagePreparation, reasonUnreachable},
 		"quarantined":         {"the record is lost", identified, snapshot{Host: h(in(infrav1.SSHHostQuarantined, confirmed))}, nil, 0, stagePreparation, reasonQuarantined},
+		"just unreachable":    {"it may reboot", identified, snapshot{Host: h(since(in(infrav1.SSHHostUnreachable, claimed), time.Minute))}, nil, 0, stageClaim, reasonUnreachable},
+		"died unrecorded":     {"another host can be used", identified, snapshot{Host: h(since(in(infrav1.SSHHostUnreachable, claimed), unrecordedTimeout))}, []reconciler.Action{releaseHost{"hosts/h", "it does not respond, and the claim was not recorded on it"}}, 0, stageClaim, ""},
+		"died recorded":       {"it may be a node", identified, snapshot{Host: h(since(in(infrav1.SSHHostUnreachable, confirmed), time.Hour))}, nil, 0, stagePreparation, reasonUnreachable},
+		"died, restored":      {"it may be a node, whose record the status lost", identified, snapshot{Host: h(since(in(infrav1.SSHHostUnreachable, claimed), time.Hour)), Machine: coreMachine(func(m *clusterv1.Machine) { m.Spec.ProviderID = "ssh://x" })}, nil, 0, stageClaim, reasonUnreachable},
 		"unknown progress":    {"it may be a node already", identified, snapshot{Host: h(confirmed)}, nil, 1, stageBootstrap, ""},
 		"connection lost":     {"it is tried again", identified, snapshot{Host: h(confirmed), Fault: gone}, nil, 0, stagePreparation, remote.ReasonUnreachable},
 		"prepare":             {"nothing is installed", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone)}, []reconciler.Action{prepare{"hosts/h", preparation}}, 0, stagePreparation, reasonPreparing},

@@ -11,6 +11,9 @@
 // The life of a machine:
 //
 //	wait ─► claim ID ─► claim ─► (recorded on the host) ─► prepare ─► bootstrap ─► provisioned ─► release ─► (cleaned)
-//	                      ▲                 │ quarantined
-//	                      └───── drop ◄─────┘
+//	                      ▲                 │ quarantined, or does not respond for five minutes
+//	                      └ drop or release ◄
+//
+// A host that does not respond may have the record although its confirmation was lost, so its claim is released and not dropped:
+// when the host responds again, the controller of SSHHosts cleans it, or drops the claim if there is no record.
 package machines

@@ -31,7 +31,8 @@ type snapshot struct {
 	Cluster *clusterv1.Cluster
 	// SSHCluster of a control plane machine that is not a node yet. Nil if there is none.
 	SSHCluster *infrav1.SSHCluster
-	// Host is the SSHHost with the claim of the machine. Nil: there is none.
+	// Host is the SSHHost with the claim of the machine. Nil: there is none. A released host counts only while the machine is
+	// being deleted, because a machine that is not uses another one.
 	Host *infrav1.SSHHost
 	// Surplus are further hosts with the claim, as after a restore of some objects. Their claims are dropped.
 	Surplus []*infrav1.SSHHost
@@ -102,19 +103,27 @@ func (c *controller) readClaimed(ctx context.Context, s *snapshot) error {
 	if err := c.client.List(ctx, list, client.MatchingFields{claimIndex: s.Object.Spec.ClaimID}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing SSHHosts: %w", err)
 	}
-	var claimed []*infrav1.SSHHost
+	var claimed, released []*infrav1.SSHHost
 	for i := range list.Items {
 		switch h := &list.Items[i]; {
 		case inventory.HasClaim(h, s.Object):
-			claimed = append(claimed, h)
+			if inventory.IsReleased(h.Status.Claim) {
+				released = append(released, h)
+			} else {
+				claimed = append(claimed, h)
+			}
 			s.Stale = s.Stale || c.writer.Writes().Stale(h)
 		case inventory.HasRecord(h, s.Object):
 			s.Recorded = append(s.Recorded, h)
 		}
 	}
 	slices.SortFunc(claimed, compareClaims)
-	if len(claimed) > 0 {
+	slices.SortFunc(released, compareClaims)
+	switch {
+	case len(claimed) > 0:
 		s.Host, s.Surplus = claimed[0], claimed[1:]
+	case len(released) > 0 && !s.Object.DeletionTimestamp.IsZero():
+		s.Host = released[0]
 	}
 	return nil
 }
