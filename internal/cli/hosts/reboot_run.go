@@ -132,6 +132,20 @@ func (r reboot) runNode(ctx context.Context, connected *remote.Host, m *clusterv
 	if err := r.cordon(ctx, c, name); err != nil {
 		return err
 	}
+	if err := r.runCordoned(ctx, connected, c, m); err != nil {
+		return fault.WithHint(err, fmt.Sprintf("Node %s stays cordoned; run the command again to continue, or give up with \"kubectl uncordon %s\" in its cluster and \"slipway kubectl annotate machine -n %s %s %s- %s-\"",
+			name, name, m.Namespace, m.Name, clusterv1.MachineSkipRemediationAnnotation, rebootAnnotation))
+	}
+	if err := r.preventRemediation(ctx, m, false); err != nil {
+		return err
+	}
+	r.say("rebooted, Node %s is Ready", name)
+	return nil
+}
+
+// runCordoned drains and reboots the host of a cordoned Node, and uncordons the Node when it is Ready again.
+func (r reboot) runCordoned(ctx context.Context, connected *remote.Host, c client.Client, m *clusterv1.Machine) error {
+	name := m.Status.NodeRef.Name
 	if err := r.drain(ctx, c, m); err != nil {
 		return err
 	}
@@ -145,14 +159,7 @@ func (r reboot) runNode(ctx context.Context, connected *remote.Host, m *clusterv
 	if err := r.waitReady(ctx, c, name, before); err != nil {
 		return err
 	}
-	if err := r.retry(ctx, "the API server to uncordon Node "+name, func() error { return uncordon(ctx, c, name) }); err != nil {
-		return err
-	}
-	if err := r.preventRemediation(ctx, m, false); err != nil {
-		return err
-	}
-	r.say("rebooted, Node %s is Ready", name)
-	return nil
+	return r.retry(ctx, "the API server to uncordon Node "+name, func() error { return uncordon(ctx, c, name) })
 }
 
 // machine returns the Machine of a claim, or nil.

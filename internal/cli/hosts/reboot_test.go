@@ -140,6 +140,12 @@ func (w *rebootWorld) simulate() {
 
 func (w *rebootWorld) reboot(t *testing.T) error {
 	t.Helper()
+	return w.rebootUntil(t.Context(), t)
+}
+
+// rebootUntil reboots the host until the context ends.
+func (w *rebootWorld) rebootUntil(ctx context.Context, t *testing.T) error {
+	t.Helper()
 	pool := remote.NewPool(remote.Limits{})
 	defer pool.Close()
 	host, err := getHost(t.Context(), w.connection, "h1")
@@ -152,7 +158,7 @@ func (w *rebootWorld) reboot(t *testing.T) error {
 			return w.workload, nil
 		},
 	}
-	return r.runWithin(t.Context(), time.Minute)
+	return r.runWithin(ctx, time.Minute)
 }
 
 func (w *rebootWorld) node(t *testing.T) *corev1.Node {
@@ -228,6 +234,34 @@ func TestRebootIsContinued(t *testing.T) {
 	}
 	if node := w.node(t); node.Spec.Unschedulable || len(node.Annotations) > 0 || len(w.machine(t).Annotations) > 0 {
 		t.Errorf("%+v", node)
+	}
+}
+
+// The command can be repeated: after its end, and after an interruption while the host reboots. The Node is cordoned only in
+// between.
+func TestRebootIsRepeated(t *testing.T) {
+	w := newRebootWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.server.Handle("reboot", func(sshtest.Call) sshtest.Result {
+		cancel()
+		return sshtest.Result{}
+	})
+	if err := w.rebootUntil(ctx, t); err == nil || !strings.Contains(fault.UserMessage(err), "kubectl uncordon n1") || !w.node(t).Spec.Unschedulable {
+		t.Fatalf("the command was interrupted: %v", err)
+	}
+	for range 3 {
+		w.simulate()
+		node := w.node(t)
+		node.Status.Conditions[0].LastHeartbeatTime = metav1.NewTime(heartbeat)
+		if err := errors.Join(w.workload.Status().Update(t.Context(), node), w.reboot(t)); err != nil {
+			t.Fatal(err)
+		}
+		if node := w.node(t); node.Spec.Unschedulable || len(node.Annotations) > 0 || len(w.machine(t).Annotations) > 0 {
+			t.Errorf("%+v, %v", node, w.machine(t).Annotations)
+		}
+	}
+	if n := strings.Count(strings.Join(w.log, "\n"), "cordoned: true"); n != 3 {
+		t.Errorf("%d reboots of a cordoned Node: %q", n, w.log)
 	}
 }
 
