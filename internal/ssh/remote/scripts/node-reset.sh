@@ -139,12 +139,18 @@ fi
 rmdir /etc/slipway/keepalived /etc/systemd/system/kubelet.service.d /etc/systemd/system/containerd.service.d /etc/slipway/kubelet.conf.d /etc/slipway/authorities 2>/dev/null
 
 # Directories of the node, without what was in them before. Nothing is deleted across mounts.
+line_break='
+'
 empty() {
 	[ -e "$1" ] || [ -L "$1" ] || return 0
 	if before "path $1"; then
 		[ -e $node/inventory ] && ! before "more-content $1" || return 0
+		# Names with line breaks are not in the list, and were not there before unless one has a question mark.
+		grep -F "content $1/" $node/inventory | grep -qF '?' || find "$1" -xdev -mindepth 1 -path "*$line_break*" -delete 2>/dev/null
 		content "$1" | sort -r | grep -vFx -f $node/inventory | while IFS= read -r line; do
-			if [ -d "${line#content }" ] && [ ! -L "${line#content }" ]; then rmdir -- "${line#content }"; else rm -f -- "${line#content }"; fi 2>/dev/null
+			item=${line#content }
+			case $item in "$1"/*) ;; *) continue ;; esac
+			if [ -d "$item" ] && [ ! -L "$item" ]; then rmdir -- "$item"; else rm -f -- "$item"; fi 2>/dev/null
 		done
 		return 0
 	fi
