@@ -224,9 +224,10 @@ func (h *Host) session(ctx context.Context, l *link) (*ssh.Session, error) {
 // loader is the command that runs every script. It reads the script from standard input up to the line endOfScript and runs
 // it with the rest of the input. sudo writes the command line of each call to the log of the system, and every user of the
 // host can read it, so it is short and always the same. A script that has not arrived completely does not run. The shell
-// itself reads a script in blocks, which would take the input away from the script.
-const loader = `slipway= end=; while IFS= read -r line; do [ "$line" != "` + endOfScript + `" ] || { end=true; break; }; slipway="$slipway$line
-"; done; [ -n "$end" ] || { echo "the script has not arrived completely" >&2; exit 1; }; eval "$slipway"`
+// itself reads a script in blocks, which would take the input away from the script. The command has one line and no single
+// quote, so that every login shell of the user understands it.
+const loader = `break=$(printf "\nx"); break=${break%x}; script= end=; while IFS= read -r line; do if [ "$line" = "` + endOfScript + `" ]; then end=true; break; fi; ` +
+	`script=$script$line$break; done; [ -n "$end" ] || { echo "the script has not arrived completely" >&2; exit 1; }; eval "$script"`
 
 // endOfScript is the line after a script.
 const endOfScript = "# slipway: end"
@@ -340,7 +341,7 @@ func (h *Host) openFiles(l *link) (*sftp.Client, error) {
 	go func() {
 		_ = files.Wait()
 		_ = session.Close()
-		_ = l.lock(context.Background()) // whoever has it is limited in time
+		_ = l.lock(context.Background()) // each holder is limited in time
 		defer l.unlock()
 		if l.files == files {
 			l.files = nil

@@ -117,7 +117,7 @@ func TestParametersHaveOneLine(t *testing.T) {
 // script nor a parameter.
 func TestCommandIsConstant(t *testing.T) {
 	a, b := &Host{target: Target{User: "root", Address: "a"}}, &Host{target: Target{User: "x", Address: "b", ClaimID: strings.Repeat("a", 26), Sudo: true}}
-	if one, two := a.command(), b.command(); two != "sudo -n -- "+one || len(one) > 400 || strings.Contains(one, "/var/lib/slipway") {
+	if one, two := a.command(), b.command(); two != "sudo -n -- "+one || len(one) > 400 || strings.ContainsAny(one, "\n!") || strings.Count(one, "'") != 2 || strings.Contains(one, "/var/lib/slipway") {
 		t.Errorf("%q and %q", one, two)
 	}
 }

@@ -79,8 +79,8 @@ type link struct {
 	idle  *time.Timer
 	ended bool
 
-	// locked has one slot, which is taken by whoever reads or changes files, the connection for file transfers, and
-	// privileged. Unlike a mutex, waiting for it ends with a context.
+	// locked has one slot, which guards files, the connection for file transfers, and privileged. Unlike for a mutex, a
+	// context can end the wait for it.
 	locked chan struct{}
 	files  *sftp.Client
 
