@@ -50,7 +50,7 @@ done
 for unit in firewalld ufw; do
 	! systemctl is-active --quiet $unit.service 2>/dev/null || echo "FIREWALL=$unit"
 done
-for tool in tar sha256sum base64 awk sed grep find mount umount nsenter df systemd-run sync; do
+for tool in tar sha256sum base64 awk sed grep find mount umount nsenter df systemd-run sync flock; do
 	has $tool || echo "MISSING=$tool"
 done
 if kubelet_runs; then echo KUBELET=true; fi

@@ -1,0 +1,171 @@
+package remote_test
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipwayhq/slipway/internal/ssh/remote"
+	"github.com/slipwayhq/slipway/test/sshtest"
+)
+
+// TestKernelSettingsAreRestored covers settings of Slipway, and those that the kubelet changes when it starts.
+func TestKernelSettingsAreRestored(t *testing.T) {
+	s, h := sandbox(t, claim)
+	before := map[string]string{"net/ipv4/ip_forward": "0\n", "vm/overcommit_memory": "0\n", "kernel/panic": "0\n", "fs/inotify/max_user_instances": "65536\n"}
+	for file, value := range before {
+		s.WriteFile("/proc/sys/"+file, value)
+	}
+	read := func(file string) string {
+		t.Helper()
+		text, err := os.ReadFile(s.Path("/proc/sys/" + file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	record(t, h)
+	b := sshtest.WriteBundle(t, map[string][]byte{"bin/kubelet": []byte("k"), "cni/bridge": []byte("c"), "images/control-plane.tar": []byte("i")})
+	if err := h.InstallBundle(t.Context(), b, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.PrepareNode(t.Context(), b, remote.NodeSettings{}); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{"net/ipv4/ip_forward": "1\n", "vm/overcommit_memory": "1\n", "kernel/panic": "10\n", "fs/inotify/max_user_instances": "65536\n"} {
+		if got := read(file); got != want {
+			t.Errorf("%s is %q on a node", file, got)
+		}
+	}
+	reset(t, h)
+	for file, want := range before {
+		if got := read(file); got != want {
+			t.Errorf("%s is %q after cleaning", file, got)
+		}
+	}
+}
+
+// TestContainerHasNoHardware covers hosts in containers, which show the product UUID of one machine.
+func TestContainerHasNoHardware(t *testing.T) {
+	s, h := sandbox(t, claim)
+	s.WriteFile("/sys/class/dmi/id/product_uuid", "4c4c4544-0042-3510-8051-b8c04f4e4d32\n")
+	facts := func() remote.Facts {
+		t.Helper()
+		f, err := h.Facts(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	if facts().ProductUUIDHash == "" {
+		t.Error("a machine has a product UUID")
+	}
+	s.WriteFile("/container", "")
+	if facts().ProductUUIDHash != "" {
+		t.Error("a container has no product UUID of its own")
+	}
+}
+
+func TestDisksOfHost(t *testing.T) {
+	s, h := sandbox(t, claim)
+	for name, size := range map[string]string{"nvme0n1": "2097152\n", "sda": "4096\n", "sr0": "2048\n", "loop0": "2048\n", "dm-0": "2048\n", "nvme0c0n1": "2097152\n"} {
+		s.WriteFile("/sys/block/"+name+"/size", size)
+	}
+	s.WriteFile("/sys/block/nvme0c0n1/hidden", "1\n")
+	f, err := h.Facts(t.Context())
+	if diff := cmp.Diff([]remote.Disk{{Name: "nvme0n1", SizeMiB: 1024}, {Name: "sda", SizeMiB: 2}}, f.Disks); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+}
+
+// TestProgramsOfBundleVerify covers a host whose packet filters only the programs of the bundle can read.
+func TestProgramsOfBundleVerify(t *testing.T) {
+	s, h := sandbox(t, claim)
+	s.WriteFile("/usr/local/sbin/iptables-save", "#!/bin/sh\nexec "+s.Path("/var/lib/slipway/current/bin/iptables-save")+"\n")
+	record(t, h)
+	b := sshtest.WriteBundle(t, map[string][]byte{
+		"bin/iptables-save": []byte("#!/bin/sh\necho '*filter'\necho ':KUBE-X - [0:0]'\n"), "bin/kubelet": []byte("k"), "cni/bridge": []byte("c"), "images/control-plane.tar": []byte("i"),
+	})
+	if err := h.InstallBundle(t.Context(), b, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.PrepareNode(t.Context(), b, remote.NodeSettings{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second attempt needs the programs, too
+		left, err := h.Reset(t.Context())
+		if diff := cmp.Diff([]remote.Leftover{{Kind: "iptables", Item: "filter KUBE-X"}}, left); diff != "" || err != nil {
+			t.Errorf("%v %s", err, diff)
+		}
+	}
+}
+
+// TestChecklist covers the record of a cleaning, which stays on the host until the next claim.
+func TestChecklist(t *testing.T) {
+	s, h := sandbox(t, claim)
+	cleaning := func() *remote.CleaningRecord {
+		t.Helper()
+		f, err := h.Facts(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.Cleaning
+	}
+	record(t, h)
+	s.WriteFile("/var/lib/slipway/node/installed", s.Path("/etc/evil")+"\n")
+	s.WriteFile("/var/lib/slipway/node/groups", "evil\n")
+	s.WriteFile("/existing", "evil\n")
+	left, err := h.Reset(t.Context())
+	if diff := cmp.Diff([]remote.Leftover{{Kind: "group", Item: "evil"}}, left); diff != "" || err != nil || cleaning() != nil {
+		t.Errorf("a host that is not clean has a checklist: %v %s", err, diff)
+	}
+	s.WriteFile("/existing", "")
+	reset(t, h)
+	got := cleaning()
+	if err := h.DeleteRecord(t.Context(), claim); err != nil {
+		t.Fatal(err)
+	}
+	if again := cleaning(); got == nil || got.ClaimID != claim || !slices.Contains(got.Verified, "mounts") || !slices.Contains(got.Verified, "groups") || !cmp.Equal(got, again) {
+		t.Errorf("%+v, and without a record %+v", got, again)
+	}
+	record(t, h)
+	if cleaning() != nil {
+		t.Error("the checklist of the last user remains while the host is used")
+	}
+}
+
+// TestChangedForwarding covers a kernel setting that cannot be restored.
+func TestChangedForwarding(t *testing.T) {
+	s, h := sandbox(t, claim)
+	s.WriteFile("/proc/sys/net/ipv4/ip_forward", "0\n")
+	record(t, h)
+	file := s.Path("/proc/sys/net/ipv4/ip_forward")
+	if err := errors.Join(os.Remove(file), os.Symlink("/dev/null", file)); err != nil {
+		t.Fatal(err)
+	}
+	left, err := h.Reset(t.Context())
+	if diff := cmp.Diff([]remote.Leftover{{Kind: "setting", Item: "net.ipv4.ip_forward"}}, left); diff != "" || err != nil {
+		t.Errorf("%v %s", err, diff)
+	}
+}
+
+// TestNamesWithLineBreaks covers a Pod that creates a file whose path continues on another line with a path of the host.
+func TestNamesWithLineBreaks(t *testing.T) {
+	s, h := sandbox(t, claim)
+	s.WriteFile("/var/lib/kubelet/before", "")
+	s.WriteFile("/etc/passwd", "root:x:0:0::/root:/bin/sh\n")
+	record(t, h)
+	evil := "/var/lib/kubelet/pods/a/x\n" + s.Path("/etc/passwd")
+	s.WriteFile(evil, "")
+	reset(t, h)
+	if !exists(s, "/etc/passwd") || !exists(s, "/var/lib/kubelet/before") {
+		t.Error("a file of the host was deleted")
+	}
+	if exists(s, "/var/lib/kubelet/pods") {
+		t.Error("the files of the Pod remain")
+	}
+}
