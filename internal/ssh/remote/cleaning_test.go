@@ -169,3 +169,20 @@ func TestNamesWithLineBreaks(t *testing.T) {
 		t.Error("the files of the Pod remain")
 	}
 }
+
+// TestKilledRecord covers a script that was killed while it wrote the record.
+func TestKilledRecord(t *testing.T) {
+	s, h := sandbox(t, claim)
+	s.WriteFile("/etc/slipway/.machine.json.4711", "{")
+	record(t, h)
+	entries, err := os.ReadDir(s.Path("/etc/slipway"))
+	if err != nil || len(entries) != 1 {
+		t.Errorf("%v %v", entries, err)
+	}
+	line := slices.IndexFunc(commands(t, s), func(c string) bool {
+		return strings.HasPrefix(c, "sync ") && strings.Contains(c, "/node/inventory ") && strings.Contains(c, "/.machine.json.")
+	})
+	if line < 0 {
+		t.Errorf("the record is visible before it is on the disk: %q", commands(t, s))
+	}
+}

@@ -19,9 +19,12 @@ for name in $settings; do
 	file=$(setting_file $name)
 	[ ! -e "$file" ] || echo "$name=$(cat "$file")"
 done >$node/sysctl
+rm -f $etc/.machine.json.* # of a script that was killed
 draft=$etc/.machine.json.$$
 receive $draft
 chmod 644 $draft || fail "$etc cannot be written"
+# A host that loses power now has a complete record or none.
+sync $node/inventory $node/sysctl $draft 2>/dev/null
 ln $draft $etc/machine.json 2>/dev/null
 linked=$?
 rm -f $draft
