@@ -170,6 +170,73 @@ func TestNamesWithLineBreaks(t *testing.T) {
 	}
 }
 
+// TestAddedProgram covers a program that a user of a node adds to a bundle, which scripts would run as root for later users.
+func TestAddedProgram(t *testing.T) {
+	for name, add := range map[string]func(*testing.T, *sshtest.Server, string){
+		"program":           func(_ *testing.T, s *sshtest.Server, at string) { s.WriteFile(at+"/bin/ipvsadm", "#!/bin/sh\n") },
+		"name of two lines": func(_ *testing.T, s *sshtest.Server, at string) { s.WriteFile(at+"/bin/a\nb", "") },
+		"link": func(t *testing.T, s *sshtest.Server, at string) {
+			if err := os.Symlink("/usr/bin", s.Path(at+"/sbin")); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"nothing": nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, h := sandbox(t, claim)
+			record(t, h)
+			b := sshtest.WriteBundle(t, map[string][]byte{"bin/kubelet": []byte("k"), "cni/bridge": []byte("c")})
+			if err := h.InstallBundle(t.Context(), b, nil); err != nil {
+				t.Fatal(err)
+			}
+			at := "/var/lib/slipway/bundles/" + b.Digest
+			if add != nil {
+				add(t, s, at)
+			}
+			reset(t, h)
+			if exists(s, at) != (add == nil) {
+				t.Error("a bundle is deleted if it was changed, and only then")
+			}
+		})
+	}
+}
+
+// TestLinkedBundle covers a directory of a bundle that a user of a node has replaced by a link to another directory of the host.
+func TestLinkedBundle(t *testing.T) {
+	s, h := sandbox(t, claim)
+	record(t, h)
+	b := sshtest.WriteBundle(t, map[string][]byte{"bin/kubelet": []byte("k"), "cni/bridge": []byte("c")})
+	s.WriteFile("/opt/programs/other", "")
+	s.WriteFile("/var/lib/slipway/bundles/"+b.Digest+"/cni/bridge", "c")
+	if err := os.Symlink(s.Path("/opt/programs"), s.Path("/var/lib/slipway/bundles/"+b.Digest+"/bin")); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.InstallBundle(t.Context(), b, nil); err != nil {
+		t.Fatal(err)
+	}
+	if exists(s, "/opt/programs/kubelet") || !exists(s, "/opt/programs/other") {
+		t.Error("the bundle was written to another directory")
+	}
+}
+
+// TestNamesOfBundles covers directories beside the bundles whose names would be several words for a shell.
+func TestNamesOfBundles(t *testing.T) {
+	s, h := sandbox(t, claim)
+	record(t, h)
+	for _, name := range []string{"a b", "c *", "-rf", strings.Repeat("A", 64)} {
+		s.WriteFile("/var/lib/slipway/bundles/"+name+"/complete", "")
+	}
+	for range 3 {
+		if err := h.InstallBundle(t.Context(), testBundle(t, 100), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	entries, err := os.ReadDir(s.Path("/var/lib/slipway/bundles"))
+	if err != nil || len(entries) != 2 {
+		t.Errorf("%d directories remain instead of two bundles: %v %v", len(entries), entries, err)
+	}
+}
+
 // TestKilledRecord covers a script that was killed while it wrote the record.
 func TestKilledRecord(t *testing.T) {
 	s, h := sandbox(t, claim)

@@ -7,7 +7,9 @@ bundles=$state/bundles
 to=$bundles/$digest
 list=$state/files.begin
 receive $list
-# The users of earlier nodes could change the bundle.
+# The users of earlier nodes could change the bundle, and link its directories to others. A bundle has no links.
+for path in $bundles "$to"; do [ ! -L "$path" ] || rm -f "$path"; done
+[ ! -d "$to" ] || find "$to" -path "$to/preload" -prune -o -type l -exec rm -f {} +
 if [ -e "$to/complete" ]; then
 	if [ "$(sha256sum <"$to/SHA256SUMS" | cut -d ' ' -f 1)" = "$digest" ] && (cd "$to" && sha256sum -c SHA256SUMS >/dev/null 2>&1); then
 		touch "$to/complete"

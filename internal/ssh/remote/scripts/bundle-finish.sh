@@ -87,16 +87,17 @@ fi
 touch "$to/complete"
 sync "$to/complete" 2>/dev/null
 
-# Uploads that were never finished.
+# Uploads that were never finished, and anything else.
 for other in $bundles/*; do
-	[ -e "$other/complete" ] || [ "$other" = "$to" ] || rm -rf "$other"
+	[ -e "$other/complete" ] && is_digest "${other##*/}" || [ "$other" = "$to" ] || rm -rf "$other"
 done
 used=$(readlink $state/current 2>/dev/null)
 number=0
-for marker in $(ls -t $bundles/*/complete); do
+(cd $bundles && ls -t -- */complete) | while IFS= read -r marker; do
 	other=${marker%/complete}
+	is_digest "$other" || continue
 	number=$((number + 1))
-	[ $number -gt 2 ] && [ "$other" != "$used" ] || continue
-	rm -rf "$other"
+	[ $number -gt 2 ] && [ "$bundles/$other" != "$used" ] || continue
+	rm -rf "${bundles:?}/$other"
 done
 exit 0

@@ -158,5 +158,11 @@ remember() { installed "$1" || printf '%s\n' "$1" >>$node/installed; }
 # An ID that changes with each boot, also with that of a container, whose kernel continues to run.
 boot_id() { echo "$(cat /proc/sys/kernel/random/boot_id)-$(sed 's/.*) //' /proc/1/stat | cut -d ' ' -f 20)"; }
 
+# Whether a text is the digest of a bundle.
+is_digest() {
+	case $1 in *[!0-9a-f]*) return 1 ;; esac
+	[ ${#1} = 64 ]
+}
+
 # The sizes and times of a bundle's files.
 stamps() { (cd "$1" && sed 's/^[^ ]*  //' SHA256SUMS | xargs stat -c '%n %s %Y'); }

@@ -105,7 +105,7 @@ for unit in kubelet containerd slipway-keepalived; do
 done
 if [ -e $node/enabled ]; then
 	while read -r unit; do
-		case $unit in kubelet.service | containerd.service | slipway-*) ;; *) systemctl disable --quiet --now "$unit" 2>/dev/null ;; esac
+		case $unit in kubelet.service | containerd.service | slipway-* | -*) ;; *) systemctl disable --quiet --now "$unit" 2>/dev/null ;; esac
 	done <$node/enabled
 fi
 if [ -e $node/users ]; then
@@ -222,10 +222,11 @@ if [ -n "$clean" ]; then
 	[ -e $etc/machine.json ] || rm -rf $node
 fi
 
-# Bundles that the node's users changed.
+# Bundles that the node's users changed, or to which they added programs. Besides its files, a bundle has three of the scripts.
 for sums in $state/bundles/*/SHA256SUMS; do
 	[ -e "$sums" ] || continue
 	bundle=${sums%/SHA256SUMS}
-	[ "$(sha256sum <"$sums" | cut -d ' ' -f 1)" = "${bundle##*/}" ] && [ "$(stamps "$bundle" 2>/dev/null)" = "$(cat "$bundle/stamps" 2>/dev/null)" ] || rm -rf "$bundle"
+	number=$(find "$bundle" -path "$bundle/preload" -prune -o ! -type d -print0 | tr -dc '\0' | wc -c)
+	[ "$number" = $(($(wc -l <"$sums") + 3)) ] && [ "$(sha256sum <"$sums" | cut -d ' ' -f 1)" = "${bundle##*/}" ] && [ "$(stamps "$bundle" 2>/dev/null)" = "$(cat "$bundle/stamps" 2>/dev/null)" ] || rm -rf "$bundle"
 done
 echo RESET=true
