@@ -35,7 +35,9 @@ own_kubelet=
 [ -z "$unrecorded" ] && [ ! -e $node/started ] && ! installed /etc/systemd/system/kubelet.service || own_kubelet=true
 [ -z "$own_kubelet" ] || stop_unit kubelet.service
 
-# Containers: their processes are in control groups below kubepods, and their shims in containerd's.
+# Containers: their processes are in control groups below kubepods, and their shims in containerd's. The kubelet creates kubepods
+# at the top, or below each controller with version 1. Deeper ones belong to clusters in containers of another engine.
+pod_groups() { find /sys/fs/cgroup -maxdepth 2 -type d -name 'kubepods*' 2>/dev/null; }
 managed=
 ! installed /etc/systemd/system/containerd.service || managed=true
 if [ -z "$managed" ] && [ -e /etc/kubernetes ] && has kubeadm && { [ -e $node/started ] || [ -n "$unrecorded" ]; }; then
@@ -47,7 +49,7 @@ if [ -n "$managed" ] || [ -e $node/started ]; then
 	[ -z "$managed" ] || stop_unit containerd.service
 	tries=0
 	while [ $tries -lt 20 ]; do
-		processes=$(find /sys/fs/cgroup -path '*kubepods*' -name cgroup.procs -exec cat {} + 2>/dev/null | sort -u)
+		processes=$(for group in $(pod_groups); do find "$group" -name cgroup.procs -exec cat {} + 2>/dev/null; done | sort -u)
 		[ -n "$processes" ] || break
 		kill -9 $processes 2>/dev/null
 		tries=$((tries + 1))
@@ -60,7 +62,7 @@ if [ -n "$managed" ] || [ -e $node/started ]; then
 			! tr '\0' '\n' <"$shim/cmdline" 2>/dev/null | grep -Fqx /run/containerd/containerd.sock || kill -9 "${shim##*/}" 2>/dev/null
 		done
 	fi
-	find /sys/fs/cgroup -depth -type d -path '*kubepods*' -exec rmdir {} \; 2>/dev/null
+	for group in $(pod_groups); do find "$group" -depth -type d -exec rmdir {} \; 2>/dev/null; done
 fi
 
 # Mounts, the deepest first. A path with a space is written with \040 in the list.
