@@ -3,12 +3,15 @@ package remote
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"os/exec"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/slipwayhq/slipway/internal/bundle"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -161,5 +164,37 @@ func TestLoader(t *testing.T) {
 				t.Errorf("%s: %.80q, exit status %d, %v", tc.reason, out, cmd.ProcessState.ExitCode(), err)
 			}
 		})
+	}
+}
+
+// TestLocksEndBeforeCallers checks that no script waits for another one longer than its caller waits for it.
+func TestLocksEndBeforeCallers(t *testing.T) {
+	timeouts := map[string]time.Duration{
+		"bundle-begin": bundleTimeout(bundle.Bundle{}), "bundle-finish": bundleTimeout(bundle.Bundle{}), "bundle-remove": resetTimeout,
+		"node-prepare": prepareTimeout, "node-reset": resetTimeout,
+	}
+	entries, err := scripts.ReadDir("scripts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, e := range entries {
+		text, err := scripts.ReadFile("scripts/" + e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`(?m)^\s*lock\b ?(.*)$`).FindAllStringSubmatch(string(text), -1) {
+			if strings.HasPrefix(m[1], "()") {
+				continue
+			}
+			found++
+			seconds, err := strconv.Atoi(m[1])
+			if most := cmp.Or(timeouts[strings.TrimSuffix(e.Name(), ".sh")], defaultTimeout); err != nil || time.Duration(seconds)*time.Second >= most {
+				t.Errorf("%s waits for %q, and its caller for %v", e.Name(), m[1], most)
+			}
+		}
+	}
+	if found < 9 {
+		t.Errorf("found %d locks", found)
 	}
 }

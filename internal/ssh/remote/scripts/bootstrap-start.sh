@@ -1,7 +1,7 @@
 # Starts bootstrap data as a unit of systemd. Input after the parameters: the data as a shell script.
 read_parameters
 [ -n "$claim" ] && [ "$timeout" -gt 0 ] || fail "no claim or timeout"
-lock
+lock 45
 recorded "$claim" || exit 3
 if [ -e $node/started ]; then
 	[ "$(cat $node/started)" != "$claim" ] || exit 0

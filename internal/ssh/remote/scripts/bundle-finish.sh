@@ -2,7 +2,7 @@
 # the parameters: lines of hash, size, mode and path.
 read_parameters
 [ ${#digest} = 64 ] || fail "no digest"
-lock
+lock 120
 [ -z "$claim" ] || recorded "$claim" || exit 3
 bundles=$state/bundles
 to=$bundles/$digest

@@ -142,11 +142,12 @@ inventory() {
 	return 0
 }
 
-# Waits until no other script changes the host.
+# Waits until no other script changes the host, for the given number of seconds. A script waits for a shorter time than its
+# caller, so that it does not change the host when the caller has given up.
 lock() {
 	mkdir -p $node && chmod 700 $node
 	exec 9>$state/lock
-	! has flock || flock -w 240 9 || fail "another change of the node does not end"
+	flock -w "$1" 9 || fail "another change of the node does not end"
 }
 
 # Whether Slipway installed a path.

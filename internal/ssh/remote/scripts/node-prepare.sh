@@ -3,7 +3,7 @@
 read_parameters
 [ ${#digest} = 64 ] || fail "no digest"
 bundle=$state/bundles/$digest
-lock
+lock 180
 [ -e "$bundle/complete" ] || fail "the bundle is not on the host"
 [ -e $etc/machine.json ] || fail "the host has no record"
 [ -z "$claim" ] || recorded "$claim" || exit 3

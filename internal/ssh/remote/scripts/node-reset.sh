@@ -1,6 +1,6 @@
 # Removes what a node of a claim left on the host, and prints what remains compared with the inventory from before.
 read_parameters
-lock
+lock 230
 unrecorded=
 if [ "$claim" = unrecorded ]; then
 	# The operator wants the node of another installer to be removed.

@@ -3,7 +3,7 @@
 read_parameters
 [ -n "$claim" ] || fail "no claim"
 mkdir -p $etc || fail "$etc cannot be created"
-lock
+lock 45
 chmod 755 $etc $state
 if [ -e $etc/machine.json ] || [ -L $etc/machine.json ]; then
 	recorded "$claim" || exit 3

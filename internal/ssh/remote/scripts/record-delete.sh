@@ -2,7 +2,7 @@
 read_parameters
 [ -n "$claim" ] || fail "no claim"
 [ -e $etc/machine.json ] || [ -e $node ] || exit 0
-lock
+lock 45
 if [ -e $etc/machine.json ]; then
 	recorded "$claim" || exit 3
 	rm -f $etc/machine.json || fail "the record cannot be deleted"

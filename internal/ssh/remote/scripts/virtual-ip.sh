@@ -2,7 +2,7 @@
 # if the host cannot hold it. Input after the parameters: a tar archive of files.
 read_parameters
 [ -n "$claim" ] && [ -n "$address" ] && [ -n "$own" ] && [ -n "$digest" ] || fail "a parameter is missing"
-lock
+lock 30
 recorded "$claim" || exit 3
 refuse() {
 	echo "REFUSED=$1"
