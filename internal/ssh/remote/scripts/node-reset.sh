@@ -134,9 +134,12 @@ if [ -e $node/backups ]; then
 fi
 [ ! -e $node/default-kubelet ] || cp -p $node/default-kubelet /etc/default/kubelet
 if [ -e $node/installed ]; then
-	while IFS= read -r path; do
-		case $path in /*) [ -d "$path" ] && [ ! -L "$path" ] || rm -f -- "$path" ;; esac
-	done <$node/installed
+	# Directories that the bootstrap data created have files of it, or directories.
+	sort -r $node/installed | while IFS= read -r path; do
+		case $path in
+		/*) if [ -d "$path" ] && [ ! -L "$path" ]; then rmdir -- "$path" 2>/dev/null; else rm -f -- "$path"; fi ;;
+		esac
+	done
 fi
 rmdir /etc/slipway/keepalived /etc/systemd/system/kubelet.service.d /etc/systemd/system/containerd.service.d /etc/slipway/kubelet.conf.d /etc/slipway/authorities 2>/dev/null
 
