@@ -194,7 +194,11 @@ type kernelSetting struct {
 	value int64
 }
 
-func (k kernelSetting) remedy() string {
+// remedy returns the remedy for another value. A setting is fixed if root cannot change it.
+func (k kernelSetting) remedy(isFixed bool) string {
+	if isFixed {
+		return fmt.Sprintf("set %s to %d where /proc/sys can be written, for example on the machine that runs the container", k.name, k.value)
+	}
 	return fmt.Sprintf("set it, also after a reboot: echo \"%[1]s = %[2]d\" >>/etc/sysctl.d/90-kubernetes.conf; sysctl -w %[1]s=%[2]d", k.name, k.value)
 }
 
@@ -205,28 +209,26 @@ func checkSettings(seen observation, o PreflightOptions) (out []Finding) {
 	switch value, ok := seen.settings[forwarding.name]; {
 	case value == "1":
 	case !ok || isFixed(forwarding.name):
-		out = append(out, fatal("KernelSettings", forwarding.name+" is not 1 and cannot be changed, so Pods cannot reach other hosts", forwarding.remedy()))
+		out = append(out, fatal("KernelSettings", forwarding.name+" is not 1 and cannot be changed, so Pods cannot reach other hosts", forwarding.remedy(true)))
 	case !o.ManagedBundle:
-		out = append(out, warning("KernelSettings", forwarding.name+" is not 1: kubeadm fails unless the bootstrap data sets it", forwarding.remedy()))
+		out = append(out, warning("KernelSettings", forwarding.name+" is not 1: kubeadm fails unless the bootstrap data sets it", forwarding.remedy(false)))
 	}
 	bridge := kernelSetting{"net.bridge.bridge-nf-call-iptables", 1}
 	if value, ok := seen.settings[bridge.name]; ok && value != "1" && (isFixed(bridge.name) || !o.ManagedBundle) {
-		out = append(out, warning("KernelSettings", bridge.name+" is not 1: Services may not work in Pod networks with a bridge, such as Flannel", bridge.remedy()))
+		out = append(out, warning("KernelSettings", bridge.name+" is not 1: Services may not work in Pod networks with a bridge, such as Flannel", bridge.remedy(isFixed(bridge.name))))
 	}
 	for _, k := range []kernelSetting{{"fs.inotify.max_user_instances", 512}, {"fs.inotify.max_user_watches", 524288}} {
 		if value, ok := seen.settings[k.name]; ok && number(value) < k.value && (isFixed(k.name) || !o.ManagedBundle) {
-			out = append(out, warning("KernelSettings", fmt.Sprintf("%s is less than %d: programs in many Pods fail with \"too many open files\"", k.name, k.value), k.remedy()))
+			out = append(out, warning("KernelSettings", fmt.Sprintf("%s is less than %d: programs in many Pods fail with \"too many open files\"", k.name, k.value), k.remedy(isFixed(k.name))))
 		}
 	}
 	for _, k := range kubeletSettings() {
-		value, ok := seen.settings[k.name]
-		isProtected := !o.ManagedBundle && seen.isSet("PROTECTED")
-		if ok && value != strconv.FormatInt(k.value, 10) && (isFixed(k.name) || isProtected) {
-			why := "cannot be changed, but the kubelet needs"
-			if isProtected {
-				why = "the kubelet does not start, because it is configured with protectKernelDefaults and needs"
-			}
-			out = append(out, fatal("KernelSettings", fmt.Sprintf("%s differs: %s %d", k.name, why, k.value), k.remedy()))
+		switch value, ok := seen.settings[k.name]; {
+		case !ok || value == strconv.FormatInt(k.value, 10):
+		case isFixed(k.name):
+			out = append(out, fatal("KernelSettings", fmt.Sprintf("%s is not %d, which the kubelet needs, and cannot be changed", k.name, k.value), k.remedy(true)))
+		case !o.ManagedBundle && seen.isSet("PROTECTED"):
+			out = append(out, fatal("KernelSettings", fmt.Sprintf("%s is not %d, so the kubelet does not start, because it is configured with protectKernelDefaults", k.name, k.value), k.remedy(false)))
 		}
 	}
 	return out
