@@ -60,7 +60,7 @@ func (i plannedInventory) Claim(objects world.Objects, machine, owner *unstructu
 	var chosen *infrav1.SSHHost
 	has := !i.isKnown
 	for _, h := range hosts {
-		if inventory.HasClaim(h, m) || inventory.HasRecord(h, m) {
+		if inventory.HasClaim(h, m) && !inventory.IsReleased(h.Status.Claim) || inventory.HasRecord(h, m) {
 			has, m.Status.HostRef = true, &infrav1.SSHHostReference{Namespace: h.Namespace, Name: h.Name}
 		}
 	}
@@ -176,10 +176,11 @@ func (i plannedInventory) Release(objects world.Objects, machine *unstructured.U
 		return nil, err
 	}
 	for _, h := range hosts {
-		if !inventory.HasClaim(h, m) {
+		state := h.Status.State
+		if !inventory.HasClaim(h, m) || state == infrav1.SSHHostUnreachable && inventory.IsReleased(h.Status.Claim) {
 			continue
 		}
-		if state := h.Status.State; state == infrav1.SSHHostUnreachable || state == infrav1.SSHHostQuarantined {
+		if state == infrav1.SSHHostUnreachable || state == infrav1.SSHHostQuarantined {
 			h.Status.Claim.Released = ptr.To(true)
 		} else {
 			h.Status.Claim, h.Status.Record, h.Status.ConfirmedClaimID, h.Status.State = nil, nil, "", infrav1.SSHHostAvailable
