@@ -50,12 +50,12 @@ type SSHHostFacts struct {
 	// +kubebuilder:validation:Minimum=1
 	CPUs int32 `json:"cpus,omitempty"`
 
-	// memoryMiB is the size of the memory.
+	// memoryMiB is the size of the memory. It changes only if the size has changed by at least two percent.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MemoryMiB int64 `json:"memoryMiB,omitempty"`
 
-	// diskMiB is the size of the file system with /var/lib.
+	// diskMiB is the size of the file system with /var/lib. It changes only if the size has changed by at least two percent.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	DiskMiB int64 `json:"diskMiB,omitempty"`
@@ -75,14 +75,15 @@ type SSHHostFacts struct {
 	// +kubebuilder:validation:MaxLength=64
 	SecurityModule string `json:"securityModule,omitempty"`
 
-	// containerRuntime is the name of a container runtime on the host that the provider did not install.
+	// containerRuntime lists the systemd units of container runtimes that are active on the host and that the provider did not
+	// install, separated by commas: containerd, docker and crio.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	ContainerRuntime string `json:"containerRuntime,omitempty"`
 
 	// clockOffsetSeconds is the difference between the clock of the host and the clock of the manager, rounded to full
-	// minutes, so that it does not change with every check.
+	// minutes. It changes only if the difference has changed by at least 40 seconds.
 	// +optional
 	ClockOffsetSeconds *int32 `json:"clockOffsetSeconds,omitempty"`
 

@@ -31,7 +31,8 @@ type Facts struct {
 	Disks []Disk
 	// SecurityModule is "AppArmor", "SELinux (enforcing)", "SELinux (permissive)" or empty.
 	SecurityModule string
-	// ContainerRuntime lists the units of container runtimes that are active, separated by commas.
+	// ContainerRuntime lists the units of container runtimes that are active and were not installed by Slipway, separated by
+	// commas.
 	ContainerRuntime string
 	// ClockOffset is how far the host's clock is ahead, with an error of about a second.
 	ClockOffset time.Duration

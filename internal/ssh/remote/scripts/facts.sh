@@ -27,6 +27,7 @@ done | head -n 100
 
 runtime=
 for unit in containerd docker crio; do
+	[ $unit != containerd ] || ! installed /etc/systemd/system/containerd.service || continue
 	! systemctl is-active --quiet $unit.service 2>/dev/null || runtime="${runtime:+$runtime,}$unit"
 done
 echo "RUNTIME=$runtime"
