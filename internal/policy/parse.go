@@ -93,9 +93,13 @@ func (c Configuration) problems() []error {
 	if b := c.Networks.WidestPrefix; b < 8 || b > 20 {
 		wrong("networks.widestPrefix is %d: choose 8 to 20", b)
 	}
+	virtual := make([]netip.Prefix, 0, len(c.Hosts.VirtualIPs))
+	for _, r := range c.Hosts.VirtualIPs {
+		virtual = append(virtual, r.Range)
+	}
 	for where, ranges := range map[string][]netip.Prefix{
 		"networks.ranges": c.Networks.Ranges, "controlPlanes.addresses": c.ControlPlanes.Addresses, "workloads.ranges": c.Workloads.Ranges,
-		"hosts.ranges": c.Hosts.Ranges, "hosts.endpoints": c.Hosts.Endpoints, "hosts.virtualIPs": c.Hosts.VirtualIPs,
+		"hosts.ranges": c.Hosts.Ranges, "hosts.endpoints": c.Hosts.Endpoints, "hosts.virtualIPs": virtual,
 	} {
 		for _, r := range ranges {
 			if !r.IsValid() || r != r.Masked() {
@@ -119,8 +123,8 @@ func (c Configuration) problems() []error {
 	if m := c.Management.MemoryMiB; m > 0 && m < leastManagementMemory {
 		wrong("management.memoryMiB is %d: choose 0 (two fifths of the memory of this host) or at least %d", m, leastManagementMemory)
 	}
-	if n := c.Hosts.AtOnce; n < 1 || n > mostHosts {
-		wrong("hosts.atOnce is %d: choose 1 to %d", n, mostHosts)
+	if n := c.Hosts.AtOnce; n < 2 || n > mostHosts {
+		wrong("hosts.atOnce is %d: choose 2 to %d", n, mostHosts)
 	}
 	for name, n := range c.numbers() {
 		if n < 0 {

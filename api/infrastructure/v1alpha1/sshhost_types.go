@@ -192,7 +192,8 @@ type SSHHostSpec struct {
 	Jump *SSHServer `json:"jump,omitempty"`
 
 	// nodeAddress is the IP address of the node in its cluster, if it differs from spec.address, as behind a NAT. It is
-	// required if spec.address is a DNS name.
+	// required if spec.address is a DNS name. If it is not set, the node has the address that spec.address was when an
+	// SSHMachine claimed the host.
 	// +optional
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=45
@@ -229,7 +230,8 @@ type SSHHostSpec struct {
 	// +optional
 	Interruptible *bool `json:"interruptible,omitempty"`
 
-	// settings configure what the provider installs on the host. They have no effect for an SSHMachine with bundle None.
+	// settings configure what the provider installs on the host. A change reaches an SSHMachine until its bootstrap data
+	// starts, and then the next SSHMachine. They have no effect for an SSHMachine with bundle None.
 	// +optional
 	Settings SSHHostSettings `json:"settings,omitempty,omitzero"`
 }
@@ -260,6 +262,13 @@ type SSHHostClaim struct {
 	// +kubebuilder:validation:MaxLength=26
 	ClaimID string `json:"claimID,omitempty"`
 
+	// nodeAddress is the IP address of the node if spec.nodeAddress was not set when the host was claimed. Another
+	// spec.address does not change it.
+	// +optional
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=45
+	NodeAddress string `json:"nodeAddress,omitempty"`
+
 	// released is true when the SSHMachine does not need the host any more, which is then cleaned.
 	// +optional
 	Released *bool `json:"released,omitempty"`
@@ -267,6 +276,19 @@ type SSHHostClaim struct {
 	// firstUse is true if no namespace had used the host when the SSHMachine claimed it.
 	// +optional
 	FirstUse *bool `json:"firstUse,omitempty"`
+
+	// previousNamespace is the namespace that had used the host last when the SSHMachine claimed it. If the claim is
+	// removed before it was recorded on the host, the host was not used, and this namespace is the last one again.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	PreviousNamespace string `json:"previousNamespace,omitempty"`
+
+	// previousNamespaceUID is the UID of previousNamespace.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	PreviousNamespaceUID string `json:"previousNamespaceUID,omitempty"`
 
 	// unused is true if the SSHMachine released the host before its bootstrap data ran on it, and no namespace had used the
 	// host before. It is then offered to all namespaces in spec.offeredTo as before.

@@ -71,8 +71,8 @@ func nodeAddress(h *infrav1.SSHHost) netip.Addr {
 func decideVirtualIP(s snapshot, p *reconciler.Plan) {
 	address, provisioned := s.Object.Spec.VirtualIP, ptr.Deref(s.Object.Status.Initialization.Provisioned, false)
 	switch e := s.Cluster.Spec.ControlPlaneEndpoint; {
-	case s.Policy.DeniedVirtualIP(s.address()) != "":
-		p.WaitFor(reasonDenied, "%s", s.Policy.DeniedVirtualIP(s.address())).For(kind, s.Object.Name).UntilUserActs()
+	case s.Policy.DeniedVirtualIP(s.Object.Namespace, s.address()) != "":
+		p.WaitFor(reasonDenied, "%s", s.Policy.DeniedVirtualIP(s.Object.Namespace, s.address())).For(kind, s.Object.Name).UntilUserActs()
 	case isHosted(s.Cluster.Spec.ControlPlaneRef):
 		p.WaitFor(reasonVirtualIPHosted, "spec.virtualIP is for control planes on hosts: remove it, because a %s has an address of its own", hostedKind).
 			For(kind, s.Object.Name).UntilUserActs()
@@ -91,26 +91,31 @@ func decideVirtualIP(s snapshot, p *reconciler.Plan) {
 // before the others send it their advertisements. Therefore all hosts learn about a new one before it starts. The first row
 // that applies decides:
 //
-//	a host is unknown                                    wait
 //	the state of a host is unknown                       read it
+//	a host or the address of its node is unknown         wait
 //	a running host has another configuration             change it, before any host starts
 //	a host refused its configuration a moment ago        wait
-//	a host is released, or the cluster is not created    nothing
+//	a host is released or not prepared any more          nothing
+//	the cluster is not created                           start only the host that creates it
 //	a host cannot be reached                             start others only if it does not respond in their network either
 //	no running host holds the address                    start one host, if no other machine has the address
 //	otherwise                                            start the hosts that do not run
 func decideMembers(s snapshot, p *reconciler.Plan) {
-	if len(s.Unresolved) > 0 {
-		p.WaitFor(reasonUnresolved, "Waiting for the hosts of Machines %s to be known", condition.Names(s.Unresolved)).ForAll("Machine", s.Unresolved).ToChange("")
-		p.RecheckIn(unsteadyInterval)
-		return
-	}
 	for _, m := range s.Members {
 		if m.State == nil {
 			p.Reads = append(p.Reads, readMember{Machine: m.Name})
 		}
 	}
-	if len(p.Reads) > 0 || len(s.Members) == 0 {
+	if len(p.Reads) > 0 {
+		return
+	}
+	if len(s.Unresolved) > 0 {
+		p.WaitFor(reasonUnresolved, "Waiting for the hosts of Machines %s and the IP addresses of their nodes to be known", condition.Names(s.Unresolved)).
+			ForAll("Machine", s.Unresolved).ToChange("")
+		p.RecheckIn(unsteadyInterval)
+		return
+	}
+	if len(s.Members) == 0 {
 		return
 	}
 	p.RecheckIn(steadyInterval)
@@ -124,7 +129,7 @@ func decideMembers(s snapshot, p *reconciler.Plan) {
 	held := s.holders() > 0
 	for _, m := range s.Members {
 		refused := m.State.Refused != nil && s.Now.Sub(m.State.RefusedAt) < refusedInterval
-		if m.runs() || m.Released || m.State.Fault != nil || refused || !s.isCreated() && !s.isInitial(m) {
+		if m.runs() || m.Released || !m.Prepared || m.State.Fault != nil || refused || !s.isCreated() && !s.isInitial(m) {
 			continue
 		}
 		p.Do(configure{Machine: m.Name, Why: "its host is prepared", Unused: !held, Silent: s.unreachable()})

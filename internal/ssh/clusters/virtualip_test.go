@@ -32,7 +32,7 @@ const virtual, reasonInUse = "192.0.2.10", "VirtualIPInUse"
 
 func allowed() policy.Configuration {
 	p := policy.Default()
-	p.Hosts.VirtualIPs = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	p.Hosts.VirtualIPs = []policy.VirtualIPRange{{Range: netip.MustParsePrefix("192.0.2.0/24"), Namespaces: []string{"team-a", "team-b"}}}
 	p.Hosts.Endpoints = []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")} // does not concern virtual IP addresses
 	return p
 }
@@ -91,6 +91,8 @@ func TestVirtualIPIsTheEndpoint(t *testing.T) {
 // site is hosts with keepalived. A host that runs holds the address if it receives advertisements of no other one that does.
 type site struct {
 	hosts map[string]*siteHost
+	// names are the addresses of hosts with a DNS name.
+	names map[string]string
 	// foreign is set if another machine has the address.
 	foreign bool
 }
@@ -107,6 +109,9 @@ type siteHost struct {
 type siteConnector struct{ *site }
 
 func (c siteConnector) Connect(_ context.Context, t remote.Target) (Host, error) {
+	if address, ok := c.names[t.Address]; ok {
+		t.Address = address
+	}
 	h := c.hosts[t.Address]
 	if h == nil || h.unreachable {
 		return nil, fault.New(fault.Unreachable, remote.ReasonUnreachable, "host %s does not respond", t.Address)
@@ -419,26 +424,47 @@ func TestTakenBy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		object client.Object
+		owner  bool // its Cluster exists and refers to it
 		want   string
 	}{
-		"host":          {"the address of a host", sshHost("x", "", func(h *infrav1.SSHHost) { h.Spec.Address = virtual }), "a host"},
-		"node":          {"the address of a node", sshHost("x", "", func(h *infrav1.SSHHost) { h.Spec.NodeAddress = virtual }), "a host"},
-		"jump host":     {"the address of a jump host", sshHost("x", "", func(h *infrav1.SSHHost) { h.Spec.Jump = &infrav1.SSHServer{Address: "::ffff:" + virtual} }), "a host"},
-		"older cluster": {"first come, first served", other(withVirtualIP), "another cluster"},
+		"host":          {"the address of a host", sshHost("x", "", func(h *infrav1.SSHHost) { h.Spec.Address = virtual }), false, "a host"},
+		"node":          {"the address of a node", sshHost("x", "", func(h *infrav1.SSHHost) { h.Spec.NodeAddress = virtual }), false, "a host"},
+		"jump host":     {"the address of a jump host", sshHost("x", "", func(h *infrav1.SSHHost) { h.Spec.Jump = &infrav1.SSHServer{Address: "::ffff:" + virtual} }), false, "a host"},
+		"older cluster": {"first come, first served", other(withVirtualIP), true, "another cluster"},
+		"not owned":     {"it will never hold the address", other(withVirtualIP), false, ""},
+		"not allowed": {"another namespace gets the range", func() client.Object {
+			o := other(withVirtualIP)
+			o.Namespace = "team-c"
+			return o
+		}(), true, ""},
+		"endpoint, not allowed": {"the namespace does not get the range", func() client.Object {
+			o := other(func(o *infrav1.SSHCluster) {
+				o.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: virtual, Port: 1}
+			})
+			o.Namespace, o.Status.Initialization.Provisioned = "team-c", ptr.To(true)
+			return o
+		}(), true, ""},
 		"endpoint": {"somebody else's load balancer", other(func(o *infrav1.SSHCluster) {
 			o.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: virtual, Port: 1}
-		}), "another cluster"},
+		}), true, "another cluster"},
 		"younger cluster": {"first come, first served", other(func(o *infrav1.SSHCluster) {
 			withVirtualIP(o)
 			o.CreationTimestamp = metav1.NewTime(now.Add(time.Hour))
-		}), ""},
+		}), true, ""},
 		"used": {"a cluster that runs has it", other(func(o *infrav1.SSHCluster) {
 			held(o)
 			o.CreationTimestamp, o.Status.Initialization.Provisioned = metav1.NewTime(now.Add(time.Hour)), ptr.To(true)
-		}), "another cluster"},
-		"another": {"an address of its own", other(func(o *infrav1.SSHCluster) { o.Spec.VirtualIP = "192.0.2.99" }), ""},
+		}), false, "another cluster"},
+		"another": {"an address of its own", other(func(o *infrav1.SSHCluster) { o.Spec.VirtualIP = "192.0.2.99" }), true, ""},
 	} {
-		c := newCluster(t, tc.object)
+		objects := []client.Object{tc.object}
+		if tc.owner {
+			objects = append(objects, coreCluster(func(c *clusterv1.Cluster) {
+				c.Namespace = tc.object.GetNamespace()
+				c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: kind, Name: tc.object.GetName()}
+			}))
+		}
+		c := newCluster(t, objects...)
 		s, err := c.ctrl.observe(t.Context(), func() *infrav1.SSHCluster {
 			o := &infrav1.SSHCluster{}
 			c.must(c.Get(t.Context(), c.key, o))
@@ -487,6 +513,137 @@ func TestUnknownHostStaysAPeer(t *testing.T) {
 	c.reconcile(3)
 	if len(c.host(0).config.Peers) != 1 {
 		t.Error("the peer was removed")
+	}
+}
+
+// A host that joins and cannot be reached for a moment is not prepared any more, by its conditions. Its API server may run: if its
+// peers stopped to send their advertisements to it, it would hold the address beside another host.
+func TestUnreachableHostStaysAPeer(t *testing.T) {
+	c := newCluster(t)
+	c.add(0)
+	c.add(1)
+	c.initialize()
+	c.reconcile(5)
+	setPrepared := func(n int, status metav1.ConditionStatus) {
+		o := &infrav1.SSHMachine{}
+		c.must(c.Get(t.Context(), client.ObjectKey{Namespace: "team-a", Name: fmt.Sprintf("m-%d", n)}, o))
+		o.Status.Conditions[0].Status = status
+		c.must(c.Status().Update(t.Context(), o))
+	}
+	c.host(1).unreachable = true
+	setPrepared(1, metav1.ConditionFalse)
+	o := c.reconcile(3)
+	if len(c.host(0).config.Peers) != 1 || len(o.Status.VirtualIP.Members) != 2 {
+		t.Errorf("the peer was removed: %+v, %+v", c.host(0), o.Status.VirtualIP)
+	}
+	// It gets the changes of its peers as soon as it responds, prepared or not, but it is not started.
+	c.host(1).unreachable = false
+	c.add(2)
+	c.reconcile(3)
+	if h := c.host(1); len(h.config.Peers) != 2 {
+		t.Errorf("%+v", h)
+	}
+	c.host(1).running = false
+	c.reconcile(3)
+	if h := c.host(1); h.running {
+		t.Error("a host that is not prepared was started")
+	}
+	setPrepared(1, metav1.ConditionTrue)
+	c.reconcile(3)
+	if h := c.host(1); !h.running {
+		t.Error("the host was not started")
+	}
+}
+
+// A host whose node address is unknown, because the operator changed the address to a DNS name, does not change the others.
+func TestUnknownAddressChangesNothing(t *testing.T) {
+	c := newCluster(t)
+	c.add(0)
+	c.add(1)
+	c.initialize()
+	c.reconcile(5)
+	h := &infrav1.SSHHost{}
+	c.must(c.Get(t.Context(), client.ObjectKey{Namespace: "hosts", Name: "h-1"}, h))
+	h.Spec.Address = "h1.example"
+	c.must(c.Update(t.Context(), h))
+	c.site.names = map[string]string{"h1.example": "192.0.2.101"}
+	calls := c.host(0).calls + c.host(1).calls
+	if o := c.reconcile(4); heldReason(o) != reasonHeld || c.host(0).calls+c.host(1).calls != calls || len(o.Status.VirtualIP.Members) != 2 {
+		t.Errorf("%s, %+v, %+v", heldReason(o), c.host(0), c.host(1))
+	}
+	h.Spec.NodeAddress = "192.0.2.101"
+	c.must(c.Update(t.Context(), h))
+	c.add(2)
+	if o := c.reconcile(4); heldReason(o) != reasonHeld || len(c.host(0).config.Peers) != 2 {
+		t.Errorf("%s, %+v", heldReason(o), c.host(0))
+	}
+}
+
+// brokenConnector fails at one of the calls, as a host does whose connection was lost and cannot be opened again.
+type brokenConnector struct {
+	siteConnector
+	at  string
+	err error
+}
+
+func (c brokenConnector) Connect(ctx context.Context, t remote.Target) (Host, error) {
+	if c.at == "connect" {
+		return nil, c.err
+	}
+	h, err := c.siteConnector.Connect(ctx, t)
+	return brokenHost{h, c}, err
+}
+
+type brokenHost struct {
+	Host
+	brokenConnector
+}
+
+func (h brokenHost) ConfigureVirtualIP(ctx context.Context, v remote.VirtualIP, only remote.VirtualIPConditions) error {
+	if h.at == "configure" {
+		return h.err
+	}
+	return h.Host.ConfigureVirtualIP(ctx, v, only)
+}
+
+func (h brokenHost) VirtualIPState(ctx context.Context, claimID string, a netip.Addr) (remote.VirtualIPState, error) {
+	if h.at == "state" {
+		return remote.VirtualIPState{}, h.err
+	}
+	return h.Host.VirtualIPState(ctx, claimID, a)
+}
+
+// The conditions of an SSHCluster are for its tenant, who may not know the address, the user, the keys and the Secret of the operator.
+func TestConditionsDiscloseNothing(t *testing.T) {
+	secrets := []string{"192.0.2.100", "gate.internal", "opsuser", "SHA256:", "fleet-secret"}
+	for name, err := range map[string]error{
+		"another key": fault.New(fault.Invalid, remote.ReasonHostKeyMismatch, "host 192.0.2.100 presented the ssh-ed25519 key SHA256:abc, but pinned are SHA256:def"),
+		"login":       fault.New(fault.Invalid, "AuthenticationFailed", "host 192.0.2.100 does not accept the key SHA256:abc for user opsuser"),
+		"no response": fault.New(fault.Unreachable, remote.ReasonUnreachable, "host 192.0.2.100 does not respond at 192.0.2.100:22 through jump host gate.internal"),
+		"Secret":      fault.New(fault.Invalid, "CredentialsAbsent", "Secret fleet-secret with the SSH key of host 192.0.2.100 does not exist in namespace hosts"),
+		"timeout":     context.DeadlineExceeded,
+	} {
+		for _, at := range []string{"connect", "state", "configure"} {
+			if name == "Secret" && at != "connect" {
+				continue
+			}
+			c := newCluster(t)
+			c.add(0)
+			c.ctrl.Connector = brokenConnector{siteConnector{c.site}, at, err}
+			o := c.reconcile(4)
+			isReported := false
+			for _, got := range o.Status.Conditions {
+				isReported = isReported || strings.Contains(got.Message, "SSHHost h-0")
+				for _, secret := range secrets {
+					if strings.Contains(got.Message, secret) {
+						t.Errorf("%s, %s: condition %s discloses %q: %s", name, at, got.Type, secret, got.Message)
+					}
+				}
+			}
+			if !isReported {
+				t.Errorf("%s, %s: the host is missing: %+v", name, at, o.Status.Conditions)
+			}
+		}
 	}
 }
 

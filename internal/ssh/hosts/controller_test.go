@@ -24,6 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 	"github.com/slipwayhq/slipway/test/testkit"
 )
@@ -37,6 +38,8 @@ type fakeHost struct {
 	record     *remote.Record
 	leftovers  []remote.Leftover
 	down       error
+	// broken is the error of each script.
+	broken error
 	// targets are the connections, resets the claims that were cleaned.
 	targets []remote.Target
 	resets  []string
@@ -46,7 +49,7 @@ func (h *fakeHost) Connect(_ context.Context, t remote.Target) (Host, error) {
 	h.targets = append(h.targets, t)
 	return h, h.down
 }
-func (h *fakeHost) Facts(context.Context) (remote.Facts, error) { return h.facts, nil }
+func (h *fakeHost) Facts(context.Context) (remote.Facts, error) { return h.facts, h.broken }
 func (h *fakeHost) Preflight(_ context.Context, o remote.PreflightOptions) ([]remote.Finding, error) {
 	if o.ManagedBundle && h.withBundle != nil {
 		return h.withBundle, nil
@@ -283,6 +286,13 @@ func TestUncleanAndUnreachable(t *testing.T) {
 	if got := w.get(); got.Status.State != infrav1.SSHHostUnreachable {
 		t.Errorf("down: %+v", got.Status)
 	}
+	host.down, host.broken = nil, fault.New(fault.Transient, remote.ReasonScriptFailed, "script facts failed on host h: Input/output error")
+	w.at = w.at.Add(longestInterval)
+	w.reconcile()
+	if c := condition.Set(w.get().Status.Conditions).Get(infrav1.ReachableCondition); w.get().Status.State != infrav1.SSHHostUnreachable || c.Reason != remote.ReasonScriptFailed || !strings.Contains(c.Message, "Input/output error") {
+		t.Errorf("a defective disk: %+v", w.get().Status)
+	}
+	host.down, host.broken = fault.New(fault.Unreachable, remote.ReasonUnreachable, "host h does not respond"), nil
 	for failures, want := range map[int]time.Duration{0: unreachableInterval, 1: unreachableInterval, 2: 2 * unreachableInterval, 9: longestInterval} {
 		if got := (hostCheck{Fault: fault.New(fault.Unreachable, "X", "no"), Failures: failures}).interval(); got != want {
 			t.Errorf("after %d failures the host is checked again after %v, want %v", failures, got, want)
@@ -292,7 +302,7 @@ func TestUncleanAndUnreachable(t *testing.T) {
 		w.at = w.at.Add(longestInterval)
 		w.reconcile()
 	}
-	if k := w.checks.get(client.ObjectKeyFromObject(w.get())); k == nil || k.Failures != 3 {
+	if k := w.checks.get(client.ObjectKeyFromObject(w.get())); k == nil || k.Failures != 4 {
 		t.Errorf("the last check is %+v", k)
 	}
 }
@@ -411,5 +421,38 @@ func TestDeniedAddress(t *testing.T) {
 	w.reconcile()
 	if len(host.targets) > 0 || w.get().Status.State != infrav1.SSHHostUnreachable {
 		t.Errorf("connected to %v; %+v", host.targets, w.get().Status)
+	}
+}
+
+// A namespace whose claim was never recorded on the host has not used it: the host is offered to others as before.
+func TestUnrecordedClaim(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason    string
+		claim     func(*infrav1.SSHHostClaim)
+		confirmed bool
+		want, uid string // the namespace that used the host last
+	}{
+		"first":     {"nobody has used it", func(c *infrav1.SSHHostClaim) { c.FirstUse = ptr.To(true) }, false, "", ""},
+		"another":   {"the users of the other namespace had the rights of root", func(c *infrav1.SSHHostClaim) { c.PreviousNamespace, c.PreviousNamespaceUID = "team-b", "uid-b" }, false, "team-b", "uid-b"},
+		"the same":  {"it has used it before", func(c *infrav1.SSHHostClaim) { c.PreviousNamespace, c.PreviousNamespaceUID = "team-a", "uid-of-before" }, false, "team-a", "uid-of-before"},
+		"unknown":   {"the claim of an earlier version", func(*infrav1.SSHHostClaim) {}, false, "team-a", "uid-a"},
+		"confirmed": {"its users had the rights of root", func(c *infrav1.SSHHostClaim) { c.FirstUse = ptr.To(true) }, true, "team-a", "uid-a"},
+	} {
+		o := sshHost(func(o *infrav1.SSHHost) {
+			o.Annotations = map[string]string{infrav1.LastNamespaceAnnotation: "team-a", "other": "x"}
+			o.Labels = map[string]string{infrastructure.MoveHierarchyLabel: infrastructure.MoveInUse}
+			o.Status.Claim, o.Status.LastNamespace, o.Status.LastNamespaceUID = claim(true), "team-a", "uid-a"
+			tc.claim(o.Status.Claim)
+			if tc.confirmed {
+				o.Status.ConfirmedClaimID = claimA
+			}
+		})
+		w := newWorld(t, build(t, o).Build(), &fakeHost{})
+		w.reconcile()
+		got := w.get()
+		if got.Status.State != infrav1.SSHHostAvailable || got.Status.Claim != nil || inventory.LastNamespace(got) != tc.want || got.Annotations["other"] != "x" ||
+			got.Status.LastNamespace != tc.want || got.Status.LastNamespaceUID != tc.uid {
+			t.Errorf("%s: annotations %v, status %+v (%s)", name, got.Annotations, got.Status, tc.reason)
+		}
 	}
 }

@@ -87,6 +87,7 @@ const (
 //	the bootstrap runs, has succeeded or has failed    wait, nothing, or wait for its replacement
 //	the host is not prepared                           prepare it; release it if it is unsuitable
 //	it creates a cluster with a virtual IP address     wait until its host holds the address
+//	the bootstrap data was rejected a moment ago       wait
 //	otherwise                                          run the bootstrap data
 func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
@@ -216,8 +217,12 @@ func (s snapshot) uncheckedHost() *infrav1.SSHHost {
 
 // unreachableText says why a host cannot be reached.
 func unreachableText(h *infrav1.SSHHost) string {
-	if c := condition.Set(h.Status.Conditions).Get(infrav1.ReachableCondition); c != nil && c.Reason == inventory.ReasonDenied {
+	c := condition.Set(h.Status.Conditions).Get(infrav1.ReachableCondition)
+	switch {
+	case c != nil && c.Reason == inventory.ReasonDenied:
 		return "is denied by the configuration of the operator"
+	case c != nil && (c.Reason == remote.ReasonScriptFailed || c.Reason == remote.ReasonFilesFailed):
+		return "is defective"
 	}
 	return "does not respond"
 }
@@ -286,12 +291,16 @@ func hasOwnRecord(h *infrav1.SSHHost) bool {
 	return h.Status.Record != nil && h.Status.Record.ClaimID == h.Status.Claim.ClaimID
 }
 
-// hostStage returns the stage of a machine whose host cannot be used now.
+// hostStage returns the stage of a machine whose host cannot be used now. A host that was prepared remains so when it cannot be
+// reached: its data may run.
 func (s snapshot) hostStage() int {
-	if inventory.IsConfirmed(s.Host) {
-		return stagePreparation
+	switch {
+	case !inventory.IsConfirmed(s.Host):
+		return stageClaim
+	case condition.Set(s.Object.Status.Conditions).IsTrue(infrav1.HostPreparedCondition):
+		return stageBootstrap
 	}
-	return stageClaim
+	return stagePreparation
 }
 
 func decideBootstrap(s snapshot, p *reconciler.Plan) (stage int, reason string) {
@@ -319,6 +328,11 @@ func decideBootstrap(s snapshot, p *reconciler.Plan) (stage int, reason string) 
 			s.Host.Name, infrav1.VirtualIPHeldCondition, s.SSHCluster.Name).For("SSHCluster", s.SSHCluster.Name).ToChange("status.virtualIP")
 		p.RecheckIn(waitRecheck)
 		return stageBootstrap, reasonVirtualIP
+	}
+	if r := s.Rejected; r != nil && r.Secret == s.bootstrapSecretName() && s.Now.Sub(r.At) < waitRecheck {
+		p.WaitFor(r.Fault.Reason, "%s", inventory.Sentence(r.Fault.Message)).For("Secret", r.Secret).UntilUserActs()
+		p.RecheckIn(r.At.Add(waitRecheck).Sub(s.Now))
+		return stageBootstrap, r.Fault.Reason
 	}
 	p.Do(runBootstrap{Host: nameOf(s.Host), Secret: s.bootstrapSecretName()})
 	p.WaitFor(reasonBootstrapping, "The bootstrap data runs on SSHHost %s", s.Host.Name).For("SSHHost", nameOf(s.Host)).ForTime()
@@ -380,12 +394,17 @@ func (s snapshot) mustReject() bool {
 	return s.request().Choose(s.Hosts).Host != nil || s.Now.Sub(s.Object.CreationTimestamp.Time) >= unsuitableAfter
 }
 
-// preparation describes the job that prepares the host. It is a new one for another host, claim or bundle.
+// preparation describes the job that prepares the host. It is a new one for another host, claim, bundle or settings.
 func (s snapshot) preparation() string {
+	what := fmt.Sprintf("prepare host %s for claim %s", nameOf(s.Host), s.Object.Spec.ClaimID)
 	if s.Object.Spec.Bundle == infrav1.SSHBundleNone {
-		return fmt.Sprintf("prepare host %s for claim %s without a bundle", nameOf(s.Host), s.Object.Spec.ClaimID)
+		return what + " without a bundle"
 	}
-	return fmt.Sprintf("prepare host %s for claim %s with bundle %s", nameOf(s.Host), s.Object.Spec.ClaimID, s.Bundle.Digest)
+	what += " with bundle " + s.Bundle.Digest
+	if hash := nodeSettings(s.Host.Spec.Settings, s.Object.Spec.Settings).Hash(); hash != "" {
+		what += " and settings " + hash
+	}
+	return what
 }
 
 // retryAfter returns the delay before a failed preparation is repeated. A user has to correct an invalid host first.
@@ -409,7 +428,7 @@ func waitForFailure(s snapshot, p *reconciler.Plan) {
 	f := fault.As(s.Preparing.Err)
 	switch {
 	case f == nil:
-		p.WaitFor(reasonPreparing, "SSHHost %s could not be prepared, retrying: %s", s.Host.Name, s.Preparing.Err.Error()).For("SSHHost", nameOf(s.Host)).ForTime()
+		p.WaitFor(reasonPreparing, "SSHHost %s could not be prepared because of an error of the manager: it is repeated", s.Host.Name).For("SSHHost", nameOf(s.Host)).ForTime()
 	case f.Kind == fault.Invalid:
 		p.WaitFor(f.Reason, "%s", inventory.Sentence(f.Message)).For("SSHHost", nameOf(s.Host)).UntilUserActs()
 	default:

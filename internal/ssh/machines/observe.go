@@ -51,6 +51,8 @@ type snapshot struct {
 	NoBundle *fault.Fault
 	// Preparing is the state of the job that prepares the host.
 	Preparing jobs.State
+	// Rejected is the bootstrap data that cannot be used. Nil: none was rejected.
+	Rejected *rejection
 	// Progress of the bootstrap. Nil until it has been read.
 	Progress *remote.Progress
 	// Fault is the error of the connection. Nil: there was none.
@@ -59,7 +61,7 @@ type snapshot struct {
 }
 
 func (c *controller) observe(ctx context.Context, o *infrav1.SSHMachine) (snapshot, error) {
-	s := snapshot{Object: o, Now: c.now(), Preparing: c.Jobs.State(jobs.Key(kind, client.ObjectKeyFromObject(o)))}
+	s := snapshot{Object: o, Now: c.now(), Preparing: c.Jobs.State(jobs.Key(kind, client.ObjectKeyFromObject(o))), Rejected: c.rejected.get(o)}
 	var err error
 	if s.Machine, err = infrastructure.ReadObject(ctx, c.client, o.Namespace, infrastructure.OwnerName(o, "Machine"), &clusterv1.Machine{}); err != nil {
 		return s, err
@@ -182,14 +184,26 @@ func (c *controller) findBundle(s *snapshot) {
 	if s.isProvisioned() || s.Object.Spec.Bundle == infrav1.SSHBundleNone || s.version() == "" || s.Host.Status.Facts.Architecture == "" {
 		return
 	}
-	b, err := c.Bundles.Find(s.version(), s.Host.Status.Facts.Architecture)
+	architecture := s.Host.Status.Facts.Architecture
+	b, err := c.Bundles.Find(s.version(), architecture)
 	if err != nil {
-		if s.NoBundle = fault.As(err); s.NoBundle == nil {
-			s.NoBundle = fault.New(fault.Transient, "BundleNotReadable", "the bundle cannot be read: %v", err)
-		}
+		s.NoBundle = noBundle(err, s.version(), architecture)
 		return
 	}
 	s.Bundle = b.ForNode(s.isControlPlane())
+}
+
+// noBundle returns why there is no bundle, for users who may not know the directories of the manager.
+func noBundle(err error, version, architecture string) *fault.Fault {
+	const remedy = "let the operator build it again with \"slipway bundle build\", or import it"
+	switch f := fault.As(err); {
+	case f == nil:
+		return fault.New(fault.Transient, "BundleNotReadable", "the bundle for Kubernetes %s on %s cannot be read: %s", version, architecture, remedy).From(err)
+	case f.Reason == bundle.ReasonInvalid:
+		return fault.New(f.Kind, f.Reason, "the bundle for Kubernetes %s on %s is damaged: %s", version, architecture, remedy).From(err)
+	default:
+		return f
+	}
 }
 
 // readRequested reads the progress of the bootstrap.
