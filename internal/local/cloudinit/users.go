@@ -93,9 +93,6 @@ func parseUsers(s section) (users []userItem, skipped []string, err error) {
 		if user.Name == "" {
 			return nil, nil, invalidFault("users[%d] has no name", i)
 		}
-		if strings.ContainsAny(user.passwordHash(), ":\r\n") || user.passwordHash() != "" && strings.ContainsAny(user.Name, ":\r\n") {
-			return nil, nil, invalidFault("users[%d] has a password or a name with a colon or a line break", i)
-		}
 		users = append(users, user)
 	}
 	return users, skipped, nil
@@ -110,7 +107,7 @@ func (u userItem) script() string {
 			fmt.Fprintf(&b, "getent group %[1]s >/dev/null || groupadd %[1]s\n", quote(group))
 		}
 	}
-	fmt.Fprintf(&b, "id -u %s >/dev/null 2>&1 || %s\n", name, u.createCommand())
+	fmt.Fprintf(&b, "id -u %s >/dev/null 2>&1 || useradd %s\n", name, strings.Join(u.flags(), " "))
 	if ptr.Deref(u.LockPasswd, true) {
 		fmt.Fprintf(&b, "passwd -l %s >/dev/null\n", name)
 	}
@@ -122,19 +119,6 @@ func (u userItem) script() string {
 	}
 	return b.String()
 }
-
-// createCommand returns the command that creates the user. The hash of the password is no argument, because all users of the
-// machine can read arguments of running programs.
-func (u userItem) createCommand() string {
-	create := "useradd " + strings.Join(u.flags(), " ")
-	if hash := u.passwordHash(); hash != "" {
-		return "{ " + create + " && printf '%s\\n' " + quote(u.Name+":"+hash) + " | chpasswd --encrypted; }"
-	}
-	return create
-}
-
-// passwordHash returns the hash of the password, empty if there is none.
-func (u userItem) passwordHash() string { return cmp.Or(u.HashedPasswd, u.Passwd) }
 
 // flags returns the arguments of useradd.
 func (u userItem) flags() []string {
@@ -148,6 +132,7 @@ func (u userItem) flags() []string {
 	add("--groups", strings.Join(u.Groups, ","))
 	add("--home-dir", u.HomeDir)
 	add("--shell", u.Shell)
+	add("--password", cmp.Or(u.HashedPasswd, u.Passwd))
 	add("--gid", u.PrimaryGroup)
 	add("--uid", u.UID)
 	switch {

@@ -109,9 +109,8 @@ func bootstrapScript(b Bootstrap) (script []byte, changes cloudinit.Changes, err
 		return nil, changes, fault.New(fault.Invalid, "InvalidAddress", "%.80q is not the IP address of the node", b.Address).From(err)
 	}
 	data := cloudinit.BootstrapData{Value: b.Data, Format: b.Format}
-	var paths []string
 	if b.Format == formatIgnition {
-		if data.Value, paths, err = cloudConfigOf(b.Data); err != nil {
+		if data.Value, err = cloudConfigOf(b.Data); err != nil {
 			return nil, changes, err
 		}
 		data.Format = ""
@@ -124,7 +123,6 @@ func bootstrapScript(b Bootstrap) (script []byte, changes cloudinit.Changes, err
 	if changes, err = cloudinit.DeclaredChanges(data, node); err != nil {
 		return nil, changes, err
 	}
-	changes.Files = append(changes.Files, paths...)
 	if n := len(changes.Files) + len(changes.Users) + len(changes.Groups); n > maxRecordedChanges {
 		return nil, changes, fault.New(fault.Invalid, reasonUnrecordable, "the bootstrap data writes or creates %d files, users and groups, of which a host can record at most %d to remove them later", n, maxRecordedChanges)
 	}

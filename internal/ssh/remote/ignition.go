@@ -129,44 +129,18 @@ type cloudUser struct {
 }
 
 // cloudConfigOf converts an Ignition configuration to a cloud-config, so that both formats run in the same way. What
-// only the first boot of an installation can do, such as partitioning, is a fault of kind Invalid. paths are the paths that
-// commands of the cloud-config create, so that cleaning removes them.
-func cloudConfigOf(data []byte) (text []byte, paths []string, err error) {
+// only the first boot of an installation can do, such as partitioning, is a fault of kind Invalid.
+func cloudConfigOf(data []byte) ([]byte, error) {
 	var in ignitionConfig
 	if len(data) > maxIgnition {
-		return nil, nil, invalidIgnition("the configuration is larger than %d bytes", maxIgnition)
+		return nil, invalidIgnition("the configuration is larger than %d bytes", maxIgnition)
 	}
 	if err := json.Unmarshal(data, &in); err != nil {
-		return nil, nil, invalidIgnition("the configuration cannot be parsed").From(err)
+		return nil, invalidIgnition("the configuration cannot be parsed").From(err)
 	}
 	if err := in.check(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	out, err := in.cloudConfig()
-	if err != nil {
-		return nil, nil, err
-	}
-	text, err = json.Marshal(out) // JSON is YAML
-	return append([]byte("#cloud-config\n"), text...), in.commandPaths(), err
-}
-
-// commandPaths returns the directories, links and masks, which commands create.
-func (in ignitionConfig) commandPaths() (out []string) {
-	for _, d := range in.Storage.Directories {
-		out = append(out, path.Clean(d.Path))
-	}
-	for _, l := range in.Storage.Links {
-		out = append(out, path.Clean(l.Path))
-	}
-	for _, u := range in.Systemd.Units {
-		if u.Mask {
-			out = append(out, unitsPath+u.Name)
-		}
-	}
-	return out
-}
-
-func (in ignitionConfig) cloudConfig() (cloudConfig, error) {
 	var out cloudConfig
 	for _, d := range in.Storage.Directories {
 		out.BootCmd = append(out.BootCmd, []string{"install", "-d", "-m", permissions(d.Mode, 0o755), "-o", d.User.name(), "-g", d.Group.name(), "--", d.Path})
@@ -174,7 +148,7 @@ func (in ignitionConfig) cloudConfig() (cloudConfig, error) {
 	for _, f := range in.Storage.Files {
 		file, err := f.cloudFile()
 		if err != nil {
-			return out, err
+			return nil, err
 		}
 		out.WriteFiles = append(out.WriteFiles, file)
 	}
@@ -192,7 +166,8 @@ func (in ignitionConfig) cloudConfig() (cloudConfig, error) {
 		})
 	}
 	out.addUnits(in.Systemd.Units)
-	return out, nil
+	text, err := json.Marshal(out) // JSON is YAML
+	return append([]byte("#cloud-config\n"), text...), err
 }
 
 // check rejects parts that are not supported, and names that are not valid paths.
@@ -282,21 +257,19 @@ func (c ignitionContents) decode() (content, encoding string, err error) {
 	return "", "", fmt.Errorf("compression %.20q is not supported", c.Compression)
 }
 
-// unitsPath is the directory of units and masks.
-const unitsPath = "/etc/systemd/system/"
-
 // addUnits writes units, and starts the enabled ones in order. A unit of type oneshot, such as the one that runs
 // kubeadm, is waited for.
 func (c *cloudConfig) addUnits(units []ignitionUnit) {
+	const dir = "/etc/systemd/system/"
 	write := func(name, text string) {
 		c.WriteFiles = append(c.WriteFiles, cloudFile{Path: name, Content: base64.StdEncoding.EncodeToString([]byte(text)), Encoding: "base64", Permissions: "0644", Owner: "root:root"})
 	}
 	for _, u := range units {
 		if u.Contents != "" {
-			write(unitsPath+u.Name, u.Contents)
+			write(dir+u.Name, u.Contents)
 		}
 		for _, d := range u.Dropins {
-			write(unitsPath+u.Name+".d/"+d.Name, d.Contents)
+			write(dir+u.Name+".d/"+d.Name, d.Contents)
 		}
 	}
 	c.RunCmd = append(c.RunCmd, []string{"systemctl", "daemon-reload"})

@@ -53,7 +53,7 @@ func TestCloudConfigOf(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			text, _, err := cloudConfigOf([]byte(tc.text))
+			text, err := cloudConfigOf([]byte(tc.text))
 			if tc.fails {
 				if fault.KindOf(err) != fault.Invalid {
 					t.Errorf("%s: %v", tc.reason, err)

@@ -223,7 +223,7 @@ func FuzzParse(f *testing.F) {
 		}
 		_, _ = parseRecord([]byte(text))
 		findings(observe(text, now, now), PreflightOptions{ManagedBundle: true, ControlPlane: true})
-		_, _, _ = cloudConfigOf([]byte(text))
+		_, _ = cloudConfigOf([]byte(text))
 	})
 }
 

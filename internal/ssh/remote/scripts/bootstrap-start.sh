@@ -39,8 +39,8 @@ while read -r name; do
 done <$run/groups
 printf '%s' "$files" >$run/files
 while IFS= read -r file; do
-	if installed "$file" || { [ -d "$file" ] && [ ! -L "$file" ]; }; then
-		: # a directory of before stays
+	if installed "$file"; then
+		:
 	elif [ -e "$file" ] || [ -L "$file" ]; then
 		save "$file"
 	else

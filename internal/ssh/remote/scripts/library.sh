@@ -99,8 +99,7 @@ kubelet_runs() {
 # Directories whose content belongs to a node, unless it was there before.
 content_paths="/etc/kubernetes /var/lib/kubelet /var/lib/etcd /var/lib/cni /run/flannel /etc/cni/net.d /run/cluster-api /var/log/pods /var/log/containers"
 
-# Each path is one line: line breaks become question marks, because the rest of a name could be another path of the host.
-content() { [ ! -d "$1" ] || [ -L "$1" ] || find "$1" -xdev -mindepth 1 -print0 2>/dev/null | tr '\n\0' '?\n' | sort | sed 's/^/content /'; }
+content() { [ ! -d "$1" ] || [ -L "$1" ] || find "$1" -xdev -mindepth 1 2>/dev/null | sort | sed 's/^/content /'; }
 
 # The network devices of the networks of Pods. One end of a pair belongs to them if the other is in a network namespace
 # of CNI.

@@ -35,9 +35,7 @@ own_kubelet=
 [ -z "$unrecorded" ] && [ ! -e $node/started ] && ! installed /etc/systemd/system/kubelet.service || own_kubelet=true
 [ -z "$own_kubelet" ] || stop_unit kubelet.service
 
-# Containers: their processes are in control groups below kubepods, and their shims in containerd's. The kubelet creates kubepods
-# at the top, or below each controller with version 1. Deeper ones belong to clusters in containers of another engine.
-pod_groups() { find /sys/fs/cgroup -maxdepth 2 -type d -name 'kubepods*' 2>/dev/null; }
+# Containers: their processes are in control groups below kubepods, and their shims in containerd's.
 managed=
 ! installed /etc/systemd/system/containerd.service || managed=true
 if [ -z "$managed" ] && [ -e /etc/kubernetes ] && has kubeadm && { [ -e $node/started ] || [ -n "$unrecorded" ]; }; then
@@ -49,7 +47,7 @@ if [ -n "$managed" ] || [ -e $node/started ]; then
 	[ -z "$managed" ] || stop_unit containerd.service
 	tries=0
 	while [ $tries -lt 20 ]; do
-		processes=$(for group in $(pod_groups); do find "$group" -name cgroup.procs -exec cat {} + 2>/dev/null; done | sort -u)
+		processes=$(find /sys/fs/cgroup -path '*kubepods*' -name cgroup.procs -exec cat {} + 2>/dev/null | sort -u)
 		[ -n "$processes" ] || break
 		kill -9 $processes 2>/dev/null
 		tries=$((tries + 1))
@@ -62,14 +60,14 @@ if [ -n "$managed" ] || [ -e $node/started ]; then
 			! tr '\0' '\n' <"$shim/cmdline" 2>/dev/null | grep -Fqx /run/containerd/containerd.sock || kill -9 "${shim##*/}" 2>/dev/null
 		done
 	fi
-	for group in $(pod_groups); do find "$group" -depth -type d -exec rmdir {} \; 2>/dev/null; done
+	find /sys/fs/cgroup -depth -type d -path '*kubepods*' -exec rmdir {} \; 2>/dev/null
 fi
 
 # Mounts, the deepest first. A path with a space is written with \040 in the list.
 below() { awk -v at="$1" '$2 ~ "^" at "(/|$)" {print $2}' /proc/self/mounts | sort -r; }
-for tree in /var/lib/kubelet /run/containerd /var/lib/containerd /run/netns; do
-	[ -n "$managed" ] || [ $tree = /var/lib/kubelet ] || [ $tree = /run/netns ] || continue
-	for at in $(below $tree); do
+for root in /var/lib/kubelet /run/containerd /var/lib/containerd /run/netns; do
+	[ -n "$managed" ] || [ $root = /var/lib/kubelet ] || [ $root = /run/netns ] || continue
+	for at in $(below $root); do
 		! before "mount $at" || continue
 		case $at in /run/netns | /run/netns/[!c]*) continue ;; esac
 		at=$(printf '%b' "$at")
@@ -122,7 +120,7 @@ if [ -e $node/groups ]; then
 fi
 if [ -e $node/passwords ]; then
 	while IFS=: read -r name password expires; do
-		printf '%s:%s\n' "$name" "$password" | chpasswd --encrypted 2>/dev/null
+		usermod -p "$password" "$name" 2>/dev/null
 		chage -E "${expires:--1}" "$name" 2>/dev/null
 	done <$node/passwords
 fi
@@ -134,28 +132,19 @@ if [ -e $node/backups ]; then
 fi
 [ ! -e $node/default-kubelet ] || cp -p $node/default-kubelet /etc/default/kubelet
 if [ -e $node/installed ]; then
-	# Directories that the bootstrap data created have files of it, or directories.
-	sort -r $node/installed | while IFS= read -r path; do
-		case $path in
-		/*) if [ -d "$path" ] && [ ! -L "$path" ]; then rmdir -- "$path" 2>/dev/null; else rm -f -- "$path"; fi ;;
-		esac
-	done
+	while IFS= read -r path; do
+		case $path in /*) [ -d "$path" ] && [ ! -L "$path" ] || rm -f -- "$path" ;; esac
+	done <$node/installed
 fi
 rmdir /etc/slipway/keepalived /etc/systemd/system/kubelet.service.d /etc/systemd/system/containerd.service.d /etc/slipway/kubelet.conf.d /etc/slipway/authorities 2>/dev/null
 
 # Directories of the node, without what was in them before. Nothing is deleted across mounts.
-line_break='
-'
 empty() {
 	[ -e "$1" ] || [ -L "$1" ] || return 0
 	if before "path $1"; then
 		[ -e $node/inventory ] && ! before "more-content $1" || return 0
-		# Names with line breaks are not in the list, and were not there before unless one has a question mark.
-		grep -F "content $1/" $node/inventory | grep -qF '?' || find "$1" -xdev -mindepth 1 -path "*$line_break*" -delete 2>/dev/null
 		content "$1" | sort -r | grep -vFx -f $node/inventory | while IFS= read -r line; do
-			item=${line#content }
-			case $item in "$1"/*) ;; *) continue ;; esac
-			if [ -d "$item" ] && [ ! -L "$item" ]; then rmdir -- "$item"; else rm -f -- "$item"; fi 2>/dev/null
+			if [ -d "${line#content }" ] && [ ! -L "${line#content }" ]; then rmdir -- "${line#content }"; else rm -f -- "${line#content }"; fi 2>/dev/null
 		done
 		return 0
 	fi

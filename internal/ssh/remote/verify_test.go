@@ -253,32 +253,3 @@ func TestKilledRecord(t *testing.T) {
 		t.Errorf("the record is visible before it is on the disk: %q", commands(t, s))
 	}
 }
-
-// TestIgnitionIsUndone covers what an Ignition configuration creates with commands: directories, links and masks of units.
-func TestIgnitionIsUndone(t *testing.T) {
-	s, h := sandbox(t, claim)
-	s.WriteFile("/opt/before/file", "")
-	record(t, h)
-	b := bootstrapOf(`{"ignition":{"version":"3.4.0"},"storage":{"directories":[{"path":"` + s.Path("/opt/data") + `"},{"path":"` + s.Path("/opt/data/sub") + `"},{"path":"` + s.Path("/opt/before") + `"}],` +
-		`"links":[{"path":"` + s.Path("/opt/link") + `","target":"/opt/before"}]},"systemd":{"units":[{"name":"update.service","mask":true}]}}`)
-	b.Format = "ignition"
-	if err := h.StartBootstrap(t.Context(), b); err != nil {
-		t.Fatal(err)
-	}
-	if got := s.Calls()[1].Parameters["FILE"]; !slices.Contains(got, "/etc/systemd/system/update.service") {
-		t.Errorf("the mask is recorded: %q", got)
-	}
-	s.WriteFile("/opt/data/sub/file", "")
-	if err := errors.Join(os.Remove(s.Path("/opt/data/sub/file")), os.Symlink("/opt/before", s.Path("/opt/link"))); err != nil {
-		t.Fatal(err)
-	}
-	reset(t, h)
-	if entries, err := os.ReadDir(s.Path("/opt/before")); err != nil || len(entries) != 1 {
-		t.Errorf("a directory of before has other content: %v %v", entries, err)
-	}
-	for path, want := range map[string]bool{"/opt/data": false, "/opt/link": false, "/opt/before/file": true} {
-		if exists(s, path) != want {
-			t.Errorf("%s exists: %t", path, !want)
-		}
-	}
-}
