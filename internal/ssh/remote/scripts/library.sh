@@ -79,7 +79,12 @@ kubelet_runs() {
 # Directories whose content belongs to a node, unless it was there before.
 content_paths="/etc/kubernetes /var/lib/kubelet /var/lib/etcd /var/lib/cni /run/flannel /etc/cni/net.d /run/cluster-api /var/log/pods /var/log/containers"
 
-content() { [ ! -d "$1" ] || [ -L "$1" ] || find "$1" -xdev -mindepth 1 2>/dev/null | sort | sed 's/^/content /'; }
+# Lists paths that end with zero bytes, one in each line. Pods choose the names of files: line breaks are written as odd
+# bytes, and a path with an odd byte is never used as the name of a file.
+odd=$(printf '\001')
+content_lines() { tr '\n\000' '\001\n' | sort | sed 's/^/content /'; }
+
+content() { [ ! -d "$1" ] || [ -L "$1" ] || find "$1" -xdev -mindepth 1 -print0 2>/dev/null | content_lines; }
 
 # The network devices of the networks of Pods. One end of a pair belongs to them if the other is in a network namespace
 # of CNI.

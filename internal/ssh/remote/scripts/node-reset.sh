@@ -138,13 +138,19 @@ if [ -e $node/installed ]; then
 fi
 rmdir /etc/slipway/keepalived /etc/systemd/system/kubelet.service.d /etc/systemd/system/containerd.service.d /etc/slipway/kubelet.conf.d /etc/slipway/authorities 2>/dev/null
 
-# Directories of the node, without what was in them before. Nothing is deleted across mounts.
+# Directories of the node, without what was in them before. Nothing is deleted across mounts. Entries whose names are odd
+# are deleted without the list, if none was there before.
+newline='
+'
 empty() {
 	[ -e "$1" ] || [ -L "$1" ] || return 0
 	if before "path $1"; then
 		[ -e $node/inventory ] && ! before "more-content $1" || return 0
+		grep -F "content $1/" $node/inventory | grep -Fq "$odd" || find "$1" -xdev -mindepth 1 \( -path "*$newline*" -o -path "*$odd*" \) -delete 2>/dev/null
 		content "$1" | sort -r | grep -vFx -f $node/inventory | while IFS= read -r line; do
-			if [ -d "${line#content }" ] && [ ! -L "${line#content }" ]; then rmdir -- "${line#content }"; else rm -f -- "${line#content }"; fi 2>/dev/null
+			path=${line#content }
+			case $path in *"$odd"*) continue ;; "$1"/*) ;; *) continue ;; esac
+			if [ -d "$path" ] && [ ! -L "$path" ]; then rmdir -- "$path"; else rm -f -- "$path"; fi 2>/dev/null
 		done
 		return 0
 	fi

@@ -58,7 +58,7 @@ for path in /etc/systemd/system/containerd.service /lib/systemd/system/container
 done
 # Data of another node, which the node of a machine would mix with its own, or delete.
 for path in /var/lib/etcd /var/lib/kubelet /etc/kubernetes; do
-	found=$(find $path -mindepth 1 ! -type d 2>/dev/null | sed 's/^/content /' | sort | head -n 2000)
+	found=$(find $path -mindepth 1 ! -type d -print0 2>/dev/null | content_lines | head -n 2000)
 	[ ! -e $node/inventory ] || found=$(printf '%s\n' "$found" | grep -Fx -f $node/inventory)
 	[ -z "$found" ] || echo "CONTENT=$path"
 done
