@@ -2,8 +2,13 @@ package remote_test
 
 import (
 	"os"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipwayhq/slipway/internal/ssh/remote"
 	"github.com/slipwayhq/slipway/test/sshtest"
 )
 
@@ -48,5 +53,48 @@ func TestNamesWithLineBreaks(t *testing.T) {
 	s.WriteFile("/etc/cni/net.d/second\nodd", "node")
 	if left, err := h.Reset(t.Context()); err != nil || len(left) != 1 || left[0].Kind != "content" {
 		t.Errorf("cleaning: %v %v", left, err)
+	}
+}
+
+// ran returns the command lines that ran and begin with a word.
+func ran(t *testing.T, s *sshtest.Server, words ...string) (out []string) {
+	t.Helper()
+	for _, line := range commands(t, s) {
+		if word, _, _ := strings.Cut(line, " "); slices.Contains(words, word) {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+func TestModules(t *testing.T) {
+	s, h := sandbox(t, claim)
+	writeProgram(t, s, "modprobe", `#!/bin/sh
+echo "modprobe $*" >>@ROOT@/commands
+case $* in "-n -v overlay" | "-n -v br_netfilter") echo insmod /lib/modules/x.ko ;; "-n -v vxlan") echo install /bin/false ;; -q*) mkdir -p @ROOT@/sys/module/$2 ;; esac
+`)
+	writeProgram(t, s, "rmmod", "#!/bin/sh\necho \"rmmod $*\" >>@ROOT@/commands\nrmdir @ROOT@/sys/module/$1\n")
+	writeProgram(t, s, "systemd-detect-virt", "#!/bin/sh\nexit 1\n")
+	if found := failing(t, h, "KernelModules"); len(found) != 1 || !strings.Contains(found[0], "VXLAN") {
+		t.Errorf("a module may be loaded later: %q", found)
+	}
+	if got := ran(t, s, "modprobe", "ip"); slices.ContainsFunc(got, func(line string) bool { return !strings.HasPrefix(line, "modprobe -n") }) || len(got) == 0 {
+		t.Errorf("a check must change nothing: %q", got)
+	}
+	makeDirectory(t, s, "/sys/module/overlay")
+	s.WriteFile("/proc/sys/net/bridge/bridge-nf-call-iptables", "1\n")
+	record(t, h)
+	b := sshtest.WriteBundle(t, map[string][]byte{"bin/kubelet": []byte("k"), "cni/bridge": []byte("c")})
+	for _, err := range []error{h.InstallBundle(t.Context(), b, nil), h.PrepareNode(t.Context(), b, remote.NodeSettings{})} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	reset(t, h)
+	if diff := cmp.Diff([]string{"rmmod br_netfilter", "rmmod vxlan"}, ran(t, s, "rmmod")); diff != "" {
+		t.Errorf("the modules of the node, but not the one of before: %s", diff)
+	}
+	if text, err := os.ReadFile(s.Path("/proc/sys/net/bridge/bridge-nf-call-iptables")); err != nil || string(text) != "0\n" {
+		t.Errorf("the traffic of bridges is filtered: %q %v", text, err)
 	}
 }

@@ -63,8 +63,7 @@ type observation struct {
 	cgroup, selinux string
 }
 
-// Preflight runs all checks and returns their findings, fatal ones first. It changes nothing on the host that remains,
-// except for kernel modules that it loads.
+// Preflight runs all checks and returns their findings, fatal ones first. It changes nothing on the host.
 func (h *Host) Preflight(ctx context.Context, o PreflightOptions) ([]Finding, error) {
 	began := time.Now()
 	out, err := h.run(ctx, call{script: "preflight"})
@@ -168,7 +167,7 @@ func checkKernel(seen observation, _ PreflightOptions) (out []Finding) {
 		out = append(out, fatal("KernelModules", "the kernel has no overlay file system", "install the kernel's modules, or reboot if the kernel was updated: modprobe overlay"))
 	}
 	if first(seen.values, "VXLAN") == "" {
-		out = append(out, warning("KernelModules", "the kernel cannot create VXLAN devices", "load the module (modprobe vxlan), or use a Pod network that does not need it"))
+		out = append(out, warning("KernelModules", "the kernel has no VXLAN devices", "install the kernel's modules, or use a Pod network that does not need it"))
 	}
 	if !seen.isSet("SYSCTL") && first(seen.values, "FORWARDING") != "1" {
 		out = append(out, fatal("KernelSettings", "net.ipv4.ip_forward is 0 and cannot be changed", "set it to 1: sysctl -w net.ipv4.ip_forward=1"))

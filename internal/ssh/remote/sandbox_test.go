@@ -49,11 +49,9 @@ func sandbox(t *testing.T, claimID string) (*sshtest.Server, *remote.Host) {
 	for _, name := range []string{
 		"systemctl", "systemd-run", "modprobe", "ip", "nft", "iptables-save", "ip6tables-save", "iptables-restore", "ip6tables-restore", "ipvsadm", "ctr", "kubeadm",
 		"id", "getent", "userdel", "groupdel", "usermod", "chage", "pkill", "journalctl", "umount", "sync",
+		"rmmod", "systemd-detect-virt", "chpasswd",
 	} {
-		s.WriteFile("/usr/local/sbin/"+name, strings.ReplaceAll(programs, "@ROOT@", s.Root))
-		if err := os.Chmod(s.Path("/usr/local/sbin/"+name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		writeProgram(t, s, name, programs)
 	}
 	for _, dir := range []string{"/proc/self", "/sys/class/net", "/etc/systemd/system", "/run"} {
 		if err := os.MkdirAll(s.Path(dir), 0o755); err != nil {
@@ -64,6 +62,15 @@ func sandbox(t *testing.T, claimID string) (*sshtest.Server, *remote.Host) {
 	library, scripts := readScripts(t, "facts", "preflight", "record-create", "record-delete", "bundle-begin", "bundle-finish", "node-prepare", "bootstrap-start", "node-reset")
 	s.RunLocally(library, "root="+s.Root+"\nchown() { :; }\nsleep() { :; }\nkill() { echo \"kill $*\" >>$root/commands; }\n", scripts)
 	return s, connectFor(t, s, claimID)
+}
+
+// writeProgram writes a program of the host. @ROOT@ stands for its directory.
+func writeProgram(t *testing.T, s *sshtest.Server, name, text string) {
+	t.Helper()
+	s.WriteFile("/usr/local/sbin/"+name, strings.ReplaceAll(text, "@ROOT@", s.Root))
+	if err := os.Chmod(s.Path("/usr/local/sbin/"+name), 0o755); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func connectFor(t *testing.T, s *sshtest.Server, claimID string) *remote.Host {

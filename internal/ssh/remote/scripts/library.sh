@@ -144,3 +144,6 @@ boot_id() { echo "$(cat /proc/sys/kernel/random/boot_id)-$(sed 's/.*) //' /proc/
 
 # The sizes and times of a bundle's files.
 stamps() { (cd "$1" && sed 's/^[^ ]*  //' SHA256SUMS | xargs stat -c '%n %s %Y'); }
+
+# The kernel modules of a node. Devices and file systems of others may use what was loaded before.
+node_modules="overlay br_netfilter vxlan"

@@ -62,7 +62,7 @@ grep -q '^[[:space:]]*nameserver' /etc/slipway/resolv.conf || {
 }
 
 # Kernel settings, with the values before.
-for module in overlay br_netfilter vxlan; do modprobe -q $module 2>/dev/null; done
+for module in $node_modules; do modprobe -q $module 2>/dev/null; done
 while IFS=' =' read -r key value; do
 	case $key in '' | '#'*) continue ;; esac
 	file=/proc/sys/$(echo "$key" | tr . /)

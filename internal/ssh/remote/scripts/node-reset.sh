@@ -170,6 +170,18 @@ if [ -e $node/sysctl ]; then
 		case $key in net.* | fs.inotify.*) { echo "$value" >"$file"; } 2>/dev/null ;; esac
 	done <$node/sysctl
 fi
+# Modules that were loaded for the node, unless something uses them: removing a module removes its devices. The traffic
+# of bridges is filtered until then. In a container, the modules are those of another machine.
+if [ -e $node/modules ] && ! { has systemd-detect-virt && systemd-detect-virt --container --quiet; }; then
+	while read -r module; do
+		[ -d /sys/module/$module ] || continue
+		case $module in
+		br_netfilter) for key in /proc/sys/net/bridge/bridge-nf-call-*; do { echo 0 >"$key"; } 2>/dev/null; done ;;
+		vxlan) [ -z "$(ip -o link show type vxlan 2>/dev/null)$(find /run/netns /run/docker/netns -mindepth 1 2>/dev/null | head -n 1)" ] || continue ;;
+		esac
+		rmmod $module 2>/dev/null
+	done <$node/modules
+fi
 systemctl daemon-reload
 systemctl reset-failed kubelet.service containerd.service slipway-bootstrap.service slipway-keepalived.service 2>/dev/null
 rm -rf $node/files $node/imported $node/started $node/bootstrapped $node/default-kubelet $node/served $node/virtual-ip.files $state/current $state/lib

@@ -1,5 +1,5 @@
-# Prints what the preflight checks need, as NAME=value lines. Changes nothing but for a network device that is created
-# and deleted again, and modules that are loaded if they are there.
+# Prints what the preflight checks need, as NAME=value lines. Changes nothing, and loads no kernel modules: it runs on
+# hosts that nobody has claimed.
 [ -d /run/systemd/system ] && echo SYSTEMD=true
 echo "CGROUP=$(cgroup_version)"
 if [ "$(cgroup_version)" = 2 ]; then
@@ -8,17 +8,14 @@ else
 	echo "CONTROLLERS=$(awk 'NR > 1 && $4 == 1 {printf "%s ", $1}' /proc/cgroups)"
 fi
 
-modprobe -q overlay 2>/dev/null
-grep -qw overlay /proc/filesystems && echo OVERLAY=true
-modprobe -q br_netfilter 2>/dev/null
-[ -e /proc/sys/net/bridge/bridge-nf-call-iptables ] && echo BRIDGE_FILTER=true
-modprobe -q vxlan 2>/dev/null
-if has ip && ip link add slipway-probe type vxlan id 16777215 dstport 0 dev lo 2>/dev/null; then
-	ip link del slipway-probe
-	echo VXLAN=true
-elif ! has ip; then
-	echo VXLAN=unknown
-fi
+# Whether the kernel has a module, which need not be loaded. The configuration of modprobe can replace it by a command.
+has_module() {
+	[ ! -d "/sys/module/$1" ] || return 0
+	commands=$(modprobe -n -v "$1" 2>/dev/null) || return 1
+	case $commands in install\ *) return 1 ;; esac
+}
+if grep -qsw overlay /proc/filesystems || has_module overlay; then echo OVERLAY=true; fi
+if has_module vxlan; then echo VXLAN=true; fi
 echo "FORWARDING=$(cat /proc/sys/net/ipv4/ip_forward)"
 [ -w /proc/sys/net/ipv4/ip_forward ] && ( : >>/proc/sys/net/ipv4/ip_forward ) 2>/dev/null && echo SYSCTL=true
 
@@ -38,7 +35,6 @@ has chcon && echo CHCON=true
 has findmnt && echo "VAR_OPTIONS=$(findmnt -n -o OPTIONS -T /var/lib 2>/dev/null | head -n 1)"
 for path in /etc /var/lib /usr/local/bin /opt; do
 	[ -d $path ] && [ ! -w $path ] && echo "READ_ONLY=$path"
-	[ -d $path ] && ! touch -c $path 2>/dev/null && echo "READ_ONLY=$path"
 done
 for unit in firewalld ufw; do
 	! systemctl is-active --quiet $unit.service 2>/dev/null || echo "FIREWALL=$unit"

@@ -13,6 +13,8 @@ fi
 if [ -e $node/installed ] || [ -e $node/started ]; then
 	fail "the record of the host was deleted before it was cleaned: $node belongs to $(sed -n '1s/^claim /claim /p' $node/inventory 2>/dev/null)"
 fi
+# The modules that are loaded for the node, also by containerd, and unloaded with it.
+for module in $node_modules; do [ -d /sys/module/$module ] || echo $module; done >$node/modules || fail "the inventory cannot be written"
 { echo "claim $claim" && inventory; } >$node/inventory.draft && mv $node/inventory.draft $node/inventory || fail "the inventory cannot be written"
 draft=$etc/.machine.json.$$
 receive $draft
