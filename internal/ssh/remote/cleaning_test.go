@@ -98,3 +98,69 @@ case $* in "-n -v overlay" | "-n -v br_netfilter") echo insmod /lib/modules/x.ko
 		t.Errorf("the traffic of bridges is filtered: %q %v", text, err)
 	}
 }
+
+func TestDirectoriesOfTheRuntime(t *testing.T) {
+	s, h := sandbox(t, claim)
+	s.WriteFile("/var/lib/containerd/io.containerd.metadata.v1.bolt/meta.db", "another runtime")
+	if found := failing(t, h, "Content"); len(found) != 1 || !strings.Contains(found[0], "/var/lib/containerd contains ") {
+		t.Errorf("the images of another containerd would be used: %q", found)
+	}
+	if err := os.RemoveAll(s.Path("/var/lib/containerd/io.containerd.metadata.v1.bolt")); err != nil {
+		t.Fatal(err)
+	}
+	makeDirectory(t, s, "/var/lib/containerd/lost+found") // a disk of its own
+	if found := failing(t, h, "Content"); len(found) != 0 {
+		t.Errorf("the disk is empty: %q", found)
+	}
+	kept := map[string]string{"/opt/cni/bin/bridge": "bridge of before", "/opt/cni/bin/.hidden": "before", "/opt/cni/bin/a.b": "before", "/opt/cni/bin/lost": "before"}
+	for file, text := range kept {
+		s.WriteFile(file, text)
+	}
+	if err := os.Symlink("bridge", s.Path("/opt/cni/bin/link")); err != nil {
+		t.Fatal(err)
+	}
+	record(t, h)
+	b := sshtest.WriteBundle(t, map[string][]byte{"bin/kubelet": []byte("k"), "cni/bridge": []byte("c"), "cni/vlan": []byte("v")})
+	for _, err := range []error{h.InstallBundle(t.Context(), b, nil), h.PrepareNode(t.Context(), b, remote.NodeSettings{})} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"/var/lib/containerd/io.containerd.snapshotter.v1.overlayfs/snapshots/1/fs/secret", "/opt/cni/bin/backdoor",
+		"/opt/cni/bin/aXb", "/opt/cni/bin/x\nplugin y /opt/cni/bin/bridge", "/opt/cni/bin/dir/backdoor"} {
+		s.WriteFile(file, "tenant")
+	}
+	s.WriteFile("/opt/cni/bin/bridge", "bridge of the tenant")
+	if err := os.Remove(s.Path("/opt/cni/bin/lost")); err != nil {
+		t.Fatal(err)
+	}
+	reset(t, h)
+	names := func(dir string) (out []string) {
+		entries, err := os.ReadDir(s.Path(dir))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			out = append(out, e.Name())
+		}
+		return out
+	}
+	if diff := cmp.Diff([]string{"lost+found"}, names("/var/lib/containerd")); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{".hidden", "a.b", "bridge", "link", "lost"}, names("/opt/cni/bin")); diff != "" {
+		t.Error(diff)
+	}
+	for file, want := range kept {
+		if text, err := os.ReadFile(s.Path(file)); err != nil || string(text) != want {
+			t.Errorf("%s: %q %v", file, text, err)
+		}
+	}
+	if err := os.RemoveAll(s.Path("/var/lib/slipway/node/plugins")); err != nil {
+		t.Fatal(err)
+	}
+	s.WriteFile("/opt/cni/bin/bridge", "bridge of the tenant")
+	if left, err := h.Reset(t.Context()); err != nil || len(left) != 1 || left[0].Kind != "plugin" {
+		t.Errorf("what cannot be restored is reported: %v %v", left, err)
+	}
+}

@@ -291,6 +291,12 @@ func checkInstallation(seen observation, o PreflightOptions) (out []Finding) {
 		out = append(out, fatal("Kubelet", "a kubelet runs on the host", "the host belongs to another cluster: remove it there first, then run \"kubeadm reset\""))
 	}
 	for _, path := range seen.values["CONTENT"] {
+		if path == "/var/lib/containerd" {
+			if o.ManagedBundle {
+				out = append(out, fatal("Content", path+" contains images and containers of another container runtime", "remove them if they are not needed any more: find "+path+" -mindepth 1 -delete"))
+			}
+			continue
+		}
 		// Packages of Kubernetes have files in /etc/kubernetes.
 		if path != "/etc/kubernetes" || o.ManagedBundle {
 			out = append(out, fatal("Content", path+" contains files of another node", "remove them if they are not needed any more: kubeadm reset, or rm -r "+path))

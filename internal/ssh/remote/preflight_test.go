@@ -75,6 +75,8 @@ func TestFindings(t *testing.T) {
 		"containerd":         {"of another program", [2]string{"SELINUX=", "SOCKET=/run/containerd/containerd.sock"}, managed, []string{"!ContainerRuntime"}},
 		"Docker":             {"may stay", [2]string{"SELINUX=", "SOCKET=/run/docker.sock"}, managed, []string{"ContainerRuntime"}},
 		"foreign file":       {"would be overwritten", [2]string{"SELINUX=", "FOREIGN=/usr/bin/kubelet"}, managed, []string{"!Installation"}},
+		"other images":       {"would be used", [2]string{"SELINUX=", "CONTENT=/var/lib/containerd"}, managed, []string{"!Content"}},
+		"own images":         {"of the installed containerd", [2]string{"SELINUX=", "CONTENT=/var/lib/containerd\nPROGRAM=kubelet\nPROGRAM=kubeadm\nPROGRAM=containerd"}, PreflightOptions{}, nil},
 		"installed programs": {"are used", [2]string{"SELINUX=", "PROGRAM=kubelet\nPROGRAM=kubeadm\nPROGRAM=containerd"}, PreflightOptions{}, nil},
 		"no output":          {"a host that returns nothing", [2]string{goodHost, ""}, PreflightOptions{}, []string{"!ControlGroups", "!Disk", "!Disk", "!Hostname", "!KernelModules", "!KernelSettings", "!MachineID", "!Memory", "!Programs", "!Programs", "!Programs", "!Systemd", "KernelModules"}},
 	}

@@ -86,6 +86,25 @@ content_lines() { tr '\n\000' '\001\n' | sort | sed 's/^/content /'; }
 
 content() { [ ! -d "$1" ] || [ -L "$1" ] || find "$1" -xdev -mindepth 1 -print0 2>/dev/null | content_lines; }
 
+# The programs in the directory of CNI plugins, which root runs for each Pod, with a hash of each.
+plugins() {
+	for plugin in /opt/cni/bin/* /opt/cni/bin/.[!.]*; do
+		if [ -L "$plugin" ]; then
+			hash=$(readlink "$plugin" | sha256sum | cut -d ' ' -f 1)
+		elif [ -d "$plugin" ]; then
+			hash=directory
+		elif [ -f "$plugin" ]; then
+			hash=$(sha256sum <"$plugin" | cut -d ' ' -f 1)
+		elif [ -e "$plugin" ]; then
+			hash=special
+		else
+			continue
+		fi
+		printf 'plugin %s %s' "$hash" "$plugin" | tr '\n' '\001'
+		echo
+	done
+}
+
 # The network devices of the networks of Pods. One end of a pair belongs to them if the other is in a network namespace
 # of CNI.
 node_links() {
@@ -118,6 +137,7 @@ inventory() {
 	for path in $content_paths; do
 		content $path | awk -v at=$path -v most=2000 'NR <= most {print} NR == most + 1 {print "more-content " at}'
 	done
+	plugins
 	for save in iptables-save ip6tables-save; do
 		! has $save || $save 2>/dev/null | awk -v kind=${save%-save} '/^\*/ {table = substr($1, 2)} /^:/ {print kind " " table " " substr($1, 2)}' | grep -E ' (KUBE-|CNI-|FLANNEL|cali-|CILIUM_)' | sort -u
 	done

@@ -160,6 +160,26 @@ empty() {
 for path in $content_paths; do empty $path; done
 if [ -n "$managed" ]; then
 	for path in /var/lib/containerd /run/containerd /etc/containerd /opt/cni/bin; do before "path $path" || empty $path; done
+	# The images and containers of the node in a directory of before, such as a disk of its own.
+	[ ! -d /var/lib/containerd ] || [ -L /var/lib/containerd ] || find /var/lib/containerd -xdev -mindepth 1 ! -path /var/lib/containerd/lost+found -delete 2>/dev/null
+fi
+# Plugins that were added to a directory of before are removed, and those that were replaced or removed are restored.
+if [ -e $node/inventory ] && ! before "path /opt/cni/bin"; then
+	empty /opt/cni/bin
+elif [ -e $node/inventory ] && [ -d /opt/cni/bin ]; then
+	known() {
+		case $1 in *"$newline"* | *"$odd"*) return 1 ;; esac
+		grep -qsx "plugin [^ ]* $(printf %s "$1" | sed 's/[][\\.*^$]/\\&/g')" $node/inventory
+	}
+	for plugin in /opt/cni/bin/* /opt/cni/bin/.[!.]*; do
+		known "$plugin" || rm -rf -- "$plugin"
+	done
+	sed -n 's/^plugin //p' $node/inventory | while read -r hash plugin; do
+		copy=$node/plugins/${plugin##*/}
+		[ -f "$copy" ] && ! plugins | grep -Fqx "plugin $hash $plugin" || continue
+		[ ! -d "$plugin" ] || [ -L "$plugin" ] || rm -rf -- "$plugin"
+		cp -a "$copy" "$plugin.slipway" && mv -f "$plugin.slipway" "$plugin"
+	done
 fi
 rmdir /etc/cni /opt/cni 2>/dev/null
 rm -rf $run /run/slipway
@@ -190,6 +210,7 @@ rm -rf $state/bundles/*/preload # users of the node had access to copies of it
 # What remains. Without an inventory, the programs of another installer may stay.
 remaining() {
 	[ ! -e $node/users ] || while read -r name home; do ! id -u "$name" >/dev/null 2>&1 || echo "user $name"; done <$node/users
+	[ -z "$managed" ] || [ -L /var/lib/containerd ] || find /var/lib/containerd -xdev -mindepth 1 ! -path /var/lib/containerd/lost+found -print0 2>/dev/null | content_lines | head -n 3
 	if [ -e $node/inventory ]; then
 		inventory | grep -vFx -f $node/inventory
 	else

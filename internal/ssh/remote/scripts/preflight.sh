@@ -58,6 +58,11 @@ for path in /var/lib/etcd /var/lib/kubelet /etc/kubernetes; do
 	[ ! -e $node/inventory ] || found=$(printf '%s\n' "$found" | grep -Fx -f $node/inventory)
 	[ -z "$found" ] || echo "CONTENT=$path"
 done
+# Images and containers of another containerd, which that of the node would use.
+if [ -d /var/lib/containerd ] && ! installed /etc/systemd/system/containerd.service &&
+	[ -n "$(find /var/lib/containerd ! -type d -print -quit 2>/dev/null)" ]; then
+	echo CONTENT=/var/lib/containerd
+fi
 for socket in /run/containerd/containerd.sock /run/crio/crio.sock /run/docker.sock; do
 	[ -S $socket ] || continue
 	[ $socket != /run/containerd/containerd.sock ] || ! installed /etc/systemd/system/containerd.service || continue

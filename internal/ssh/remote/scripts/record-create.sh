@@ -15,6 +15,9 @@ if [ -e $node/installed ] || [ -e $node/started ]; then
 fi
 # The modules that are loaded for the node, also by containerd, and unloaded with it.
 for module in $node_modules; do [ -d /sys/module/$module ] || echo $module; done >$node/modules || fail "the inventory cannot be written"
+# Networks of Pods replace plugins that were there before. Without a copy, cleaning can only report them.
+rm -rf $node/plugins
+[ ! -d /opt/cni/bin ] || { mkdir $node/plugins && cp -a --reflink=auto /opt/cni/bin/. $node/plugins 2>/dev/null; } || rm -rf $node/plugins
 { echo "claim $claim" && inventory; } >$node/inventory.draft && mv $node/inventory.draft $node/inventory || fail "the inventory cannot be written"
 draft=$etc/.machine.json.$$
 receive $draft
