@@ -164,3 +164,59 @@ func TestDirectoriesOfTheRuntime(t *testing.T) {
 		t.Errorf("what cannot be restored is reported: %v %v", left, err)
 	}
 }
+
+// TestRoutesSurviveForwarding checks that interfaces accept router advertisements while a host forwards, and that each
+// has its own settings again afterwards.
+func TestRoutesSurviveForwarding(t *testing.T) {
+	s, h := sandbox(t, claim)
+	settings := map[string]string{
+		"ipv4/ip_forward": "0", "ipv4/conf/all/forwarding": "0", "ipv4/conf/all/accept_redirects": "0", "ipv4/conf/eth0/forwarding": "0", "ipv4/conf/br0/forwarding": "1",
+		"ipv6/conf/all/forwarding": "0", "ipv6/conf/all/accept_ra": "1", "ipv6/conf/default/accept_ra": "1", "ipv6/conf/lo/accept_ra": "1",
+		"ipv6/conf/eth0.7/accept_ra": "1", "ipv6/conf/eth0.7/forwarding": "0", "ipv6/conf/eth1/accept_ra": "0", "ipv6/conf/br0/accept_ra": "2", "ipv6/conf/br0/forwarding": "1",
+	}
+	for name, value := range settings {
+		s.WriteFile("/proc/sys/net/"+name, value+"\n")
+	}
+	read := func(name string) string {
+		text, err := os.ReadFile(s.Path("/proc/sys/net/" + name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.TrimSpace(string(text))
+	}
+	record(t, h)
+	b := sshtest.WriteBundle(t, map[string][]byte{"bin/kubelet": []byte("k"), "cni/bridge": []byte("c")})
+	if err := h.InstallBundle(t.Context(), b, nil); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := h.PrepareNode(t.Context(), b, remote.NodeSettings{}); err != nil {
+			t.Fatal(err)
+		}
+		for name, want := range map[string]string{"ipv6/conf/all/forwarding": "1", "ipv6/conf/eth0.7/accept_ra": "2", "ipv6/conf/eth1/accept_ra": "0", "ipv6/conf/default/accept_ra": "1", "ipv6/conf/lo/accept_ra": "1"} {
+			if got := read(name); got != want {
+				t.Errorf("%s of a node is %s", name, got)
+			}
+		}
+		if text, err := os.ReadFile(s.Path("/etc/sysctl.d/91-slipway-interfaces.conf")); err != nil || string(text) != "net/ipv6/conf/eth0.7/accept_ra = 2\n" {
+			t.Errorf("the setting survives a boot: %q %v", text, err)
+		}
+		// The kernel changes all interfaces.
+		for _, name := range []string{"ipv4/conf/all/forwarding", "ipv4/conf/eth0/forwarding", "ipv6/conf/eth0.7/forwarding"} {
+			s.WriteFile("/proc/sys/net/"+name, "1\n")
+		}
+	}
+	// The kernel does this when forwarding ends, before the interfaces are restored.
+	for name, value := range map[string]string{"ipv4/conf/all/accept_redirects": "1", "ipv4/conf/br0/forwarding": "0", "ipv6/conf/br0/forwarding": "0"} {
+		s.WriteFile("/proc/sys/net/"+name, value+"\n")
+	}
+	reset(t, h)
+	for name, want := range settings {
+		if got := read(name); got != want {
+			t.Errorf("%s is %s, and was %s", name, got, want)
+		}
+	}
+	if exists(s, "/etc/sysctl.d/91-slipway-interfaces.conf") {
+		t.Error("a file remains")
+	}
+}

@@ -190,6 +190,12 @@ if [ -e $node/sysctl ]; then
 		case $key in net.* | fs.inotify.*) { echo "$value" >"$file"; } 2>/dev/null ;; esac
 	done <$node/sysctl
 fi
+if [ -e $node/interfaces ]; then
+	while IFS= read -r line; do
+		file=${line%=*}
+		[ ! -e "$file" ] || [ "$(cat "$file")" = "${line##*=}" ] || { echo "${line##*=}" >"$file"; } 2>/dev/null
+	done <$node/interfaces
+fi
 # Modules that were loaded for the node, unless something uses them: removing a module removes its devices. The traffic
 # of bridges is filtered until then. In a container, the modules are those of another machine.
 if [ -e $node/modules ] && ! { has systemd-detect-virt && systemd-detect-virt --container --quiet; }; then
@@ -230,7 +236,7 @@ clean=true
 [ ! -s $node/leftovers ] || clean=
 rm -f $node/leftovers
 if [ -n "$clean" ]; then
-	rm -f $node/installed $node/sysctl $node/virtual-ip $node/users $node/groups $node/passwords $node/enabled $node/backups $node/backup.* $node/filters $node/*.tar
+	rm -f $node/installed $node/sysctl $node/interfaces $node/virtual-ip $node/users $node/groups $node/passwords $node/enabled $node/backups $node/backup.* $node/filters $node/*.tar
 	[ -e $etc/machine.json ] || rm -rf $node
 fi
 
