@@ -340,6 +340,8 @@ func TestBootstrapDataIsUndone(t *testing.T) {
 	s.WriteFile("/etc/evil", "x")
 	s.WriteFile("/home/mallory/.ssh/authorized_keys", "k")
 	s.WriteFile("/home/admin/.ssh/authorized_keys", "key of the operator\nk\n")
+	s.WriteFile("/etc/shadow", "root:*:1::::::\nadmin:!$6$hash:1:0:99999:7::1:\n")
+	writeProgram(t, s, "chpasswd", "#!/bin/sh\necho \"chpasswd $* <$(cat)\" >>@ROOT@/commands\n")
 	s.WriteFile("/var/lib/slipway/node/enabled", "evil.service\nkubelet.service\n")
 	reset(t, h)
 	for file, want := range map[string]string{"/etc/motd": "before\n", "/home/admin/.ssh/authorized_keys": "key of the operator\n", "/existing": "admin\n"} {
@@ -350,7 +352,7 @@ func TestBootstrapDataIsUndone(t *testing.T) {
 	if exists(s, "/etc/evil") || exists(s, "/home/mallory") {
 		t.Error("files remain")
 	}
-	for _, want := range []string{"userdel -f mallory", "groupdel wheels", "usermod -p $6$hash admin", "chage -E 20000 admin", "systemctl disable --quiet --now evil.service"} {
+	for _, want := range []string{"userdel -f mallory", "groupdel wheels", "chpasswd -e <admin:$6$hash", "chage -E 20000 admin", "systemctl disable --quiet --now evil.service"} {
 		if !slices.Contains(commands(t, s), want) {
 			t.Errorf("%q did not run", want)
 		}

@@ -120,7 +120,8 @@ if [ -e $node/groups ]; then
 fi
 if [ -e $node/passwords ]; then
 	while IFS=: read -r name password expires; do
-		usermod -p "$password" "$name" 2>/dev/null
+		# All users can read the arguments of programs.
+		[ "$(awk -F : -v name="$name" '$1 == name {print $2}' /etc/shadow)" = "$password" ] || printf '%s:%s\n' "$name" "$password" | chpasswd -e 2>/dev/null
 		chage -E "${expires:--1}" "$name" 2>/dev/null
 	done <$node/passwords
 fi
