@@ -35,10 +35,15 @@ type Finding struct {
 	Problem, Remedy string
 	// Fatal findings prevent the host from becoming a node; others are handled or only reported.
 	Fatal bool
+	// FormerNode findings are about another node, which the cleaning of a host without a record removes.
+	FormerNode bool
 }
 
 // String returns the finding as one sentence.
 func (f Finding) String() string { return f.Problem + "; " + f.Remedy }
+
+// remedyUnrecorded removes the node of another installer. What "kubeadm reset" leaves would harm the next node.
+const remedyUnrecorded = "if nothing needs the node, let Slipway remove it with the annotation infrastructure.slipway.dev/clean-host=unrecorded of the SSHHost"
 
 // Limits of the checks.
 const (
@@ -76,7 +81,7 @@ func (h *Host) Preflight(ctx context.Context, o PreflightOptions) ([]Finding, er
 func observe(text string, began, ended time.Time) observation {
 	v := values(text, "SYSTEMD", "CGROUP", "CONTROLLERS", "OVERLAY", "VXLAN", "FORWARDING", "SYSCTL", "SWAP", "PORT", "DISK_FREE_KIB", "RUN_FREE_KIB", "MEMORY_KIB",
 		"CPUS", "NOW", "ARCHITECTURE", "HOSTNAME", "MACHINE_ID", "PRODUCT_UUID", "SELINUX", "CHCON", "VAR_OPTIONS", "READ_ONLY", "FIREWALL", "MISSING",
-		"KUBELET", "FOREIGN", "CONTENT", "SOCKET", "PROGRAM")
+		"KUBELET", "FOREIGN", "CONTENT", "SOCKET", "PROGRAM", "FORMER", "CNI_CONFIG")
 	for name, all := range v {
 		for i := range all {
 			v[name][i] = fact(all[i])
@@ -103,7 +108,7 @@ func (o observation) isSet(name string) bool { return first(o.values, name) == "
 func findings(seen observation, o PreflightOptions) []Finding {
 	var out []Finding
 	for _, check := range []func(observation, PreflightOptions) []Finding{
-		checkSystem, checkControlGroups, checkKernel, checkResources, checkPorts, checkIdentity, checkSecurity, checkInstallation,
+		checkSystem, checkControlGroups, checkKernel, checkResources, checkPorts, checkIdentity, checkSecurity, checkInstallation, checkFormerNode,
 	} {
 		out = append(out, check(seen, o)...)
 	}
@@ -119,9 +124,17 @@ func findings(seen observation, o PreflightOptions) []Finding {
 	return out
 }
 
-func fatal(check, problem, remedy string) Finding { return Finding{check, problem, remedy, true} }
+func fatal(check, problem, remedy string) Finding {
+	return Finding{Check: check, Problem: problem, Remedy: remedy, Fatal: true}
+}
 
-func warning(check, problem, remedy string) Finding { return Finding{check, problem, remedy, false} }
+func warning(check, problem, remedy string) Finding {
+	return Finding{Check: check, Problem: problem, Remedy: remedy}
+}
+
+func formerNode(check, problem string) Finding {
+	return Finding{Check: check, Problem: problem, Remedy: remedyUnrecorded, Fatal: true, FormerNode: true}
+}
 
 func checkSystem(seen observation, o PreflightOptions) (out []Finding) {
 	if !seen.isSet("SYSTEMD") {
@@ -288,7 +301,7 @@ func checkSecurity(seen observation, o PreflightOptions) (out []Finding) {
 
 func checkInstallation(seen observation, o PreflightOptions) (out []Finding) {
 	if seen.isSet("KUBELET") {
-		out = append(out, fatal("Kubelet", "a kubelet runs on the host", "the host belongs to another cluster: remove it there first, then run \"kubeadm reset\""))
+		out = append(out, fatal("Kubelet", "a kubelet runs on the host", "the host belongs to another cluster: "+remedyUnrecorded))
 	}
 	for _, path := range seen.values["CONTENT"] {
 		if path == "/var/lib/containerd" {
@@ -299,7 +312,7 @@ func checkInstallation(seen observation, o PreflightOptions) (out []Finding) {
 		}
 		// Packages of Kubernetes have files in /etc/kubernetes.
 		if path != "/etc/kubernetes" || o.ManagedBundle {
-			out = append(out, fatal("Content", path+" contains files of another node", "remove them if they are not needed any more: kubeadm reset, or rm -r "+path))
+			out = append(out, formerNode("Content", path+" contains files of another node"))
 		}
 	}
 	if !o.ManagedBundle {
@@ -319,6 +332,21 @@ func checkInstallation(seen observation, o PreflightOptions) (out []Finding) {
 	}
 	for _, path := range seen.foreign {
 		out = append(out, fatal("Installation", path+" exists and was not installed by Slipway", "remove the package or the file, or use the programs that are installed (spec.bundle: None)"))
+	}
+	return out
+}
+
+// checkFormerNode reports what a former node left. Its network would be used for Pods, or its rules for their traffic.
+func checkFormerNode(seen observation, _ PreflightOptions) (out []Finding) {
+	for _, remains := range seen.values["FORMER"] {
+		out = append(out, formerNode("FormerNode", "the host has the "+remains+" of a former node"))
+	}
+	for _, path := range seen.values["CNI_CONFIG"] {
+		if name := strings.ToLower(path); strings.Contains(name, "podman") || strings.Contains(name, "crio") {
+			out = append(out, warning("PodNetwork", "Pods use the network in "+path+" until the Pod network of the cluster has written a configuration", "move the file away if nothing needs it"))
+			continue
+		}
+		out = append(out, formerNode("FormerNode", path+" configures the Pod network of a former node"))
 	}
 	return out
 }

@@ -148,7 +148,7 @@ func claimConflict(t Target, err error) error {
 	case exitUnknownNode:
 		return fault.New(fault.Invalid, "NoInventory", "nothing on host %s shows what the claim changed there, but the host is not empty, so it is left unchanged; reinstall the host, or remove the node by hand", t.Address)
 	case exitKubelet:
-		return fault.New(fault.Invalid, "KubeletRunning", "a kubelet runs on host %s, which belongs to another cluster; remove it there first, then run \"kubeadm reset\"", t.Address)
+		return fault.New(fault.Invalid, "KubeletRunning", "a kubelet runs on host %s, which belongs to another cluster; "+remedyUnrecorded, t.Address)
 	}
 	return err
 }

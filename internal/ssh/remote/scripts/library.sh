@@ -111,10 +111,20 @@ node_links() {
 	for name in /sys/class/net/*; do
 		name=${name##*/}
 		case $name in
-		cni[0-9]* | flannel* | kube-ipvs* | kube-bridge* | cilium* | cali[0-9a-f]* | vxlan.calico* | vxlan-v6.calico* | tunl0 | nodelocaldns) echo "$name" ;;
+		cni[0-9]* | flannel* | kube-ipvs* | kube-bridge* | cilium* | cali[0-9a-f]* | vxlan.calico* | vxlan-v6.calico* | nodelocaldns) echo "$name" ;;
+		# The device stays as long as the kernel has its module.
+		tunl0) [ "$(cat /sys/class/net/tunl0/operstate 2>/dev/null)" = down ] || echo tunl0 ;;
 		esac
 	done
 	! has ip || ip -o link show type veth 2>/dev/null | sed -n 's/^[0-9]*: \([^@:]*\)[@:].* link-netns cni-.*/\1/p'
+}
+
+# The chains and rules of Kubernetes and of networks of Pods, in a family of addresses.
+filters() {
+	! has $1-save || $1-save 2>/dev/null | awk -v kind=$1 '
+		/^\*/ {table = substr($1, 2)}
+		/^:/ {line = kind " " table " " substr($1, 2); if (line ~ / (KUBE-|CNI-|FLANNEL|cali-|CILIUM_)/) print line}
+		/^-A/ && /KUBE-|CNI-|FLANNEL|cali[-:]|CILIUM_/ {print kind "-rule " table " " $0}' | sort -u
 }
 
 # Lines of kind and item that describe everything that a node changes on a host. It is written before the first change
@@ -138,9 +148,7 @@ inventory() {
 		content $path | awk -v at=$path -v most=2000 'NR <= most {print} NR == most + 1 {print "more-content " at}'
 	done
 	plugins
-	for save in iptables-save ip6tables-save; do
-		! has $save || $save 2>/dev/null | awk -v kind=${save%-save} '/^\*/ {table = substr($1, 2)} /^:/ {print kind " " table " " substr($1, 2)}' | grep -E ' (KUBE-|CNI-|FLANNEL|cali-|CILIUM_)' | sort -u
-	done
+	for family in iptables ip6tables; do filters $family; done
 	[ ! -e $node/virtual-ip ] || ! ip -o addr show 2>/dev/null | grep -Fq " $(head -n 1 $node/virtual-ip)/" || echo "address $(head -n 1 $node/virtual-ip)"
 	! has nft || nft list tables 2>/dev/null | awk '$3 ~ /^(kube-proxy|calico|cilium|flannel)/ {print "nftables " $2 " " $3}'
 	return 0

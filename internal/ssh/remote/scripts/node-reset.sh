@@ -1,7 +1,7 @@
 # Removes what a node of a claim left on the host, and prints what remains compared with the inventory from before.
 read_parameters
 lock
-unrecorded=
+unrecorded= known=
 if [ "$claim" = unrecorded ]; then
 	# The operator wants the node of another installer to be removed.
 	[ ! -e $etc/machine.json ] || exit 3
@@ -11,7 +11,7 @@ else
 	if ! inventoried "$claim" && ! { [ -z "$claim" ] && [ -e $node/inventory ]; }; then
 		# The record may have been deleted already, after the host was cleaned. Anything else is not the node of the claim.
 		[ ! -e $etc/machine.json ] && [ ! -e $node/inventory ] && ! kubelet_runs || exit 5
-		[ -z "$(inventory | grep -E '^(process|mount|link|iptables|ip6tables|nftables) ' | grep -vE '^(process containerd|mount /(run|var/lib)/containerd)')" ] || exit 5
+		[ -z "$(inventory | grep -E '^(process|mount|link|iptables|ip6tables|nftables) ' | grep -vE '^(process containerd|mount /(run|var/lib)/containerd|ip6?tables [a-z]+ CNI-)')" ] || exit 5
 		rmdir $node 2>/dev/null
 		echo RESET=true
 		exit 0
@@ -76,18 +76,27 @@ for root in /var/lib/kubelet /run/containerd /var/lib/containerd /run/netns; do
 done
 rm -f /run/netns/cni-*
 
-node_links | while read -r name; do before "link $name" || ip link del "$name" 2>/dev/null; done
+node_links | while read -r name; do
+	! before "link $name" || continue
+	ip link del "$name" 2>/dev/null
+	[ "$name" != tunl0 ] || { ip addr flush dev tunl0 && ip link set tunl0 down; } 2>/dev/null
+done
 
-# Packet filters: chains of Kubernetes and of its networks go, everything else stays. A mark in the inventory means that
-# another program of the host had such chains before.
+# Packet filters: chains and rules of Kubernetes and of its networks go unless they were there before, as those of
+# other programs with the same plugins. Everything else stays.
+[ ! -e $node/inventory ] || known=$node/inventory
 for family in iptables ip6tables; do
 	has $family-save && has $family-restore || continue
-	! grep -q "^$family " $node/inventory 2>/dev/null || continue
 	$family-save 2>/dev/null >$node/filters
-	grep -qE 'KUBE-|CNI-|FLANNEL|cali-|CILIUM_' $node/filters || continue
-	grep -vE 'KUBE-|CNI-|FLANNEL|cali[-:]|CILIUM_' $node/filters | $family-restore 2>/dev/null
+	awk -v kind=$family '
+		FILENAME == ARGV[1] {known[$0] = 1; next}
+		/^\*/ {table = substr($1, 2)}
+		/^:/ {line = kind " " table " " substr($1, 2); if (line ~ / (KUBE-|CNI-|FLANNEL|cali-|CILIUM_)/ && !(line in known)) {removed = 1; next}}
+		/^-A/ && /KUBE-|CNI-|FLANNEL|cali[-:]|CILIUM_/ && !((kind "-rule " table " " $0) in known) {removed = 1; next}
+		{print}
+		END {exit !removed}' ${known:-/dev/null} $node/filters >$node/filters.new && $family-restore <$node/filters.new 2>/dev/null
 done
-rm -f $node/filters
+rm -f $node/filters $node/filters.new
 if has nft; then
 	nft list tables 2>/dev/null | while read -r table family name; do
 		case $name in kube-proxy | calico* | cilium* | flannel*) before "nftables $family $name" || nft delete table "$family" "$name" 2>/dev/null ;; esac
@@ -158,7 +167,15 @@ empty() {
 	[ -z "$(below "$1")" ] || { find "$1" -xdev -mindepth 1 -delete 2>/dev/null; return 0; }
 	rm -rf -- "$1"
 }
-for path in $content_paths; do empty $path; done
+# The network of Podman is not that of the node of another installer.
+for path in $content_paths; do
+	if [ $path = /etc/cni/net.d ] && [ -z "$known" ]; then
+		find $path -xdev -mindepth 1 ! -name '*podman*' -delete 2>/dev/null
+		rmdir $path 2>/dev/null
+	else
+		empty $path
+	fi
+done
 if [ -n "$managed" ]; then
 	for path in /var/lib/containerd /run/containerd /etc/containerd /opt/cni/bin; do before "path $path" || empty $path; done
 	# The images and containers of the node in a directory of before, such as a disk of its own.
@@ -168,12 +185,12 @@ fi
 if [ -e $node/inventory ] && ! before "path /opt/cni/bin"; then
 	empty /opt/cni/bin
 elif [ -e $node/inventory ] && [ -d /opt/cni/bin ]; then
-	known() {
+	is_known() {
 		case $1 in *"$newline"* | *"$odd"*) return 1 ;; esac
 		grep -qsx "plugin [^ ]* $(printf %s "$1" | sed 's/[][\\.*^$]/\\&/g')" $node/inventory
 	}
 	for plugin in /opt/cni/bin/* /opt/cni/bin/.[!.]*; do
-		known "$plugin" || rm -rf -- "$plugin"
+		is_known "$plugin" || rm -rf -- "$plugin"
 	done
 	sed -n 's/^plugin //p' $node/inventory | while read -r hash plugin; do
 		copy=$node/plugins/${plugin##*/}
@@ -221,7 +238,7 @@ remaining() {
 	if [ -e $node/inventory ]; then
 		inventory | grep -vFx -f $node/inventory
 	else
-		inventory | grep -vE '^content ' | grep -vE '^((unit|enabled-unit|process) containerd|mount /(run|var/lib)/containerd|path /(run/containerd|var/lib/containerd|etc/containerd|opt/cni/bin|etc/systemd/|usr/local/bin/|etc/cni/net.d))'
+		inventory | grep -vE '^content ' | grep -vE '^((unit|enabled-unit|process) containerd|mount /(run|var/lib)/containerd|path .*/(run/containerd|var/lib/containerd|etc/containerd|opt/cni/bin|etc/systemd/|usr/local/bin/|etc/cni/net.d))'
 	fi
 }
 # Processes need a moment to end.

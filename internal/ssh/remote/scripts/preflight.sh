@@ -58,6 +58,15 @@ for path in /var/lib/etcd /var/lib/kubelet /etc/kubernetes; do
 	[ ! -e $node/inventory ] || found=$(printf '%s\n' "$found" | grep -Fx -f $node/inventory)
 	[ -z "$found" ] || echo "CONTENT=$path"
 done
+# What a former node left that a node of a claim did not add. Nothing is read that would load a module of the kernel.
+former() { if [ -e $node/inventory ]; then grep -Fx -f $node/inventory; else cat; fi | head -n 5; }
+node_links | sed 's/^/link /' | former | sed 's/^link /FORMER=network device /'
+for config in /etc/cni/net.d/*.conf /etc/cni/net.d/*.conflist /etc/cni/net.d/*.json; do
+	[ ! -e "$config" ] || echo "content $config"
+done | former | sed 's/^content /CNI_CONFIG=/'
+if [ -d /sys/module/nf_tables ] || [ -d /sys/module/ip_tables ] || [ -d /sys/module/ip6_tables ]; then
+	for family in iptables ip6tables; do filters $family; done | grep -E '^ip6?tables [a-z]+ (KUBE-|FLANNEL|cali-|CILIUM_)' | former | sed 's/^\([^ ]*\) [^ ]* /FORMER=\1 chain /'
+fi
 # Images and containers of another containerd, which that of the node would use.
 if [ -d /var/lib/containerd ] && ! installed /etc/systemd/system/containerd.service &&
 	[ -n "$(find /var/lib/containerd ! -type d -print -quit 2>/dev/null)" ]; then
