@@ -318,3 +318,33 @@ func TestFormerNode(t *testing.T) {
 		t.Errorf("the remedy works, and nothing else is removed: %q", found)
 	}
 }
+
+// TestRecordWasDeleted checks that a host whose record was deleted before it was cleaned is rejected before a claim, and
+// can be cleaned.
+func TestRecordWasDeleted(t *testing.T) {
+	s, h := sandbox(t, "unrecorded")
+	record(t, h)
+	if err := h.StartBootstrap(t.Context(), bootstrapOf("#cloud-config\nruncmd: [\"kubeadm join\"]\n")); err != nil {
+		t.Fatal(err)
+	}
+	if found := failing(t, h, "FormerNode"); len(found) != 0 {
+		t.Errorf("there is a record: %q", found)
+	}
+	if err := os.Remove(s.Path("/etc/slipway/machine.json")); err != nil {
+		t.Fatal(err)
+	}
+	if found := failing(t, h, "FormerNode"); len(found) != 1 {
+		t.Errorf("the record is missing: %q", found)
+	}
+	other := remote.Record{ClaimID: strings.Repeat("b", 26)}
+	if err := h.WriteRecord(t.Context(), other); reasonOf(err) != "UnrecordedNode" {
+		t.Errorf("recording another claim: %v", err)
+	}
+	reset(t, h)
+	if found := failing(t, h, "FormerNode"); len(found) != 0 {
+		t.Errorf("the remedy works: %q", found)
+	}
+	if err := h.WriteRecord(t.Context(), other); err != nil {
+		t.Error(err)
+	}
+}

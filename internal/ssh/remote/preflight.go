@@ -51,6 +51,7 @@ const (
 	minControlPlaneMemoryMiB = 1700
 	minFreeDiskMiB           = 2048
 	minFreeRunMiB            = 16
+	minFreeEtcMiB            = 4
 	maxClockOffset           = 30 * time.Second
 )
 
@@ -81,7 +82,7 @@ func (h *Host) Preflight(ctx context.Context, o PreflightOptions) ([]Finding, er
 func observe(text string, began, ended time.Time) observation {
 	v := values(text, "SYSTEMD", "CGROUP", "CONTROLLERS", "OVERLAY", "VXLAN", "FORWARDING", "SYSCTL", "SWAP", "PORT", "DISK_FREE_KIB", "RUN_FREE_KIB", "MEMORY_KIB",
 		"CPUS", "NOW", "ARCHITECTURE", "HOSTNAME", "MACHINE_ID", "PRODUCT_UUID", "SELINUX", "CHCON", "VAR_OPTIONS", "READ_ONLY", "FIREWALL", "MISSING",
-		"KUBELET", "FOREIGN", "CONTENT", "SOCKET", "PROGRAM", "FORMER", "CNI_CONFIG")
+		"KUBELET", "FOREIGN", "CONTENT", "SOCKET", "PROGRAM", "FORMER", "CNI_CONFIG", "UNRECORDED", "ETC_FREE_KIB")
 	for name, all := range v {
 		for i := range all {
 			v[name][i] = fact(all[i])
@@ -205,6 +206,9 @@ func checkResources(seen observation, o PreflightOptions) (out []Finding) {
 	}
 	if seen.disk < need {
 		out = append(out, fatal("Disk", fmt.Sprintf("/var/lib has %s of free space, %d MiB are required", roughly(seen.disk), need), "free space on the file system of /var/lib, or enlarge it"))
+	}
+	if free := first(seen.values, "ETC_FREE_KIB"); free != "" && number(free)/1024 < minFreeEtcMiB {
+		out = append(out, fatal("Disk", fmt.Sprintf("/etc has less than %d MiB of free space", minFreeEtcMiB), "free space on the file system of /etc"))
 	}
 	if number(first(seen.values, "RUN_FREE_KIB"))/1024 < minFreeRunMiB {
 		out = append(out, fatal("Disk", fmt.Sprintf("/run has less than %d MiB of free space", minFreeRunMiB), "free space in /run"))
@@ -338,6 +342,9 @@ func checkInstallation(seen observation, o PreflightOptions) (out []Finding) {
 
 // checkFormerNode reports what a former node left. Its network would be used for Pods, or its rules for their traffic.
 func checkFormerNode(seen observation, _ PreflightOptions) (out []Finding) {
+	if seen.isSet("UNRECORDED") {
+		out = append(out, formerNode("FormerNode", "the host has a node of Slipway whose record in "+recordPath+" is missing"))
+	}
 	for _, remains := range seen.values["FORMER"] {
 		out = append(out, formerNode("FormerNode", "the host has the "+remains+" of a former node"))
 	}

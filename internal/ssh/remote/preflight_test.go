@@ -77,6 +77,8 @@ func TestFindings(t *testing.T) {
 		"foreign file":       {"would be overwritten", [2]string{"SELINUX=", "FOREIGN=/usr/bin/kubelet"}, managed, []string{"!Installation"}},
 		"other images":       {"would be used", [2]string{"SELINUX=", "CONTENT=/var/lib/containerd"}, managed, []string{"!Content"}},
 		"own images":         {"of the installed containerd", [2]string{"SELINUX=", "CONTENT=/var/lib/containerd\nPROGRAM=kubelet\nPROGRAM=kubeadm\nPROGRAM=containerd"}, PreflightOptions{}, nil},
+		"record deleted":     {"the node was not cleaned", [2]string{"SELINUX=", "UNRECORDED=true"}, managed, []string{"!FormerNode"}},
+		"full /etc":          {"the claim cannot be recorded", [2]string{"SELINUX=", "ETC_FREE_KIB=12"}, managed, []string{"!Disk"}},
 		"installed programs": {"are used", [2]string{"SELINUX=", "PROGRAM=kubelet\nPROGRAM=kubeadm\nPROGRAM=containerd"}, PreflightOptions{}, nil},
 		"no output":          {"a host that returns nothing", [2]string{goodHost, ""}, PreflightOptions{}, []string{"!ControlGroups", "!Disk", "!Disk", "!Hostname", "!KernelModules", "!KernelSettings", "!MachineID", "!Memory", "!Programs", "!Programs", "!Programs", "!Systemd", "KernelModules"}},
 	}

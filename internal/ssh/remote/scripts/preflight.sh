@@ -22,6 +22,7 @@ echo "FORWARDING=$(cat /proc/sys/net/ipv4/ip_forward)"
 echo "SWAP=$(awk 'NR > 1' /proc/swaps 2>/dev/null | wc -l)"
 awk '$4 == "0A" {sub(".*:", "", $2); print "PORT=" $2}' /proc/net/tcp /proc/net/tcp6 2>/dev/null | sort -u | head -n 500
 echo "DISK_FREE_KIB=$(df -Pk /var/lib | awk 'NR == 2 {print $4}')"
+echo "ETC_FREE_KIB=$(df -Pk /etc | awk 'NR == 2 {print $4}')"
 echo "RUN_FREE_KIB=$(df -Pk /run | awk 'NR == 2 {print $4}')"
 echo "MEMORY_KIB=$(sed -n 's/^MemTotal: *\([0-9]*\) kB$/\1/p' /proc/meminfo)"
 echo "CPUS=$(getconf _NPROCESSORS_ONLN 2>/dev/null || nproc)"
@@ -33,7 +34,7 @@ echo "PRODUCT_UUID=$(head -c 64 /sys/class/dmi/id/product_uuid 2>/dev/null)"
 echo "SELINUX=$(cat /sys/fs/selinux/enforce 2>/dev/null)"
 has chcon && echo CHCON=true
 has findmnt && echo "VAR_OPTIONS=$(findmnt -n -o OPTIONS -T /var/lib 2>/dev/null | head -n 1)"
-for path in /etc /var/lib /usr/local/bin /opt; do
+for path in /etc /etc/slipway /var/lib /var/lib/slipway /usr/local/bin /opt; do
 	[ -d $path ] && [ ! -w $path ] && echo "READ_ONLY=$path"
 done
 for unit in firewalld ufw; do
@@ -44,6 +45,7 @@ for tool in tar sha256sum base64 awk sed grep find mount umount nsenter df syste
 done
 if kubelet_runs; then echo KUBELET=true; fi
 [ -e $etc/machine.json ] && echo RECORD=true
+[ -e $etc/machine.json ] || { [ ! -e $node/installed ] && [ ! -e $node/started ]; } || echo UNRECORDED=true
 
 # Programs and configuration that another installation left, and that preparing the host would have to overwrite.
 for path in /etc/systemd/system/containerd.service /lib/systemd/system/containerd.service /usr/lib/systemd/system/containerd.service \
