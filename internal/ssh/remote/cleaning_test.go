@@ -348,3 +348,29 @@ func TestRecordWasDeleted(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestDiskOfPreparedHost(t *testing.T) {
+	_, h := sandbox(t, claim)
+	record(t, h)
+	b := sshtest.WriteBundle(t, map[string][]byte{"bin/kubelet": make([]byte, 3<<20), "cni/bridge": []byte("c")})
+	full := func() bool {
+		found, err := h.Preflight(t.Context(), remote.PreflightOptions{ManagedBundle: true, BundleBytes: 1 << 60, BundleDigest: b.Digest})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(found, func(f remote.Finding) bool {
+			return strings.HasPrefix(f.Problem, "/tmp") || strings.HasPrefix(f.Problem, "/var/lib has")
+		})
+	}
+	if !full() {
+		t.Error("there is no room for the bundle")
+	}
+	for _, err := range []error{h.InstallBundle(t.Context(), b, nil), h.PrepareNode(t.Context(), b, remote.NodeSettings{})} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if full() {
+		t.Error("the manager was restarted when the host was prepared")
+	}
+}

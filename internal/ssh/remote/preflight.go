@@ -20,8 +20,9 @@ type PreflightOptions struct {
 	ManagedBundle bool
 	// Architecture of the bundle. Empty: not checked.
 	Architecture string
-	// BundleBytes is the size of the bundle.
-	BundleBytes int64
+	// BundleBytes is the size of the bundle, and BundleDigest its digest. What is on the host already needs no more space.
+	BundleBytes  int64
+	BundleDigest string
 	// Hostnames, MachineIDs and ProductUUIDs belong to other hosts of the cluster, with the name of the host. The IDs are
 	// hashes as in Facts.
 	Hostnames, MachineIDs, ProductUUIDs map[string]string
@@ -82,7 +83,7 @@ func (h *Host) Preflight(ctx context.Context, o PreflightOptions) ([]Finding, er
 func observe(text string, began, ended time.Time) observation {
 	v := values(text, "SYSTEMD", "CGROUP", "CONTROLLERS", "OVERLAY", "VXLAN", "FORWARDING", "SYSCTL", "SWAP", "PORT", "DISK_FREE_KIB", "RUN_FREE_KIB", "MEMORY_KIB",
 		"CPUS", "NOW", "ARCHITECTURE", "HOSTNAME", "MACHINE_ID", "PRODUCT_UUID", "SELINUX", "CHCON", "VAR_OPTIONS", "READ_ONLY", "FIREWALL", "MISSING",
-		"KUBELET", "FOREIGN", "CONTENT", "SOCKET", "PROGRAM", "FORMER", "CNI_CONFIG", "UNRECORDED", "ETC_FREE_KIB")
+		"KUBELET", "FOREIGN", "CONTENT", "SOCKET", "PROGRAM", "FORMER", "CNI_CONFIG", "UNRECORDED", "ETC_FREE_KIB", "STORED", "PRELOADED", "IMPORTED")
 	for name, all := range v {
 		for i := range all {
 			v[name][i] = fact(all[i])
@@ -200,11 +201,7 @@ func checkResources(seen observation, o PreflightOptions) (out []Finding) {
 	if cpus := number(first(seen.values, "CPUS")); o.ControlPlane && cpus < 2 {
 		out = append(out, fatal("CPUs", "the host has one CPU, a control plane requires two", "add a CPU, or select another host"))
 	}
-	need := int64(minFreeDiskMiB)
-	if o.ManagedBundle {
-		need += 3 * min(o.BundleBytes, math.MaxInt64/4) >> 20 // the bundle, its unpacked images, and the archives in between
-	}
-	if seen.disk < need {
+	if need := seen.diskNeeded(o); seen.disk < need {
 		out = append(out, fatal("Disk", fmt.Sprintf("/var/lib has %s of free space, %d MiB are required", roughly(seen.disk), need), "free space on the file system of /var/lib, or enlarge it"))
 	}
 	if free := first(seen.values, "ETC_FREE_KIB"); free != "" && number(free)/1024 < minFreeEtcMiB {
@@ -220,6 +217,28 @@ func checkResources(seen observation, o PreflightOptions) (out []Finding) {
 		out = append(out, warning("Swap", "the host has swap space", "nothing has to be done: Pods do not use it; swapoff -a turns it off"))
 	}
 	return out
+}
+
+// diskNeeded returns the free space that the node needs, in MiB: room to work, the bundle, its unpacked images and the
+// archives in between, without what is on the host.
+func (o observation) diskNeeded(options PreflightOptions) int64 {
+	if !options.ManagedBundle {
+		return minFreeDiskMiB
+	}
+	size := min(options.BundleBytes, math.MaxInt64/4) >> 20
+	if options.BundleDigest != "" && first(o.values, "IMPORTED") == options.BundleDigest {
+		return 0 // the node has all of it, and uses the space
+	}
+	need := minFreeDiskMiB + 3*size
+	for _, stored := range o.values["STORED"] {
+		if digest, kib, _ := strings.Cut(stored, " "); digest == options.BundleDigest {
+			need -= min(number(kib)/1024, size)
+		}
+	}
+	if slices.Contains(o.values["PRELOADED"], options.BundleDigest) {
+		need -= size
+	}
+	return need
 }
 
 // roughly returns a size in steps, so that a message does not change with each check.

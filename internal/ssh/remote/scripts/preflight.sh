@@ -22,6 +22,12 @@ echo "FORWARDING=$(cat /proc/sys/net/ipv4/ip_forward)"
 echo "SWAP=$(awk 'NR > 1' /proc/swaps 2>/dev/null | wc -l)"
 awk '$4 == "0A" {sub(".*:", "", $2); print "PORT=" $2}' /proc/net/tcp /proc/net/tcp6 2>/dev/null | sort -u | head -n 500
 echo "DISK_FREE_KIB=$(df -Pk /var/lib | awk 'NR == 2 {print $4}')"
+for bundle in $state/bundles/*; do
+	[ -d "$bundle" ] || continue
+	echo "STORED=${bundle##*/} $(du -sk --exclude=preload "$bundle" 2>/dev/null | cut -f 1)"
+	[ ! -d "$bundle/preload" ] || echo "PRELOADED=${bundle##*/}"
+done
+[ ! -e $node/imported ] || echo "IMPORTED=$(head -c 64 $node/imported)"
 echo "ETC_FREE_KIB=$(df -Pk /etc | awk 'NR == 2 {print $4}')"
 echo "RUN_FREE_KIB=$(df -Pk /run | awk 'NR == 2 {print $4}')"
 echo "MEMORY_KIB=$(sed -n 's/^MemTotal: *\([0-9]*\) kB$/\1/p' /proc/meminfo)"
