@@ -374,3 +374,34 @@ func TestDiskOfPreparedHost(t *testing.T) {
 		t.Error("the manager was restarted when the host was prepared")
 	}
 }
+
+// TestPodsOfOthers checks that cleaning ends the Pods of the host's own node only.
+func TestPodsOfOthers(t *testing.T) {
+	for version, want := range map[string][]string{"1": {"kill -9 11 12 13 15"}, "2": {"kill -9 11 12"}} {
+		s, h := sandbox(t, claim)
+		if version == "2" {
+			s.WriteFile("/sys/fs/cgroup/cgroup.controllers", "cpu")
+		}
+		record(t, h)
+		if err := h.StartBootstrap(t.Context(), bootstrapOf("#cloud-config\nruncmd: [\"kubeadm join\"]\n")); err != nil {
+			t.Fatal(err)
+		}
+		for group, process := range map[string]string{
+			"kubepods/besteffort/pod1/c": "11", "kubepods.slice/kubepods-pod1.slice": "12", "memory/kubepods/pod1": "13", "systemd/kubepods.slice/pod2": "15",
+			"system.slice/docker-4711.scope/kubelet.slice/kubepods/pod1": "21", "system.slice/docker-4711.scope/kubepods.slice/pod1": "22",
+			"machine.slice/libpod-1.scope/kubepods": "23", "memory/docker/4711/kubepods": "24",
+		} {
+			s.WriteFile("/sys/fs/cgroup/"+group+"/cgroup.procs", process+"\n")
+		}
+		reset(t, h)
+		var killed []string
+		for _, line := range ran(t, s, "kill") {
+			if !slices.Contains(killed, line) {
+				killed = append(killed, line)
+			}
+		}
+		if diff := cmp.Diff(want, killed); diff != "" {
+			t.Errorf("version %s: %s", version, diff)
+		}
+	}
+}

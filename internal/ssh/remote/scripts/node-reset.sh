@@ -35,6 +35,17 @@ own_kubelet=
 [ -z "$unrecorded" ] && [ ! -e $node/started ] && ! installed /etc/systemd/system/kubelet.service || own_kubelet=true
 [ -z "$own_kubelet" ] || stop_unit kubelet.service
 
+# The control groups of Pods. Nodes in containers, such as those of kind, have theirs in the group of the container.
+kubepods() {
+	for group in /sys/fs/cgroup/kubepods /sys/fs/cgroup/kubepods.slice; do
+		[ ! -d $group ] || echo $group
+	done
+	[ "$(cgroup_version)" = 1 ] || return 0
+	for group in /sys/fs/cgroup/*/kubepods /sys/fs/cgroup/*/kubepods.slice; do
+		[ ! -d $group ] || echo $group
+	done
+}
+
 # Containers: their processes are in control groups below kubepods, and their shims in containerd's.
 managed=
 ! installed /etc/systemd/system/containerd.service || managed=true
@@ -47,7 +58,7 @@ if [ -n "$managed" ] || [ -e $node/started ]; then
 	[ -z "$managed" ] || stop_unit containerd.service
 	tries=0
 	while [ $tries -lt 20 ]; do
-		processes=$(find /sys/fs/cgroup -path '*kubepods*' -name cgroup.procs -exec cat {} + 2>/dev/null | sort -u)
+		processes=$(kubepods | while read -r group; do find $group -name cgroup.procs -exec cat {} + 2>/dev/null; done | sort -u)
 		[ -n "$processes" ] || break
 		kill -9 $processes 2>/dev/null
 		tries=$((tries + 1))
@@ -60,7 +71,7 @@ if [ -n "$managed" ] || [ -e $node/started ]; then
 			! tr '\0' '\n' <"$shim/cmdline" 2>/dev/null | grep -Fqx /run/containerd/containerd.sock || kill -9 "${shim##*/}" 2>/dev/null
 		done
 	fi
-	find /sys/fs/cgroup -depth -type d -path '*kubepods*' -exec rmdir {} \; 2>/dev/null
+	kubepods | while read -r group; do find $group -depth -type d -exec rmdir {} \; 2>/dev/null; done
 fi
 
 # Mounts, the deepest first. A path with a space is written with \040 in the list.
