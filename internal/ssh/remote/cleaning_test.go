@@ -405,3 +405,30 @@ func TestPodsOfOthers(t *testing.T) {
 		}
 	}
 }
+
+// TestMountsThatHang checks that file servers that are gone do not hold the lock of a host.
+func TestMountsThatHang(t *testing.T) {
+	s, h := sandbox(t, claim)
+	library, scripts := readScripts(t, "node-reset")
+	s.RunLocally(library, "kill() { :; }\n", scripts) // with the pauses between two looks
+	kubelet := s.Path("/var/lib/kubelet")
+	record(t, h)
+	s.WriteFile("/proc/self/mounts", "server:/a "+kubelet+"/pods/1/nfs nfs4 rw 0 0\ntmpfs "+kubelet+"/pods/1/a\\040b* tmpfs rw 0 0\n/dev/sdb "+kubelet+"/pods/1/disk ext4 rw 0 0\n")
+	writeProgram(t, s, "umount", `#!/bin/sh
+echo "umount $*" >>@ROOT@/commands
+for at; do :; done
+case "$*" in
+*nfs | -i*) sed -i "\| $(echo "$at" | sed 's/ /\\\\040/; s/[*]/\\*/') |d" @ROOT@/proc/self/mounts ;;
+*disk) exit 32 ;;
+*) sed -i '/tmpfs/d' @ROOT@/proc/self/mounts ;;
+esac
+`)
+	reset(t, h)
+	want := []string{"umount -i -l " + kubelet + "/pods/1/nfs", "umount " + kubelet + "/pods/1/disk", "umount -i -l " + kubelet + "/pods/1/disk", "umount " + kubelet + "/pods/1/a b*"}
+	if diff := cmp.Diff(want, ran(t, s, "umount")); diff != "" {
+		t.Error(diff)
+	}
+	if names, err := os.ReadDir(s.Path("/var/lib/slipway/node")); err != nil || slices.ContainsFunc(names, func(e os.DirEntry) bool { return strings.HasPrefix(e.Name(), "ended") }) {
+		t.Errorf("files remain: %v", err)
+	}
+}

@@ -21,7 +21,23 @@ fi
 # Whether the inventory from before has a line.
 before() { [ -e $node/inventory ] && grep -Fqx -- "$1" $node/inventory; }
 
-stop_unit() { ! systemctl cat "$1" >/dev/null 2>&1 && ! systemctl is-active --quiet "$1" || systemctl stop "$1" 2>/dev/null; }
+# A process that waits for a file server that is gone may not end.
+stop_unit() { ! systemctl cat "$1" >/dev/null 2>&1 && ! systemctl is-active --quiet "$1" || timeout -k 1 100 systemctl stop "$1" 2>/dev/null; }
+
+# Runs a command for at most ten seconds. What the kernel cannot end then goes on without the lock.
+attempts=0
+briefly() {
+	attempts=$((attempts + 1))
+	ended=$node/ended.$$.$attempts
+	{ if timeout -k 1 8 "$@"; then echo true; else echo false; fi >$ended; } >/dev/null 2>&1 </dev/null 9>&- &
+	waited=0
+	until [ -s $ended ]; do
+		[ $waited -lt 500 ] || return 1
+		waited=$((waited + 1))
+		sleep 0.02
+	done
+	[ "$(cat $ended)" = true ]
+}
 
 # Another host takes over the virtual IP address at once.
 stop_unit slipway-keepalived.service
@@ -51,7 +67,7 @@ managed=
 ! installed /etc/systemd/system/containerd.service || managed=true
 if [ -z "$managed" ] && [ -e /etc/kubernetes ] && has kubeadm && { [ -e $node/started ] || [ -n "$unrecorded" ]; }; then
 	# The container runtime is not Slipway's and stays, so only kubeadm knows how to remove its containers.
-	timeout 90 kubeadm reset --force --skip-phases=preflight,remove-etcd-member >/dev/null 2>&1 </dev/null
+	timeout -k 1 60 kubeadm reset --force --skip-phases=preflight,remove-etcd-member >/dev/null 2>&1 </dev/null
 fi
 if [ -n "$managed" ] || [ -e $node/started ]; then
 	[ -z "$managed" ] || systemctl kill --kill-who=all --signal=KILL containerd.service 2>/dev/null
@@ -75,16 +91,24 @@ if [ -n "$managed" ] || [ -e $node/started ]; then
 fi
 
 # Mounts, the deepest first. A path with a space is written with \040 in the list.
-below() { awk -v at="$1" '$2 ~ "^" at "(/|$)" {print $2}' /proc/self/mounts | sort -r; }
-for root in /var/lib/kubelet /run/containerd /var/lib/containerd /run/netns; do
-	[ -n "$managed" ] || [ $root = /var/lib/kubelet ] || [ $root = /run/netns ] || continue
-	for at in $(below $root); do
+below() { awk -v at="$1" '$2 ~ "^" at "(/|$)" {print $2, $3}' /proc/self/mounts | sort -r; }
+unmount() {
+	case $2 in
+	# The server may be gone, and a program of the file system may wait for it.
+	nfs* | cifs | smb* | ceph* | fuse* | 9p | lustre | glusterfs | afs | beegfs) briefly umount -i -l "$1" ;;
+	*) briefly umount "$1" || briefly umount -i -l "$1" ;;
+	esac
+}
+for dir in /var/lib/kubelet /run/containerd /var/lib/containerd /run/netns; do
+	[ -n "$managed" ] || [ $dir = /var/lib/kubelet ] || [ $dir = /run/netns ] || continue
+	below $dir >$node/mounts
+	while read -r at type; do
 		! before "mount $at" || continue
 		case $at in /run/netns | /run/netns/[!c]*) continue ;; esac
-		at=$(printf '%b' "$at")
-		umount "$at" 2>/dev/null || umount -l "$at" 2>/dev/null
-	done
+		unmount "$(printf '%b' "$at")" "$type"
+	done <$node/mounts
 done
+rm -f $node/mounts $node/ended.*
 rm -f /run/netns/cni-*
 
 node_links | while read -r name; do
