@@ -432,3 +432,44 @@ esac
 		t.Errorf("files remain: %v", err)
 	}
 }
+
+// TestPreparationIsEnded checks that cleaning does not wait for a preparation that nobody waits for.
+func TestPreparationIsEnded(t *testing.T) {
+	s, h := sandbox(t, claim)
+	record(t, h)
+	for process, file := range map[string]string{"41": "/var/lib/slipway/preparing", "42": "/var/lib/slipway/lock", "43": "/var/log/x"} {
+		makeDirectory(t, s, "/proc/"+process+"/fd")
+		if err := os.Symlink(s.Path(file), s.Path("/proc/"+process+"/fd/8")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	other := connectFor(t, s, strings.Repeat("b", 26))
+	if _, err := other.Reset(t.Context()); reasonOf(err) != remote.ReasonClaimedByAnother || len(ran(t, s, "kill")) > 0 {
+		t.Errorf("the preparation is that of another claim: %v", err)
+	}
+	s.WriteFile("/var/lib/slipway/bundles/x/preload.draft/tmpmounts/a", "")
+	s.WriteFile("/run/containerd/x", "")
+	reset(t, h)
+	if got := ran(t, s, "kill"); len(got) == 0 || slices.ContainsFunc(got, func(line string) bool { return line != "kill -9 41" }) {
+		t.Errorf("the preparation is ended, and nothing else: %q", got)
+	}
+	if exists(s, "/var/lib/slipway/bundles/x/preload.draft") || exists(s, "/run/containerd") {
+		t.Error("what it began remains")
+	}
+}
+
+// TestPreparationIsMarked checks that the programs that a preparation starts can be found.
+func TestPreparationIsMarked(t *testing.T) {
+	s, h := sandbox(t, claim)
+	record(t, h)
+	writeProgram(t, s, "systemctl", "#!/bin/sh\n[ \"$1\" != start ] || echo \"fd $(readlink /proc/self/fd/8)\" >>@ROOT@/commands\n")
+	b := sshtest.WriteBundle(t, map[string][]byte{"bin/kubelet": []byte("k"), "cni/bridge": []byte("c")})
+	for _, err := range []error{h.InstallBundle(t.Context(), b, nil), h.PrepareNode(t.Context(), b, remote.NodeSettings{})} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"fd " + s.Path("/var/lib/slipway/preparing")}, ran(t, s, "fd")); diff != "" {
+		t.Error(diff)
+	}
+}

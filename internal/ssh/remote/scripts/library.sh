@@ -161,6 +161,12 @@ lock() {
 	! has flock || flock -w 240 9 || fail "another change of the node does not end"
 }
 
+# Marks this script and all that it starts as the preparation of a node, which cleaning ends.
+preparing() {
+	mkdir -p $state || fail "$state cannot be created"
+	exec 8>$state/preparing
+}
+
 # Whether Slipway installed a path.
 installed() { [ -e $node/installed ] && grep -Fqx -- "$1" $node/installed; }
 

@@ -3,6 +3,7 @@
 read_parameters
 [ ${#digest} = 64 ] || fail "no digest"
 bundle=$state/bundles/$digest
+preparing
 lock
 [ -e "$bundle/complete" ] || fail "the bundle is not on the host"
 [ -e $etc/machine.json ] || fail "the host has no record"

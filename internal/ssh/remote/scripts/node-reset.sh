@@ -1,5 +1,19 @@
 # Removes what a node of a claim left on the host, and prints what remains compared with the inventory from before.
 read_parameters
+# A preparation whose connection was lost or canceled may still run, and have the lock.
+tries=0
+while recorded "$claim" && [ $tries -lt 20 ]; do
+	found=
+	for fd in /proc/[0-9]*/fd/8; do
+		[ "$(readlink "$fd" 2>/dev/null)" = $state/preparing ] || continue
+		process=${fd#/proc/}
+		kill -9 "${process%%/*}" 2>/dev/null
+		found=true
+	done
+	[ -n "$found" ] || break
+	tries=$((tries + 1))
+	sleep 0.1
+done
 lock
 unrecorded= known=
 if [ "$claim" = unrecorded ]; then
@@ -99,8 +113,8 @@ unmount() {
 	*) briefly umount "$1" || briefly umount -i -l "$1" ;;
 	esac
 }
-for dir in /var/lib/kubelet /run/containerd /var/lib/containerd /run/netns; do
-	[ -n "$managed" ] || [ $dir = /var/lib/kubelet ] || [ $dir = /run/netns ] || continue
+for dir in /var/lib/kubelet /run/containerd /var/lib/containerd /run/netns /var/lib/slipway/bundles; do
+	[ -n "$managed" ] || case $dir in */containerd) continue ;; esac
 	below $dir >$node/mounts
 	while read -r at type; do
 		! before "mount $at" || continue
@@ -216,6 +230,8 @@ if [ -n "$managed" ]; then
 	# The images and containers of the node in a directory of before, such as a disk of its own.
 	[ ! -d /var/lib/containerd ] || [ -L /var/lib/containerd ] || find /var/lib/containerd -xdev -mindepth 1 ! -path /var/lib/containerd/lost+found -delete 2>/dev/null
 fi
+# A containerd that unpacked images for the node and was ended leaves its directory.
+[ -z "$known" ] || before "path /run/containerd" || [ -S /run/containerd/containerd.sock ] || empty /run/containerd
 # Plugins that were added to a directory of before are removed, and those that were replaced or removed are restored.
 if [ -e $node/inventory ] && ! before "path /opt/cni/bin"; then
 	empty /opt/cni/bin
@@ -264,7 +280,7 @@ fi
 systemctl daemon-reload
 systemctl reset-failed kubelet.service containerd.service slipway-bootstrap.service slipway-keepalived.service 2>/dev/null
 rm -rf $node/files $node/imported $node/started $node/bootstrapped $node/default-kubelet $node/served $node/virtual-ip.files $state/current $state/lib
-rm -rf $state/bundles/*/preload # users of the node had access to copies of it
+rm -rf $state/bundles/*/preload $state/bundles/*/preload.draft # users of the node had access to copies of it
 
 # What remains. Without an inventory, the programs of another installer may stay.
 remaining() {
