@@ -4,6 +4,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -472,4 +473,43 @@ func TestPreparationIsMarked(t *testing.T) {
 	if diff := cmp.Diff([]string{"fd " + s.Path("/var/lib/slipway/preparing")}, ran(t, s, "fd")); diff != "" {
 		t.Error(diff)
 	}
+}
+
+// TestProgressOfStart checks that bootstrap data has not failed while its unit is being started.
+func TestProgressOfStart(t *testing.T) {
+	s, h := sandbox(t, claim)
+	record(t, h)
+	if err := h.StartBootstrap(t.Context(), bootstrapOf("#cloud-config\nruncmd: [\"kubeadm join\"]\n")); err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, state remote.BootstrapState, failure string) {
+		t.Helper()
+		if got, err := h.BootstrapProgress(t.Context(), claim); err != nil || got.State != state || got.Failure != failure {
+			t.Errorf("%s: %+v %v", what, got, err)
+		}
+	}
+	lock, err := os.OpenFile(s.Path("/var/lib/slipway/lock"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	check("the start holds the lock", remote.BootstrapRunning, "")
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_UN); err != nil {
+		t.Fatal(err)
+	}
+	check("there is no unit", remote.BootstrapFailed, "stopped")
+	s.WriteFile("/is-active/slipway-bootstrap.service", "")
+	check("the unit runs", remote.BootstrapRunning, "")
+	if err := os.RemoveAll(s.Path("/is-active")); err != nil {
+		t.Fatal(err)
+	}
+	s.WriteFile("/run/slipway/bootstrap/exit", "7\n")
+	check("the unit has ended", remote.BootstrapFailed, "")
+	if err := os.RemoveAll(s.Path("/run/slipway")); err != nil {
+		t.Fatal(err)
+	}
+	check("the host was rebooted", remote.BootstrapFailed, "reboot")
 }
