@@ -513,3 +513,39 @@ func TestProgressOfStart(t *testing.T) {
 	}
 	check("the host was rebooted", remote.BootstrapFailed, "reboot")
 }
+
+func TestFirewallsWithoutService(t *testing.T) {
+	const open = "table inet filter {\n\tchain input {\n\t\ttype filter hook input priority filter; policy accept;\n\t\ttcp dport 25 drop\n\t}\n\n\tchain other {\n\t\tdrop\n\t}\n" +
+		"\n\tchain forward {\n\t\ttype filter hook forward priority filter; policy drop;\n\t}\n}\n"
+	cases := map[string]struct {
+		reason, nft, iptables string
+		service               bool
+		want                  int
+	}{
+		"none":       {"a host without rules", "", "", false, 0},
+		"open":       {"single ports, and what Docker forwards", open, "*filter\n:INPUT ACCEPT [0:0]\n:FORWARD DROP [0:0]\n-A INPUT -s 192.0.2.1/32 -j DROP\nCOMMIT\n", false, 0},
+		"policy":     {"Debian's nftables.service", strings.Replace(open, "policy accept", "policy drop", 1), "", false, 1},
+		"last rule":  {"as firewalls often end", strings.Replace(open, "tcp dport 25 drop", "counter packets 0 bytes 0 reject with icmpx admin-prohibited", 1), "", false, 1},
+		"iptables":   {"plain rules", "", "*filter\n:INPUT DROP [0:0]\nCOMMIT\n", false, 1},
+		"RHEL":       {"iptables-services", "", "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -j REJECT --reject-with icmp-host-prohibited\nCOMMIT\n", false, 1},
+		"by service": {"the service is reported", strings.Replace(open, "policy accept", "policy drop", 1), "", true, 1},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s, h := sandbox(t, claim)
+			makeDirectory(t, s, "/sys/module/nf_tables")
+			makeDirectory(t, s, "/sys/module/ip_tables")
+			s.WriteFile("/ruleset", tc.nft)
+			s.WriteFile("/rules", tc.iptables)
+			writeProgram(t, s, "nft", "#!/bin/sh\n[ \"$*\" != 'list ruleset' ] || cat @ROOT@/ruleset\n")
+			writeProgram(t, s, "iptables-save", "#!/bin/sh\ncat @ROOT@/rules\n")
+			if tc.service {
+				s.WriteFile("/is-active/ufw.service", "")
+			}
+			found := failing(t, h, "Firewall")
+			if len(found) != tc.want || tc.service && !strings.Contains(found[0], "ufw") {
+				t.Errorf("%s: %q", tc.reason, found)
+			}
+		})
+	}
+}

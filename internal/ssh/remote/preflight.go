@@ -317,6 +317,10 @@ func checkSecurity(seen observation, o PreflightOptions) (out []Finding) {
 		if o.ControlPlane {
 			ports = "6443/tcp, 2379-2380/tcp, " + ports
 		}
+		if f == "nftables" || f == "iptables" {
+			out = append(out, warning("Firewall", "the "+f+" rules of the host reject input that they do not allow", "allow "+ports+" between the hosts, if the rules do not yet"))
+			continue
+		}
 		out = append(out, warning("Firewall", f+" is active and may block the cluster's traffic", "allow "+ports+" between the hosts, or stop it: systemctl disable --now "+f))
 	}
 	return out

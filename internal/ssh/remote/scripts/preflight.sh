@@ -46,6 +46,19 @@ done
 for unit in firewalld ufw; do
 	! systemctl is-active --quiet $unit.service 2>/dev/null || echo "FIREWALL=$unit"
 done
+# Packet filters without such a service that reject what they do not allow.
+if ! systemctl is-active --quiet firewalld.service 2>/dev/null && ! systemctl is-active --quiet ufw.service 2>/dev/null; then
+	if [ -d /sys/module/nf_tables ] && has nft; then
+		nft list ruleset 2>/dev/null
+	fi | awk '
+		/^[ \t]*chain / {input = 0}
+		/ hook input / {input = 1; if (/policy drop/) found = 1}
+		input && /^[ \t]*(counter (packets [0-9]+ bytes [0-9]+ )?)?(drop|reject)( with .*)?$/ {found = 1}
+		END {if (found) print "FIREWALL=nftables"}'
+	if [ -d /sys/module/ip_tables ] && has iptables-save; then
+		iptables-save -t filter 2>/dev/null
+	fi | grep -Eq '^(:INPUT DROP|-A INPUT -j (DROP|REJECT))' && echo FIREWALL=iptables
+fi
 for tool in tar sha256sum base64 awk sed grep find mount umount nsenter df systemd-run sync; do
 	has $tool || echo "MISSING=$tool"
 done
