@@ -2,6 +2,7 @@ package remote_test
 
 import (
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"syscall"
@@ -547,5 +548,30 @@ func TestFirewallsWithoutService(t *testing.T) {
 				t.Errorf("%s: %q", tc.reason, found)
 			}
 		})
+	}
+}
+
+// TestLogIsLimited runs the unit of bootstrap data whose output would fill the memory of the host.
+func TestLogIsLimited(t *testing.T) {
+	s, h := sandbox(t, claim)
+	record(t, h)
+	if err := h.StartBootstrap(t.Context(), bootstrapOf("#cloud-config\nruncmd: [\"kubeadm join\"]\n")); err != nil {
+		t.Fatal(err)
+	}
+	s.WriteFile("/run/slipway/bootstrap/data", "head -c 20000000 /dev/zero; echo the end; exit 7\n")
+	unit := exec.Command("/bin/sh", s.Path("/run/slipway/bootstrap/run"), claim, "60")
+	if out, err := unit.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	info, err := os.Stat(s.Path("/run/slipway/bootstrap/log"))
+	if err != nil || info.Size() != 1<<20 || info.Mode().Perm() != 0o600 {
+		t.Errorf("the log: %v %v", info, err)
+	}
+	got, err := h.BootstrapProgress(t.Context(), claim)
+	if err != nil || got.State != remote.BootstrapFailed || got.ExitCode != 7 || !strings.HasSuffix(string(got.Log), "the end\n") {
+		t.Errorf("the end of the log shows the error: %s %d %v", got.State, got.ExitCode, err)
+	}
+	if exists(s, "/run/slipway/bootstrap/data") || exists(s, "/run/slipway/bootstrap/log.end") {
+		t.Error("files remain")
 	}
 }

@@ -67,8 +67,17 @@ cd /
 trap 'rm -f $run/data /run/slipway/step-*.sh' EXIT
 enabled() { systemctl list-unit-files --state=enabled --no-legend --no-pager 2>/dev/null | awk '{print $1}' | sort; }
 enabled >$run/enabled
-timeout -k 10 "$2" /bin/sh $run/data >$run/log 2>&1 </dev/null
+# The log is in memory. Beyond 8 MiB, only its last MiB is kept.
+limit() {
+	[ "$(stat -c %s $run/log)" -gt 8388608 ] || return 0
+	tail -c 1048576 $run/log >$run/log.end && cat $run/log.end >$run/log
+	rm -f $run/log.end
+}
+(umask 077; while sleep 2; do limit; done) </dev/null >/dev/null 2>&1 &
+timeout -k 10 "$2" /bin/sh $run/data >>$run/log 2>&1 </dev/null
 code=$?
+kill $! 2>/dev/null
+(umask 077; limit)
 rm -f $run/data /run/slipway/step-*.sh
 enabled | grep -vFx -f $run/enabled >$node/enabled
 if [ -e /run/cluster-api/bootstrap-success.complete ]; then
