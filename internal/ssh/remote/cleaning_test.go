@@ -575,3 +575,57 @@ func TestLogIsLimited(t *testing.T) {
 		t.Error("files remain")
 	}
 }
+
+// TestIgnitionIsUndone checks that links, directories and masked units of an Ignition configuration are removed, and that
+// directories and units of before are as they were.
+func TestIgnitionIsUndone(t *testing.T) {
+	s, h := sandbox(t, claim)
+	makeDirectory(t, s, "/opt/before/content")
+	makeDirectory(t, s, "/etc/systemd/system")
+	if err := os.Symlink("old", s.Path("/etc/link")); err != nil {
+		t.Fatal(err)
+	}
+	s.WriteFile("/is-active/timer.service", "")
+	record(t, h)
+	b := bootstrapOf(`{"ignition":{"version":"3.4.0"},"storage":{"directories":[{"path":"` + s.Path("/opt/new/a") + `"},{"path":"` + s.Path("/opt/before") + `","mode":511}],` +
+		`"links":[{"path":"` + s.Path("/etc/link") + `","target":"x"},{"path":"` + s.Path("/opt/other/link") + `","target":"x"}],"files":[{"path":"` + s.Path("/opt/x/y/file") + `"}]},` +
+		`"systemd":{"units":[{"name":"timer.service","mask":true},{"name":"idle.service","mask":true}]}}`)
+	b.Format = "ignition"
+	if err := h.StartBootstrap(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Calls()[1].Parameters["FILE"]; !slices.Contains(got, "/etc/systemd/system/timer.service") {
+		t.Errorf("the link of the masked unit is recorded: %q", got)
+	}
+	// What the data does on a host.
+	for _, file := range []string{"/opt/new/a/content", "/opt/new/b", "/opt/x/y/file", "/opt/other/other"} {
+		s.WriteFile(file, "node")
+	}
+	if err := os.Chmod(s.Path("/opt/before"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for link, target := range map[string]string{"/etc/link": "x", "/opt/other/link": "x"} {
+		_ = os.Remove(s.Path(link))
+		if err := os.Symlink(target, s.Path(link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	reset(t, h)
+	for _, path := range []string{"/opt/new", "/opt/x", "/opt/other/link"} {
+		if exists(s, path) {
+			t.Errorf("%s remains", path)
+		}
+	}
+	if !exists(s, "/opt/other/other") || !exists(s, "/opt/before/content") {
+		t.Error("what others wrote is missing")
+	}
+	if target, err := os.Readlink(s.Path("/etc/link")); err != nil || target != "old" {
+		t.Errorf("the link of before: %q %v", target, err)
+	}
+	if info, err := os.Stat(s.Path("/opt/before")); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("the directory of before: %v %v", info, err)
+	}
+	if got := commands(t, s); !slices.Contains(got, "systemctl start --no-block timer.service") || slices.Contains(got, "systemctl start --no-block idle.service") {
+		t.Error("the unit that ran before runs again")
+	}
+}

@@ -17,7 +17,7 @@ fail() {
 	exit 1
 }
 
-claim= digest= timeout= address= own= unused= silent= log_unit= log_lines= files= users= groups= input_size= input_hash=
+directories= masked= claim= digest= timeout= address= own= unused= silent= log_unit= log_lines= files= users= groups= input_size= input_hash=
 
 # Reads the parameters. Names that occur several times have a value in each line. The parameters are complete only with
 # the empty line: a connection that is lost ends the input early.
@@ -36,6 +36,10 @@ read_parameters() {
 		UNIT=*) log_unit=$value ;;
 		LINES=*) log_lines=$value ;;
 		FILE=*) files="$files$value
+" ;;
+		DIRECTORY=*) directories="$directories$value
+" ;;
+		MASK=*) masked="$masked$value
 " ;;
 		USER=*) users="$users$value
 " ;;

@@ -195,6 +195,21 @@ if [ -e $node/installed ]; then
 		case $path in /*) [ -d "$path" ] && [ ! -L "$path" ] || rm -f -- "$path" ;; esac
 	done <$node/installed
 fi
+if [ -e $node/modes ]; then
+	while read -r mode owner dir; do
+		[ ! -d "$dir" ] || { chown "$owner" "$dir" && chmod "$mode" "$dir"; } 2>/dev/null
+	done <$node/modes
+fi
+if [ -e $node/directories ]; then
+	while IFS= read -r dir; do
+		case $dir in /*) [ ! -d "$dir" ] || [ -L "$dir" ] || find "$dir" -xdev -delete 2>/dev/null ;; esac
+	done <$node/directories
+fi
+if [ -e $node/parents ]; then
+	sort -ru $node/parents | while IFS= read -r dir; do
+		case $dir in /*) rmdir -- "$dir" 2>/dev/null ;; esac
+	done
+fi
 rmdir /etc/slipway/keepalived /etc/systemd/system/kubelet.service.d /etc/systemd/system/containerd.service.d /etc/slipway/kubelet.conf.d /etc/slipway/authorities 2>/dev/null
 
 # Directories of the node, without what was in them before. Nothing is deleted across mounts. Entries whose names are odd
@@ -278,6 +293,7 @@ if [ -e $node/modules ] && ! { has systemd-detect-virt && systemd-detect-virt --
 	done <$node/modules
 fi
 systemctl daemon-reload
+[ ! -e $node/stopped ] || while IFS= read -r unit; do systemctl start --no-block "$unit" 2>/dev/null; done <$node/stopped
 systemctl reset-failed kubelet.service containerd.service slipway-bootstrap.service slipway-keepalived.service 2>/dev/null
 rm -rf $node/files $node/imported $node/started $node/bootstrapped $node/default-kubelet $node/served $node/virtual-ip.files $state/current $state/lib
 rm -rf $state/bundles/*/preload $state/bundles/*/preload.draft # users of the node had access to copies of it
@@ -285,6 +301,7 @@ rm -rf $state/bundles/*/preload $state/bundles/*/preload.draft # users of the no
 # What remains. Without an inventory, the programs of another installer may stay.
 remaining() {
 	[ ! -e $node/users ] || while read -r name home; do ! id -u "$name" >/dev/null 2>&1 || echo "user $name"; done <$node/users
+	[ ! -e $node/directories ] || while IFS= read -r dir; do [ ! -d "$dir" ] || [ -L "$dir" ] || echo "directory $dir"; done <$node/directories
 	[ -z "$managed" ] || [ -L /var/lib/containerd ] || find /var/lib/containerd -xdev -mindepth 1 ! -path /var/lib/containerd/lost+found -print0 2>/dev/null | content_lines | head -n 3
 	if [ -e $node/inventory ]; then
 		inventory | grep -vFx -f $node/inventory
@@ -305,7 +322,7 @@ clean=true
 [ ! -s $node/leftovers ] || clean=
 rm -f $node/leftovers
 if [ -n "$clean" ]; then
-	rm -f $node/installed $node/sysctl $node/interfaces $node/virtual-ip $node/users $node/groups $node/passwords $node/enabled $node/backups $node/backup.* $node/filters $node/*.tar
+	rm -f $node/installed $node/sysctl $node/interfaces $node/virtual-ip $node/users $node/groups $node/passwords $node/enabled $node/directories $node/parents $node/modes $node/stopped $node/backups $node/backup.* $node/filters $node/*.tar
 	[ -e $etc/machine.json ] || rm -rf $node
 fi
 
