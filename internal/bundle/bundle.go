@@ -215,6 +215,20 @@ func hashOf(file string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
+// Verify checks the content of the files. The SSH provider calls it for a file that arrived damaged on a host.
+func (b Bundle) Verify() error {
+	for _, f := range b.Files {
+		sum, err := hashOf(filepath.Join(b.Dir, filepath.FromSlash(f.Path)))
+		if err != nil {
+			return fmt.Errorf("verifying a bundle: %w", err)
+		}
+		if sum != f.SHA256 {
+			return invalid("%s does not have the content that the manifest names; import or build the bundle again", f.Path)
+		}
+	}
+	return nil
+}
+
 // describe returns the manifest for the files in a directory. [Store.Build] calls it. It parses its own result, so that
 // Build fails for a bundle that Import would reject.
 func describe(dir string, m Manifest) (Manifest, error) {

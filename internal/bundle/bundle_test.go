@@ -83,24 +83,51 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// The drafts of commands that were killed are deleted, those of running commands are not.
-func TestOldDraftsAreDeleted(t *testing.T) {
+// TestReplacedBundle checks that there is a bundle at each moment of a replacement, and that the drafts of processes that
+// were killed are deleted, but not those of others.
+func TestReplacedBundle(t *testing.T) {
 	s := Store{Dir: t.TempDir()}
-	for name, age := range map[string]time.Duration{".draft-old": 25 * time.Hour, ".draft-new": 23 * time.Hour, ".other": 25 * time.Hour} {
-		at := time.Now().Add(-age)
-		dir := filepath.Join(s.Dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Join(dir, "bin"), 0o755), os.Chtimes(dir, at, at)); err != nil {
+	write(t, s, "v1.36.3", files())
+	for _, killed := range []string{draftPrefix + "1", draftPrefix + "2/bundle"} { // of an earlier build, and of this one
+		if err := os.MkdirAll(filepath.Join(s.Dir, killed), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	write(t, s, "v1.36.3", files())
-	var got []string
-	entries, err := os.ReadDir(s.Dir)
-	for _, e := range entries {
-		got = append(got, e.Name())
+	if err := os.WriteFile(filepath.Join(s.Dir, draftPrefix+"2", draftLock), nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{".draft-new", ".other", "v1.36.3-amd64"}, got); diff != "" || err != nil {
-		t.Error(err, diff)
+	other := files()
+	other["bin/kubelet"] = "another kubelet"
+	var drafts []string
+	_, err := s.place(func(dir string) error {
+		if _, err := s.Find("v1.36.3", "amd64"); err != nil {
+			t.Errorf("before the replacement: %v", err)
+		}
+		write(t, s, "v1.35.4", files()) // another process
+		drafts, _ = filepath.Glob(filepath.Join(s.Dir, draftPrefix+"*"))
+		return os.ErrInvalid // the build fails
+	})
+	if err == nil || len(drafts) != 1 {
+		t.Errorf("drafts during a build: %q %v", drafts, err)
+	}
+	b := write(t, s, "v1.36.3", other)
+	found, err := s.Find("v1.36.3", "amd64")
+	if err != nil || found.Digest != b.Digest || found.Verify() != nil {
+		t.Errorf("after the replacement: %v", err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(s.Dir, draftPrefix+"*")); len(left) > 0 {
+		t.Errorf("drafts remain: %q", left)
+	}
+	// A directory cannot be removed first: whatever is there at the moment of the crash must be complete.
+	from, to := filepath.Join(s.Dir, "from"), filepath.Join(s.Dir, b.name())
+	if err := os.Mkdir(from, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := replace(from, to); err != nil {
+		t.Fatal(err)
+	}
+	if old, err := Open(from); err != nil || old.Digest != b.Digest {
+		t.Errorf("the previous bundle is deleted after the replacement: %v", err)
 	}
 }
 
@@ -180,7 +207,7 @@ func TestExportAndImport(t *testing.T) {
 	if _, err := other.Import(bytes.NewReader(damaged)); fault.KindOf(err) != fault.Invalid {
 		t.Errorf("a damaged file: %v", err)
 	}
-	if entries, err := os.ReadDir(other.Dir); err != nil || len(entries) > 0 {
+	if entries, err := os.ReadDir(other.Dir); err != nil || len(entries) != 1 || entries[0].Name() != ".lock" {
 		t.Errorf("a failed import leaves files: %v %v", entries, err)
 	}
 }

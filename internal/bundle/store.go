@@ -15,16 +15,14 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-const (
-	// draftPrefix begins the names of directories of bundles that are being written.
-	draftPrefix = ".draft-"
-	// maxDraftAge is the age after which a draft is deleted, because the command that wrote it was killed.
-	maxDraftAge = 24 * time.Hour
-)
+// draftPrefix begins the names of directories of bundles that are being written.
+const draftPrefix = ".draft-"
 
 // Store is a directory with a bundle in each subdirectory. `slipway bundle` changes it, and the SSH provider only reads
 // it. A directory is replaced as a whole, never changed.
@@ -83,22 +81,13 @@ func (s Store) Find(kubernetesVersion, architecture string) (Bundle, error) {
 func (s Store) Remove(b Bundle) error { return os.RemoveAll(filepath.Join(s.Dir, b.name())) }
 
 // place creates a bundle with a function that writes its files and manifest to a directory. The bundle appears in the
-// store when it is complete, and replaces the one for the same version. [Store.Build] and [Store.Import] call it.
+// store when it is complete, and replaces the one for the same version, which is there until then.
 func (s Store) place(write func(dir string) error) (Bundle, error) {
-	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
-		return Bundle{}, fmt.Errorf("creating the directory of bundles: %w", err)
-	}
-	if err := s.deleteDrafts(time.Now().Add(-maxDraftAge)); err != nil {
-		return Bundle{}, err
-	}
-	draft, err := os.MkdirTemp(s.Dir, draftPrefix)
+	draft, remove, err := s.newDraft()
 	if err != nil {
 		return Bundle{}, fmt.Errorf("creating a bundle: %w", err)
 	}
-	defer os.RemoveAll(draft)
-	if err := os.Chmod(draft, 0o755); err != nil {
-		return Bundle{}, err
-	}
+	defer remove()
 	if err := write(draft); err != nil {
 		return Bundle{}, err
 	}
@@ -106,33 +95,101 @@ func (s Store) place(write func(dir string) error) (Bundle, error) {
 	if err != nil {
 		return Bundle{}, err
 	}
-	to := filepath.Join(s.Dir, b.name())
-	if err := os.RemoveAll(to); err != nil {
+	unlock, err := s.lock()
+	if err != nil {
 		return Bundle{}, err
 	}
-	if err := os.Rename(draft, to); err != nil {
+	defer unlock()
+	to := filepath.Join(s.Dir, b.name())
+	if err := replace(draft, to); err != nil {
 		return Bundle{}, err
 	}
 	b.Dir = to
 	return b, nil
 }
 
-// deleteDrafts deletes the drafts that were begun before a time.
-func (s Store) deleteDrafts(before time.Time) error {
-	entries, err := os.ReadDir(s.Dir)
+// replace renames a directory. If there is one of the new name, both exchange their names, so that there always is one.
+func replace(from, to string) error {
+	if _, err := os.Lstat(to); errors.Is(err, fs.ErrNotExist) {
+		return os.Rename(from, to)
+	}
+	err := unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_EXCHANGE)
+	if !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
+		return err
+	}
+	// The file system cannot exchange names. The previous directory is deleted with the draft.
+	if err := os.Rename(to, from+".previous"); err != nil {
+		return err
+	}
+	return os.Rename(from, to)
+}
+
+// lock waits until no other process changes the names in the store, which takes a moment, and returns the function that
+// unlocks it.
+func (s Store) lock() (unlock func(), err error) {
+	f, err := os.OpenFile(filepath.Join(s.Dir, ".lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
-		return fmt.Errorf("listing bundles: %w", err)
+		return nil, fmt.Errorf("locking the directory of bundles: %w", err)
 	}
-	for _, e := range entries {
-		info, err := e.Info()
-		if err != nil || !strings.HasPrefix(e.Name(), draftPrefix) || !info.ModTime().Before(before) {
-			continue // a draft without information was completed just now
-		}
-		if err := os.RemoveAll(filepath.Join(s.Dir, e.Name())); err != nil {
-			return fmt.Errorf("deleting the draft of a bundle: %w", err)
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		_ = f.Close()
+		return nil, fmt.Errorf("locking the directory of bundles: %w", err)
+	}
+	return func() { _ = f.Close() }, nil
+}
+
+// draftLock is the file in the directory of a draft that is locked while a process writes the draft.
+const draftLock = "lock"
+
+// newDraft creates a directory for a bundle, and deletes those of processes that were killed. The returned function
+// deletes the draft.
+func (s Store) newDraft() (dir string, remove func(), err error) {
+	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
+		return "", nil, err
+	}
+	unlock, err := s.lock()
+	if err != nil {
+		return "", nil, err
+	}
+	defer unlock()
+	old, err := filepath.Glob(filepath.Join(s.Dir, draftPrefix+"*"))
+	for _, o := range old {
+		err = errors.Join(err, removeAbandoned(o))
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	draft, err := os.MkdirTemp(s.Dir, draftPrefix)
+	if err != nil {
+		return "", nil, err
+	}
+	dir = filepath.Join(draft, "bundle")
+	f, err := os.OpenFile(filepath.Join(draft, draftLock), os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); err == nil {
+			err = os.Mkdir(dir, 0o755)
 		}
 	}
-	return nil
+	remove = func() {
+		_ = os.RemoveAll(draft)
+		_ = f.Close()
+	}
+	if err != nil {
+		remove()
+	}
+	return dir, remove, err
+}
+
+// removeAbandoned deletes a draft that no process writes.
+func removeAbandoned(draft string) error {
+	f, err := os.OpenFile(filepath.Join(draft, draftLock), os.O_RDWR, 0)
+	if err == nil {
+		defer f.Close()
+		if errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK) {
+			return nil
+		}
+	}
+	return os.RemoveAll(draft)
 }
 
 // Export writes a bundle as an uncompressed tar archive, and verifies every file. The manifest comes first.

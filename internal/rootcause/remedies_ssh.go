@@ -40,7 +40,7 @@ func sshRemedies() []group {
 		user("If nothing needs what runs on the host any more, request its cleaning; it is left unchanged until then", cleanHost, "RecordOfAnotherMachine", "SSHMachineMissing", "UnknownKubelet"),
 		user("Start the host, and check its network and its SSH server: it is cleaned when it responds; if it is gone for good, delete the SSHHost", checkHost, "ReleasedByForce"),
 		user("Delete the Machine of the SSHMachine that the message names to have it replaced", listHosts, "RecordLost"),
-		user("Remove the host from the other cluster, and run \"kubeadm reset\" on it", checkHost, "KubeletRunning"),
+		user("Remove the host from the other cluster, then let Slipway remove the node from it", "slipway kubectl annotate sshhost.infrastructure.slipway.dev {host} -n {hostnamespace} infrastructure.slipway.dev/clean-host=unrecorded", "KubeletRunning", "UnrecordedNode"),
 		user("Remove by hand what the node left on the host, or reinstall the host", checkHost, "NoInventory"),
 		user("Correct the bootstrap data in {bootstrap} as the message says, then delete Machine {machine}", deleteMachine, "UnrecordableBootstrapData"),
 		user("Delete the file that the message names on the host if nothing needs it", checkHost, "InvalidRecord"),

@@ -79,7 +79,7 @@ func check(ctx context.Context, c *management.Connection, pool *remote.Pool, h *
 		var found []remote.Finding
 		found, err = host.Preflight(ctx, remote.PreflightOptions{ControlPlane: controlPlane, ManagedBundle: !inventory.HasContainerd(h.Status.Facts.ContainerRuntime)})
 		for _, f := range found {
-			out.Findings = append(out.Findings, finding(f))
+			out.Findings = append(out.Findings, finding{Check: f.Check, Problem: f.Problem, Remedy: f.Remedy, Fatal: f.Fatal})
 		}
 	}
 	if err != nil {

@@ -191,7 +191,7 @@ users:
 		{Section: "users", Script: &Script{Text: `getent group 'docker' >/dev/null || groupadd 'docker'
 getent group 'wheel' >/dev/null || groupadd 'wheel'
 getent group 'ops' >/dev/null || groupadd 'ops'
-id -u 'capi' >/dev/null 2>&1 || useradd --comment 'CAPI'\''s user' --groups 'docker,wheel' --home-dir '/home/capi' --shell '/bin/bash' --password '$6$x' --gid 'ops' --create-home 'capi'
+id -u 'capi' >/dev/null 2>&1 || { useradd --comment 'CAPI'\''s user' --groups 'docker,wheel' --home-dir '/home/capi' --shell '/bin/bash' --gid 'ops' --create-home 'capi' && printf '%s:%s\n' 'capi' '$6$x' | chpasswd -e; }
 usermod --expiredate 1 'capi'
 home=$(getent passwd 'capi' | cut -d: -f6)
 mkdir -p "$home/.ssh" && chmod 0700 "$home/.ssh"
@@ -204,6 +204,14 @@ chown -R 'capi':"$(id -gn 'capi')" "$home/.ssh"
 	}
 	if diff := cmp.Diff(want, doc.Steps, cmp.AllowUnexported(File{})); diff != "" {
 		t.Errorf("users become shadow-utils calls (-want +got):\n%s", diff)
+	}
+}
+
+func TestPasswordHashOfOneUser(t *testing.T) {
+	for _, hash := range []string{`"$6$x:y"`, `"$6$x\nroot:y"`} {
+		if _, err := Parse([]byte("#cloud-config\nusers: [{name: a, hashed_passwd: "+hash+"}]\n"), Metadata{}); err == nil {
+			t.Errorf("the hash %s would be that of another user", hash)
+		}
 	}
 }
 

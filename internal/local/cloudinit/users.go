@@ -93,6 +93,9 @@ func parseUsers(s section) (users []userItem, skipped []string, err error) {
 		if user.Name == "" {
 			return nil, nil, invalidFault("users[%d] has no name", i)
 		}
+		if strings.ContainsAny(user.Passwd+user.HashedPasswd, ":\n\r") {
+			return nil, nil, invalidFault("the password hash of users[%d] contains a colon or a line break", i)
+		}
 		users = append(users, user)
 	}
 	return users, skipped, nil
@@ -107,7 +110,12 @@ func (u userItem) script() string {
 			fmt.Fprintf(&b, "getent group %[1]s >/dev/null || groupadd %[1]s\n", quote(group))
 		}
 	}
-	fmt.Fprintf(&b, "id -u %s >/dev/null 2>&1 || useradd %s\n", name, strings.Join(u.flags(), " "))
+	create := "useradd " + strings.Join(u.flags(), " ")
+	if hash := cmp.Or(u.HashedPasswd, u.Passwd); hash != "" {
+		// All users can read the arguments of programs.
+		create = fmt.Sprintf(`{ %s && printf '%%s:%%s\n' %s %s | chpasswd -e; }`, create, name, quote(hash))
+	}
+	fmt.Fprintf(&b, "id -u %s >/dev/null 2>&1 || %s\n", name, create)
 	if ptr.Deref(u.LockPasswd, true) {
 		fmt.Fprintf(&b, "passwd -l %s >/dev/null\n", name)
 	}
@@ -132,7 +140,6 @@ func (u userItem) flags() []string {
 	add("--groups", strings.Join(u.Groups, ","))
 	add("--home-dir", u.HomeDir)
 	add("--shell", u.Shell)
-	add("--password", cmp.Or(u.HashedPasswd, u.Passwd))
 	add("--gid", u.PrimaryGroup)
 	add("--uid", u.UID)
 	switch {

@@ -2,6 +2,7 @@ package hosts
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
@@ -162,6 +163,8 @@ func (s snapshot) cleanable() string {
 		return infrav1.CleanUnrecorded
 	case claim != nil && s.isConfirmed():
 		return claim.ClaimID
+	case slices.ContainsFunc(s.Check.Findings, func(f remote.Finding) bool { return f.FormerNode }):
+		return infrav1.CleanUnrecorded
 	}
 	return ""
 }
@@ -321,7 +324,11 @@ func decideUse(s snapshot, p *reconciler.Plan) int {
 		decideDeletion(s, p)
 		return stageInUse
 	case k.hasFatal():
-		p.WaitFor(reasonPreflight, "The host cannot become a node:\n%s", k.problems(true)).For(kind, s.Object.Name).UntilUserActs()
+		problems := k.problems(true)
+		if s.cleanable() != "" {
+			problems += "\n" + s.cleanCommand("If nothing needs what another node left")
+		}
+		p.WaitFor(reasonPreflight, "The host cannot become a node:\n%s", problems).For(kind, s.Object.Name).UntilUserActs()
 		return stageQuarantined
 	case claim != nil && s.Machine == nil && s.isAbandoned():
 		p.Do(dropClaim{Claim: claim.ClaimID, Why: "its SSHMachine does not exist, and the claim was never recorded"})

@@ -68,6 +68,7 @@ func with(record string) *hostCheck {
 
 func TestDecide(t *testing.T) {
 	swap := remote.Finding{Check: "Swap", Problem: "swap is enabled", Remedy: "turn it off", Fatal: true}
+	former := remote.Finding{Check: "FormerNode", Problem: "the host has the network device cni0 of a former node", Remedy: "have it removed", Fatal: true, FormerNode: true}
 	deleting := func(o *infrav1.SSHHost) { o.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }
 	ask := func(id string) func(*infrav1.SSHHost) {
 		return func(o *infrav1.SSHHost) { o.Annotations = map[string]string{infrav1.CleanHostAnnotation: id} }
@@ -142,6 +143,9 @@ func TestDecide(t *testing.T) {
 		"forced, responds":      {"it was seen, so it is cleaned", released, snapshot{Check: with(claimA)}, []reconciler.Action{clean{Claim: claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
 		"asked to clean":        {"the operator names the record", ask(claimB), snapshot{Check: with(claimB)}, []reconciler.Action{clean{Claim: claimB}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
 		"asked for another":     {"the request is about something else", ask(claimA), snapshot{Check: with(claimB)}, []reconciler.Action{removeRequest{claimA}}, 0, infrav1.SSHHostQuarantined, ""},
+		"former node":           {reason: "it would harm the next one", snapshot: snapshot{Check: &hostCheck{At: now, Generation: 1, Preflight: true, Findings: []remote.Finding{former}}}, state: infrav1.SSHHostQuarantined, wait: reasonPreflight},
+		"asked for remains":     {"of another installer", ask(infrav1.CleanUnrecorded), snapshot{Check: &hostCheck{At: now, Generation: 1, Preflight: true, Findings: []remote.Finding{former}}}, []reconciler.Action{clean{infrav1.CleanUnrecorded}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
+		"asked for swap":        {"cleaning cannot change it", ask(infrav1.CleanUnrecorded), snapshot{Check: &hostCheck{At: now, Generation: 1, Preflight: true, Findings: []remote.Finding{swap}}}, []reconciler.Action{removeRequest{infrav1.CleanUnrecorded}}, 0, infrav1.SSHHostQuarantined, ""},
 		"asked for nothing":     {"the host is free", ask(claimA), snapshot{Check: free()}, []reconciler.Action{removeRequest{claimA}}, 0, infrav1.SSHHostQuarantined, ""},
 		"asked for a node": {"its SSHMachine exists", func(o *infrav1.SSHHost) { confirmed(o); o.Annotations[infrav1.CleanHostAnnotation] = claimA }, snapshot{Check: with(claimA), Machine: machine(true)},
 			[]reconciler.Action{removeRequest{claimA}}, 0, infrav1.SSHHostQuarantined, ""},

@@ -200,7 +200,7 @@ func (s snapshot) preflightOptions() remote.PreflightOptions {
 	managed := s.Object.Spec.Bundle != infrav1.SSHBundleNone
 	out := remote.PreflightOptions{ControlPlane: s.isControlPlane(), ManagedBundle: managed, Hostnames: map[string]string{}, MachineIDs: map[string]string{}, ProductUUIDs: map[string]string{}}
 	if managed {
-		out.Architecture, out.BundleBytes = s.Bundle.Architecture, s.Bundle.Size()
+		out.Architecture, out.BundleBytes, out.BundleDigest = s.Bundle.Architecture, s.Bundle.Size(), s.Bundle.Digest
 	}
 	for _, p := range s.Peers {
 		if nameOf(p) == nameOf(s.Host) {

@@ -92,6 +92,12 @@ func (h *Host) StartBootstrap(ctx context.Context, b Bootstrap) error {
 	for _, g := range changes.Groups {
 		parameters = append(parameters, parameter{"GROUP", g})
 	}
+	for _, d := range changes.directories {
+		parameters = append(parameters, parameter{"DIRECTORY", d})
+	}
+	for _, u := range changes.masked {
+		parameters = append(parameters, parameter{"MASK", u})
+	}
 	_, err = h.run(ctx, call{script: "bootstrap-start", parameters: parameters, input: script})
 	if err = claimConflict(h.target, err); err != nil {
 		return fmt.Errorf("starting the bootstrap data: %w", err)
@@ -99,8 +105,15 @@ func (h *Host) StartBootstrap(ctx context.Context, b Bootstrap) error {
 	return nil
 }
 
+// bootstrapChanges are the changes that bootstrap data declares.
+type bootstrapChanges struct {
+	cloudinit.Changes
+	// directories are created, or get another owner and mode. masked are units.
+	directories, masked []string
+}
+
 // bootstrapScript returns the script for bootstrap data, and what it changes on the host, which is recorded for cleaning.
-func bootstrapScript(b Bootstrap) (script []byte, changes cloudinit.Changes, err error) {
+func bootstrapScript(b Bootstrap) (script []byte, changes bootstrapChanges, err error) {
 	if !claimID.MatchString(b.ClaimID) || b.Timeout < time.Second || b.Timeout > maxBootstrapTimeout {
 		return nil, changes, fault.New(fault.Bug, "InvalidBootstrap", "the bootstrap of host %s has no claim or no timeout", b.Hostname)
 	}
@@ -109,8 +122,12 @@ func bootstrapScript(b Bootstrap) (script []byte, changes cloudinit.Changes, err
 		return nil, changes, fault.New(fault.Invalid, "InvalidAddress", "%.80q is not the IP address of the node", b.Address).From(err)
 	}
 	data := cloudinit.BootstrapData{Value: b.Data, Format: b.Format}
+	var links []string
 	if b.Format == formatIgnition {
 		if data.Value, err = cloudConfigOf(b.Data); err != nil {
+			return nil, changes, err
+		}
+		if links, changes.directories, changes.masked, err = ignitionChanges(b.Data); err != nil {
 			return nil, changes, err
 		}
 		data.Format = ""
@@ -120,15 +137,19 @@ func bootstrapScript(b Bootstrap) (script []byte, changes cloudinit.Changes, err
 	if err != nil {
 		return nil, changes, err
 	}
-	if changes, err = cloudinit.DeclaredChanges(data, node); err != nil {
+	if changes.Changes, err = cloudinit.DeclaredChanges(data, node); err != nil {
 		return nil, changes, err
 	}
-	if n := len(changes.Files) + len(changes.Users) + len(changes.Groups); n > maxRecordedChanges {
+	changes.Files = append(changes.Files, links...)
+	for _, u := range changes.masked { // with a link to /dev/null
+		changes.Files = append(changes.Files, "/etc/systemd/system/"+u)
+	}
+	if n := len(changes.Files) + len(changes.Users) + len(changes.Groups) + len(changes.directories); n > maxRecordedChanges {
 		return nil, changes, fault.New(fault.Invalid, reasonUnrecordable, "the bootstrap data writes or creates %d files, users and groups, of which a host can record at most %d to remove them later", n, maxRecordedChanges)
 	}
-	for _, f := range changes.Files {
+	for _, f := range slices.Concat(changes.Files, changes.directories) {
 		if strings.ContainsAny(f, "\n\r\x00") {
-			return nil, changes, fault.New(fault.Invalid, reasonUnrecordable, "the bootstrap data writes the file %.80q, whose path contains a line break", f)
+			return nil, changes, fault.New(fault.Invalid, reasonUnrecordable, "the bootstrap data writes %.80q, whose path contains a line break", f)
 		}
 	}
 	return rendered.Body, changes, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -114,6 +115,8 @@ type cloudFile struct {
 	Permissions string `json:"permissions"`
 	Owner       string `json:"owner"`
 	Append      bool   `json:"append,omitempty"`
+	// Defer writes the file when the users have been created.
+	Defer bool `json:"defer,omitempty"`
 }
 
 type cloudUser struct {
@@ -131,25 +134,25 @@ type cloudUser struct {
 // cloudConfigOf converts an Ignition configuration to a cloud-config, so that both formats run in the same way. What
 // only the first boot of an installation can do, such as partitioning, is a fault of kind Invalid.
 func cloudConfigOf(data []byte) ([]byte, error) {
-	var in ignitionConfig
-	if len(data) > maxIgnition {
-		return nil, invalidIgnition("the configuration is larger than %d bytes", maxIgnition)
-	}
-	if err := json.Unmarshal(data, &in); err != nil {
-		return nil, invalidIgnition("the configuration cannot be parsed").From(err)
-	}
-	if err := in.check(); err != nil {
+	in, err := parseIgnition(data)
+	if err != nil {
 		return nil, err
 	}
 	var out cloudConfig
 	for _, d := range in.Storage.Directories {
-		out.BootCmd = append(out.BootCmd, []string{"install", "-d", "-m", permissions(d.Mode, 0o755), "-o", d.User.name(), "-g", d.Group.name(), "--", d.Path})
+		command := []string{"install", "-d", "-m", permissions(d.Mode, 0o755), "-o", d.User.name(), "-g", d.Group.name(), "--", path.Clean(d.Path)}
+		if in.creates(d) {
+			out.RunCmd = append(out.RunCmd, command)
+		} else {
+			out.BootCmd = append(out.BootCmd, command)
+		}
 	}
 	for _, f := range in.Storage.Files {
 		file, err := f.cloudFile()
 		if err != nil {
 			return nil, err
 		}
+		file.Defer = in.creates(f.ignitionNode)
 		out.WriteFiles = append(out.WriteFiles, file)
 	}
 	for _, l := range in.Storage.Links {
@@ -157,7 +160,8 @@ func cloudConfigOf(data []byte) ([]byte, error) {
 		if l.Hard {
 			kind = "-fn"
 		}
-		out.RunCmd = append(out.RunCmd, []string{"mkdir", "-p", "--", path.Dir(l.Path)}, []string{"ln", kind, "--", l.Target, l.Path})
+		at := path.Clean(l.Path)
+		out.RunCmd = append(out.RunCmd, []string{"mkdir", "-p", "--", path.Dir(at)}, []string{"ln", kind, "--", l.Target, at})
 	}
 	for _, u := range in.Passwd.Users {
 		out.Users = append(out.Users, cloudUser{
@@ -168,6 +172,45 @@ func cloudConfigOf(data []byte) ([]byte, error) {
 	out.addUnits(in.Systemd.Units)
 	text, err := json.Marshal(out) // JSON is YAML
 	return append([]byte("#cloud-config\n"), text...), err
+}
+
+func parseIgnition(data []byte) (in ignitionConfig, err error) {
+	if len(data) > maxIgnition {
+		return in, invalidIgnition("the configuration is larger than %d bytes", maxIgnition)
+	}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return in, invalidIgnition("the configuration cannot be parsed").From(err)
+	}
+	return in, in.check()
+}
+
+// creates reports whether the owner or the group of a node is created by the configuration, after most files are written.
+func (in ignitionConfig) creates(n ignitionNode) bool {
+	return slices.ContainsFunc(in.Passwd.Users, func(u ignitionUser) bool {
+		group := n.Group.Name
+		return u.Name == n.User.Name || group != "" && (group == u.Name || group == u.PrimaryGroup || slices.Contains(u.Groups, group))
+	})
+}
+
+// ignitionChanges returns what a configuration changes in addition to the files, users and groups of its cloud-config:
+// the links, the directories, and the units that it masks.
+func ignitionChanges(data []byte) (links, directories, masked []string, err error) {
+	in, err := parseIgnition(data)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	for _, l := range in.Storage.Links {
+		links = append(links, path.Clean(l.Path))
+	}
+	for _, d := range in.Storage.Directories {
+		directories = append(directories, path.Clean(d.Path))
+	}
+	for _, u := range in.Systemd.Units {
+		if u.Mask {
+			masked = append(masked, u.Name)
+		}
+	}
+	return links, directories, masked, nil
 }
 
 // check rejects parts that are not supported, and names that are not valid paths.
@@ -208,7 +251,7 @@ func (in ignitionConfig) check() error {
 }
 
 func checkUnitName(name string) error {
-	if name == "" || strings.ContainsAny(name, "/\x00") || name[0] == '-' || name[0] == '.' {
+	if name == "" || strings.ContainsAny(name, "/\x00\n\r") || name[0] == '-' || name[0] == '.' {
 		return invalidIgnition("%.80q is not the name of a unit", name)
 	}
 	return nil

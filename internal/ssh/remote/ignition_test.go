@@ -42,6 +42,20 @@ func TestCloudConfigOf(t *testing.T) {
 				RunCmd: [][]string{{"mkdir", "-p", "--", "/b"}, {"ln", "-sfn", "--", "/a", "/b/c"}, {"systemctl", "daemon-reload"}, {"systemctl", "mask", "--now", "x.service"}},
 			}, false,
 		},
+		"owners": {
+			"files and directories of users are written when there are users",
+			`{"ignition":{"version":"3.4.0"},"storage":{"directories":[{"path":"/srv/../data/","user":{"name":"ops"}},{"path":"/r"}],"files":[{"path":"/a","user":{"name":"ops"}},{"path":"/b","group":{"name":"g"}},{"path":"/c","user":{"name":"root"}}],` +
+				`"links":[{"path":"/x//y","target":"t"}]},"passwd":{"users":[{"name":"ops","groups":["g"]}]}}`,
+			cloudConfig{
+				BootCmd: [][]string{{"install", "-d", "-m", "0755", "-o", "root", "-g", "root", "--", "/r"}},
+				WriteFiles: []cloudFile{
+					{Path: "/a", Encoding: "base64", Permissions: "0644", Owner: "ops:root", Defer: true}, {Path: "/b", Encoding: "base64", Permissions: "0644", Owner: "root:g", Defer: true},
+					{Path: "/c", Encoding: "base64", Permissions: "0644", Owner: "root:root"},
+				},
+				Users:  []cloudUser{{Name: "ops", Groups: "g"}},
+				RunCmd: [][]string{{"install", "-d", "-m", "0755", "-o", "ops", "-g", "root", "--", "/data"}, {"mkdir", "-p", "--", "/x"}, {"ln", "-sfn", "--", "t", "/x/y"}, {"systemctl", "daemon-reload"}},
+			}, false,
+		},
 		"disks":       {"only an installation can partition", `{"ignition":{"version":"2.3.0"},"storage":{"disks":[{}]}}`, cloudConfig{}, true},
 		"reference":   {"nothing is fetched", `{"ignition":{"version":"2.3.0","config":{"append":[{}]}}}`, cloudConfig{}, true},
 		"remote file": {"nothing is fetched", `{"ignition":{"version":"2.3.0"},"storage":{"files":[{"path":"/a","contents":{"source":"https://example.com"}}]}}`, cloudConfig{}, true},

@@ -20,8 +20,9 @@ type PreflightOptions struct {
 	ManagedBundle bool
 	// Architecture of the bundle. Empty: not checked.
 	Architecture string
-	// BundleBytes is the size of the bundle.
-	BundleBytes int64
+	// BundleBytes is the size of the bundle, and BundleDigest its digest. What is on the host already needs no more space.
+	BundleBytes  int64
+	BundleDigest string
 	// Hostnames, MachineIDs and ProductUUIDs belong to other hosts of the cluster, with the name of the host. The IDs are
 	// hashes as in Facts.
 	Hostnames, MachineIDs, ProductUUIDs map[string]string
@@ -35,10 +36,15 @@ type Finding struct {
 	Problem, Remedy string
 	// Fatal findings prevent the host from becoming a node; others are handled or only reported.
 	Fatal bool
+	// FormerNode findings are about another node, which the cleaning of a host without a record removes.
+	FormerNode bool
 }
 
 // String returns the finding as one sentence.
 func (f Finding) String() string { return f.Problem + "; " + f.Remedy }
+
+// remedyUnrecorded removes the node of another installer. What "kubeadm reset" leaves would harm the next node.
+const remedyUnrecorded = "if nothing needs the node, let Slipway remove it with the annotation infrastructure.slipway.dev/clean-host=unrecorded of the SSHHost"
 
 // Limits of the checks for a control plane.
 const (
@@ -51,6 +57,7 @@ const (
 	minMemoryMiB   = 700
 	minFreeDiskMiB = 2048
 	minFreeRunMiB  = 16
+	minFreeEtcMiB  = 4
 	maxClockOffset = 30 * time.Second
 )
 
@@ -73,8 +80,7 @@ type observation struct {
 // CheckPrograms is the check of the programs that a host without a bundle needs.
 const CheckPrograms = "Programs"
 
-// Preflight runs all checks and returns their findings, fatal ones first. It changes nothing on the host that remains,
-// except for kernel modules that it loads.
+// Preflight runs all checks and returns their findings, fatal ones first. It changes nothing on the host.
 func (h *Host) Preflight(ctx context.Context, o PreflightOptions) ([]Finding, error) {
 	began := time.Now()
 	out, err := h.run(ctx, call{script: "preflight"})
@@ -87,7 +93,7 @@ func (h *Host) Preflight(ctx context.Context, o PreflightOptions) ([]Finding, er
 func observe(text string, began, ended time.Time) observation {
 	v := values(text, "SYSTEMD", "CGROUP", "CONTROLLERS", "OVERLAY", "VXLAN", "SETTING", "FIXED", "PROTECTED", "SWAP", "PORT", "DISK_FREE_KIB", "RUN_FREE_KIB", "MEMORY_KIB",
 		"CPUS", "NOW", "ARCHITECTURE", "HOSTNAME", "MACHINE_ID", "PRODUCT_UUID", "SELINUX", "CHCON", "APPARMOR", "APPARMOR_PARSER", "VAR_OPTIONS", "READ_ONLY", "FIREWALL", "MISSING",
-		"KUBELET", "FOREIGN", "CONTENT", "SOCKET", "PROGRAM")
+		"KUBELET", "FOREIGN", "CONTENT", "SOCKET", "PROGRAM", "FORMER", "CNI_CONFIG", "UNRECORDED", "ETC_FREE_KIB", "STORED", "PRELOADED", "IMPORTED")
 	for name, all := range v {
 		for i := range all {
 			v[name][i] = fact(all[i])
@@ -118,7 +124,7 @@ func (o observation) isSet(name string) bool { return first(o.values, name) == "
 func findings(seen observation, o PreflightOptions) []Finding {
 	var out []Finding
 	for _, check := range []func(observation, PreflightOptions) []Finding{
-		checkSystem, checkControlGroups, checkKernel, checkSettings, checkResources, checkPorts, checkIdentity, checkSecurity, checkInstallation,
+		checkSystem, checkControlGroups, checkKernel, checkSettings, checkResources, checkPorts, checkIdentity, checkSecurity, checkInstallation, checkFormerNode,
 	} {
 		out = append(out, check(seen, o)...)
 	}
@@ -134,9 +140,17 @@ func findings(seen observation, o PreflightOptions) []Finding {
 	return out
 }
 
-func fatal(check, problem, remedy string) Finding { return Finding{check, problem, remedy, true} }
+func fatal(check, problem, remedy string) Finding {
+	return Finding{Check: check, Problem: problem, Remedy: remedy, Fatal: true}
+}
 
-func warning(check, problem, remedy string) Finding { return Finding{check, problem, remedy, false} }
+func warning(check, problem, remedy string) Finding {
+	return Finding{Check: check, Problem: problem, Remedy: remedy}
+}
+
+func formerNode(check, problem string) Finding {
+	return Finding{Check: check, Problem: problem, Remedy: remedyUnrecorded, Fatal: true, FormerNode: true}
+}
 
 func checkSystem(seen observation, o PreflightOptions) (out []Finding) {
 	if !seen.isSet("SYSTEMD") {
@@ -182,7 +196,7 @@ func checkKernel(seen observation, _ PreflightOptions) (out []Finding) {
 		out = append(out, fatal("KernelModules", "the kernel has no overlay file system", "install the kernel's modules, or reboot if the kernel was updated: modprobe overlay"))
 	}
 	if first(seen.values, "VXLAN") == "" {
-		out = append(out, warning("KernelModules", "the kernel cannot create VXLAN devices", "load the module (modprobe vxlan), or use a Pod network that does not need it"))
+		out = append(out, warning("KernelModules", "the kernel has no VXLAN devices", "install the kernel's modules, or use a Pod network that does not need it"))
 	}
 	return out
 }
@@ -253,12 +267,11 @@ func checkResources(seen observation, o PreflightOptions) (out []Finding) {
 	if cpus := number(first(seen.values, "CPUS")); o.ControlPlane && cpus < MinControlPlaneCPUs {
 		out = append(out, fatal("CPUs", "the host has one CPU, a control plane requires two", "add a CPU, or select another host"))
 	}
-	need := int64(minFreeDiskMiB)
-	if o.ManagedBundle {
-		need += 3 * min(o.BundleBytes, math.MaxInt64/4) >> 20 // the bundle, its unpacked images, and the archives in between
-	}
-	if seen.disk < need {
+	if need := seen.diskNeeded(o); seen.disk < need {
 		out = append(out, fatal("Disk", fmt.Sprintf("/var/lib has %s of free space, %d MiB are required", roughly(seen.disk), need), "free space on the file system of /var/lib, or enlarge it"))
+	}
+	if free := first(seen.values, "ETC_FREE_KIB"); free != "" && number(free)/1024 < minFreeEtcMiB {
+		out = append(out, fatal("Disk", fmt.Sprintf("/etc has less than %d MiB of free space", minFreeEtcMiB), "free space on the file system of /etc"))
 	}
 	if number(first(seen.values, "RUN_FREE_KIB"))/1024 < minFreeRunMiB {
 		out = append(out, fatal("Disk", fmt.Sprintf("/run has less than %d MiB of free space", minFreeRunMiB), "free space in /run"))
@@ -270,6 +283,28 @@ func checkResources(seen observation, o PreflightOptions) (out []Finding) {
 		out = append(out, warning("Swap", "the host has swap space", "nothing has to be done: Pods do not use it; swapoff -a turns it off"))
 	}
 	return out
+}
+
+// diskNeeded returns the free space that the node needs, in MiB: room to work, the bundle, its unpacked images and the
+// archives in between, without what is on the host.
+func (o observation) diskNeeded(options PreflightOptions) int64 {
+	if !options.ManagedBundle {
+		return minFreeDiskMiB
+	}
+	size := min(options.BundleBytes, math.MaxInt64/4) >> 20
+	if options.BundleDigest != "" && first(o.values, "IMPORTED") == options.BundleDigest {
+		return 0 // the node has all of it, and uses the space
+	}
+	need := minFreeDiskMiB + 3*size
+	for _, stored := range o.values["STORED"] {
+		if digest, kib, _ := strings.Cut(stored, " "); digest == options.BundleDigest {
+			need -= min(number(kib)/1024, size)
+		}
+	}
+	if slices.Contains(o.values["PRELOADED"], options.BundleDigest) {
+		need -= size
+	}
+	return need
 }
 
 // roughly returns a size in steps, so that a message does not change with each check.
@@ -353,6 +388,10 @@ func checkSecurity(seen observation, o PreflightOptions) (out []Finding) {
 		if o.ControlPlane {
 			ports = "6443/tcp, 2379-2380/tcp, " + ports
 		}
+		if f == "nftables" || f == "iptables" {
+			out = append(out, warning("Firewall", "the "+f+" rules of the host reject input that they do not allow", "allow "+ports+" between the hosts, if the rules do not yet"))
+			continue
+		}
 		out = append(out, warning("Firewall", f+" is active and may block the cluster's traffic", "allow "+ports+" between the hosts, or stop it: systemctl disable --now "+f))
 	}
 	return out
@@ -360,12 +399,18 @@ func checkSecurity(seen observation, o PreflightOptions) (out []Finding) {
 
 func checkInstallation(seen observation, o PreflightOptions) (out []Finding) {
 	if seen.isSet("KUBELET") {
-		out = append(out, fatal("Kubelet", "a kubelet runs on the host", "the host belongs to another cluster: remove it there first, then run \"kubeadm reset\""))
+		out = append(out, fatal("Kubelet", "a kubelet runs on the host", "the host belongs to another cluster: "+remedyUnrecorded))
 	}
 	for _, path := range seen.values["CONTENT"] {
+		if path == "/var/lib/containerd" {
+			if o.ManagedBundle {
+				out = append(out, fatal("Content", path+" contains images and containers of another container runtime", "remove them if they are not needed any more: find "+path+" -mindepth 1 -delete"))
+			}
+			continue
+		}
 		// Packages of Kubernetes have files in /etc/kubernetes.
 		if path != "/etc/kubernetes" || o.ManagedBundle {
-			out = append(out, fatal("Content", path+" contains files of another node", "remove them if they are not needed any more: kubeadm reset, or rm -r "+path))
+			out = append(out, formerNode("Content", path+" contains files of another node"))
 		}
 	}
 	if !o.ManagedBundle {
@@ -385,6 +430,24 @@ func checkInstallation(seen observation, o PreflightOptions) (out []Finding) {
 	}
 	for _, path := range seen.foreign {
 		out = append(out, fatal("Installation", path+" exists and was not installed by Slipway", "remove the package or the file, or use the programs that are installed (spec.bundle: None)"))
+	}
+	return out
+}
+
+// checkFormerNode reports what a former node left. Its network would be used for Pods, or its rules for their traffic.
+func checkFormerNode(seen observation, _ PreflightOptions) (out []Finding) {
+	if seen.isSet("UNRECORDED") {
+		out = append(out, formerNode("FormerNode", "the host has a node of Slipway whose record in "+recordPath+" is missing"))
+	}
+	for _, remains := range seen.values["FORMER"] {
+		out = append(out, formerNode("FormerNode", "the host has the "+remains+" of a former node"))
+	}
+	for _, path := range seen.values["CNI_CONFIG"] {
+		if name := strings.ToLower(path); strings.Contains(name, "podman") || strings.Contains(name, "crio") {
+			out = append(out, warning("PodNetwork", "Pods use the network in "+path+" until the Pod network of the cluster has written a configuration", "move the file away if nothing needs it"))
+			continue
+		}
+		out = append(out, formerNode("FormerNode", path+" configures the Pod network of a former node"))
 	}
 	return out
 }

@@ -108,6 +108,10 @@ func TestFindings(t *testing.T) {
 		"Docker":             {"may stay", [2]string{"SELINUX=", "SOCKET=/run/docker.sock"}, managed, []string{"ContainerRuntime"}},
 		"foreign file":       {"would be overwritten", [2]string{"SELINUX=", "FOREIGN=/usr/bin/kubelet"}, managed, []string{"!Installation"}},
 		"installed programs": {"are used", [2]string{"SELINUX=", programs}, PreflightOptions{}, []string{"KernelSettings", "KernelSettings", "KernelSettings", "KernelSettings"}},
+		"other images":       {"would be used", [2]string{"SELINUX=", "CONTENT=/var/lib/containerd"}, managed, []string{"!Content"}},
+		"own images":         {"of the installed containerd", [2]string{"SELINUX=", "CONTENT=/var/lib/containerd\nPROGRAM=kubelet\nPROGRAM=kubeadm\nPROGRAM=containerd"}, PreflightOptions{}, nil},
+		"record deleted":     {"the node was not cleaned", [2]string{"SELINUX=", "UNRECORDED=true"}, managed, []string{"!FormerNode"}},
+		"full /etc":          {"the claim cannot be recorded", [2]string{"SELINUX=", "ETC_FREE_KIB=12"}, managed, []string{"!Disk"}},
 		"no output":          {"a host that returns nothing", [2]string{goodHost, ""}, PreflightOptions{}, []string{"!ControlGroups", "!Disk", "!Disk", "!Hostname", "!KernelModules", "!KernelSettings", "!MachineID", "!Memory", "!Programs", "!Programs", "!Programs", "!Systemd", "KernelModules"}},
 	}
 	for name, tc := range cases {
@@ -134,6 +138,32 @@ func TestFindings(t *testing.T) {
 				t.Errorf("%s: %s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// TestDiskOfUsedHosts checks that a host needs no space for what is on it.
+func TestDiskOfUsedHosts(t *testing.T) {
+	const size = 500 << 20
+	at, digest, other := time.Unix(1_800_000_000, 0), strings.Repeat("a", 64), strings.Repeat("b", 64)
+	cases := map[string]struct {
+		reason, text string
+		want         int64 // MiB
+	}{
+		"new":            {"the bundle, its images and archives", "", 2048 + 1500},
+		"other bundle":   {"it is of no use", "STORED=" + other + " 512000\nPRELOADED=" + other + "\nIMPORTED=" + other, 2048 + 1500},
+		"upload was cut": {"the upload continues", "STORED=" + digest + " 204800", 2048 + 1300},
+		"second use":     {"the bundle is kept", "STORED=" + digest + " 512000\nPRELOADED=" + digest, 2048 + 500},
+		"prepared":       {"nothing more is needed", "STORED=" + digest + " 512000\nPRELOADED=" + digest + "\nIMPORTED=" + digest, 0},
+		"hostile":        {"a number that no host has", "STORED=" + digest + " 99999999999999999\nSTORED=" + digest + " -5", 2048 + 1000},
+	}
+	for name, tc := range cases {
+		got := observe(goodHost+tc.text+"\n", at, at).diskNeeded(PreflightOptions{ManagedBundle: true, BundleBytes: size, BundleDigest: digest})
+		if got != tc.want {
+			t.Errorf("%s: %d instead of %d MiB: %s", name, got, tc.want, tc.reason)
+		}
+	}
+	if got := observe(goodHost, at, at).diskNeeded(PreflightOptions{ManagedBundle: true}); got != 2048 {
+		t.Errorf("without a bundle: %d MiB", got)
 	}
 }
 

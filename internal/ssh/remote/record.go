@@ -35,6 +35,8 @@ const (
 	exitUnknownNode = 5
 	// exitKubelet means that a kubelet runs on a host without a record.
 	exitKubelet = 6
+	// exitUnrecorded means that a host without a record has the node of an earlier claim.
+	exitUnrecorded = 7
 )
 
 // claimUnrecorded stands for a claim where the operator wants the node of another installer to be removed.
@@ -103,7 +105,7 @@ func parseRecord(text []byte) (*Record, error) {
 }
 
 func errNoRecord() error {
-	return fault.New(fault.Invalid, ReasonInvalidRecord, "%s on the host is not a record of Slipway; remove the file if the host is free", recordPath)
+	return fault.New(fault.Invalid, ReasonInvalidRecord, "%s on the host is not a record of Slipway; remove the file if nothing uses the host, and have the host cleaned if its condition PreflightPassed then requires it", recordPath)
 }
 
 // WriteRecord records a claim on the host, and the state of the host before anything changes. The record is created
@@ -147,8 +149,10 @@ func claimConflict(t Target, err error) error {
 		return fault.New(fault.Conflict, ReasonClaimedByAnother, "host %s has the record of another claim in %s", t.Address, recordPath)
 	case exitUnknownNode:
 		return fault.New(fault.Invalid, "NoInventory", "nothing on host %s shows what the claim changed there, but the host is not empty, so it is left unchanged; reinstall the host, or remove the node by hand", t.Address)
+	case exitUnrecorded:
+		return fault.New(fault.Invalid, "UnrecordedNode", "host %s has a node of Slipway whose record in %s is missing; "+remedyUnrecorded, t.Address, recordPath)
 	case exitKubelet:
-		return fault.New(fault.Invalid, "KubeletRunning", "a kubelet runs on host %s, which belongs to another cluster; remove it there first, then run \"kubeadm reset\"", t.Address)
+		return fault.New(fault.Invalid, "KubeletRunning", "a kubelet runs on host %s, which belongs to another cluster; "+remedyUnrecorded, t.Address)
 	}
 	return err
 }

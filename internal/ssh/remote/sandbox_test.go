@@ -49,11 +49,9 @@ func sandbox(t *testing.T, claimID string) (*sshtest.Server, *remote.Host) {
 	for _, name := range []string{
 		"systemctl", "systemd-run", "modprobe", "ip", "nft", "iptables-save", "ip6tables-save", "iptables-restore", "ip6tables-restore", "ipvsadm", "ctr", "kubeadm",
 		"id", "getent", "userdel", "groupdel", "usermod", "chage", "pkill", "journalctl", "umount", "sync",
+		"rmmod", "systemd-detect-virt", "chpasswd",
 	} {
-		s.WriteFile("/usr/local/sbin/"+name, strings.ReplaceAll(programs, "@ROOT@", s.Root))
-		if err := os.Chmod(s.Path("/usr/local/sbin/"+name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		writeProgram(t, s, name, programs)
 	}
 	for _, dir := range []string{"/proc/self", "/sys/class/net", "/etc/systemd/system", "/run"} {
 		if err := os.MkdirAll(s.Path(dir), 0o755); err != nil {
@@ -61,9 +59,18 @@ func sandbox(t *testing.T, claimID string) (*sshtest.Server, *remote.Host) {
 		}
 	}
 	s.WriteFile("/proc/self/mounts", "")
-	library, scripts := readScripts(t, "facts", "preflight", "record-create", "record-delete", "bundle-begin", "bundle-finish", "node-prepare", "bootstrap-start", "node-reset")
+	library, scripts := readScripts(t, "facts", "preflight", "record-create", "record-delete", "bundle-begin", "bundle-finish", "node-prepare", "bootstrap-start", "bootstrap-progress", "node-reset")
 	s.RunLocally(library, "root="+s.Root+"\nchown() { :; }\nsleep() { :; }\nkill() { echo \"kill $*\" >>$root/commands; }\n", scripts)
 	return s, connectFor(t, s, claimID)
+}
+
+// writeProgram writes a program of the host. @ROOT@ stands for its directory.
+func writeProgram(t *testing.T, s *sshtest.Server, name, text string) {
+	t.Helper()
+	s.WriteFile("/usr/local/sbin/"+name, strings.ReplaceAll(text, "@ROOT@", s.Root))
+	if err := os.Chmod(s.Path("/usr/local/sbin/"+name), 0o755); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func connectFor(t *testing.T, s *sshtest.Server, claimID string) *remote.Host {
@@ -375,6 +382,8 @@ func TestBootstrapDataIsUndone(t *testing.T) {
 	s.WriteFile("/etc/evil", "x")
 	s.WriteFile("/home/mallory/.ssh/authorized_keys", "k")
 	s.WriteFile("/home/admin/.ssh/authorized_keys", "key of the operator\nk\n")
+	s.WriteFile("/etc/shadow", "root:*:1::::::\nadmin:!$6$hash:1:0:99999:7::1:\n")
+	writeProgram(t, s, "chpasswd", "#!/bin/sh\necho \"chpasswd $* <$(cat)\" >>@ROOT@/commands\n")
 	s.WriteFile("/var/lib/slipway/node/enabled", "evil.service\nkubelet.service\n")
 	reset(t, h)
 	for file, want := range map[string]string{"/etc/motd": "before\n", "/home/admin/.ssh/authorized_keys": "key of the operator\n", "/existing": "admin\n"} {
@@ -385,7 +394,7 @@ func TestBootstrapDataIsUndone(t *testing.T) {
 	if exists(s, "/etc/evil") || exists(s, "/home/mallory") {
 		t.Error("files remain")
 	}
-	for _, want := range []string{"userdel -f mallory", "groupdel wheels", "usermod -p $6$hash admin", "chage -E 20000 admin", "systemctl disable --quiet --now evil.service"} {
+	for _, want := range []string{"userdel -f mallory", "groupdel wheels", "chpasswd -e <admin:$6$hash", "chage -E 20000 admin", "systemctl disable --quiet --now evil.service"} {
 		if !slices.Contains(commands(t, s), want) {
 			t.Errorf("%q did not run", want)
 		}

@@ -37,14 +37,41 @@ while read -r name; do
 	case $name in '' | -* | *[!A-Za-z0-9._-]*) continue ;; esac
 	getent group "$name" >/dev/null || echo "$name" >>$node/groups
 done <$run/groups
+# The topmost directory that is created for a path.
+created() {
+	top=$1
+	while parent=${top%/*} && [ -n "$parent" ] && [ ! -e "$parent" ]; do top=$parent; done
+	printf '%s\n' "$top"
+}
+: >$node/parents
+: >$node/directories
+: >$node/modes
+printf '%s' "$directories" >$run/directories
+while IFS= read -r dir; do
+	if [ -d "$dir" ]; then
+		echo "$(stat -L -c '%a %u:%g' "$dir") $dir" >>$node/modes
+	elif [ ! -e "$dir" ] && [ ! -L "$dir" ]; then
+		created "$dir" >>$node/directories
+	fi
+done <$run/directories
+printf '%s' "$masked" >$run/masked
+: >$node/stopped
+while IFS= read -r unit; do ! systemctl is-active --quiet "$unit" 2>/dev/null || printf '%s\n' "$unit" >>$node/stopped; done <$run/masked
 printf '%s' "$files" >$run/files
 while IFS= read -r file; do
 	if installed "$file"; then
 		:
+	elif [ -d "$file" ] && [ ! -L "$file" ]; then
+		: # A file cannot replace it.
 	elif [ -e "$file" ] || [ -L "$file" ]; then
 		save "$file"
 	else
 		remember "$file"
+		parent=${file%/*}
+		while [ -n "$parent" ] && [ ! -e "$parent" ]; do
+			printf '%s\n' "$parent" >>$node/parents
+			parent=${parent%/*}
+		done
 	fi
 done <$run/files
 # The script appends to this file.
@@ -53,7 +80,7 @@ if [ ! -e /etc/default/kubelet ]; then
 elif ! installed /etc/default/kubelet; then
 	cp -p /etc/default/kubelet $node/default-kubelet
 fi
-rm -f $run/users $run/groups $run/files $run/exit $run/failure /run/cluster-api/bootstrap-success.complete
+rm -f $run/users $run/groups $run/files $run/directories $run/masked $run/exit $run/failure /run/cluster-api/bootstrap-success.complete
 
 # The unit runs this script. It deletes the data in any case.
 cat >$run/run <<'END'
@@ -67,8 +94,17 @@ cd /
 trap 'rm -f $run/data /run/slipway/step-*.sh' EXIT
 enabled() { systemctl list-unit-files --state=enabled --no-legend --no-pager 2>/dev/null | awk '{print $1}' | sort; }
 enabled >$run/enabled
-timeout -k 10 "$2" /bin/sh $run/data >$run/log 2>&1 </dev/null
+# The log is in memory. Beyond 8 MiB, only its last MiB is kept.
+limit() {
+	[ "$(stat -c %s $run/log)" -gt 8388608 ] || return 0
+	tail -c 1048576 $run/log >$run/log.end && cat $run/log.end >$run/log
+	rm -f $run/log.end
+}
+(umask 077; while sleep 2; do limit; done) </dev/null >/dev/null 2>&1 &
+timeout -k 10 "$2" /bin/sh $run/data >>$run/log 2>&1 </dev/null
 code=$?
+kill $! 2>/dev/null
+(umask 077; limit)
 rm -f $run/data /run/slipway/step-*.sh
 enabled | grep -vFx -f $run/enabled >$node/enabled
 if [ -e /run/cluster-api/bootstrap-success.complete ]; then

@@ -1,6 +1,7 @@
 # Finds out which files of a bundle are on the host. Input after the parameters: lines of hash, size, mode and path.
 read_parameters
 [ ${#digest} = 64 ] || fail "no digest"
+preparing
 lock 120
 [ -z "$claim" ] || recorded "$claim" || exit 3
 bundles=$state/bundles

@@ -2,6 +2,7 @@
 # the parameters: lines of hash, size, mode and path.
 read_parameters
 [ ${#digest} = 64 ] || fail "no digest"
+preparing
 lock 120
 [ -z "$claim" ] || recorded "$claim" || exit 3
 bundles=$state/bundles

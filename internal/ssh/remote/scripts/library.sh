@@ -17,7 +17,7 @@ fail() {
 	exit 1
 }
 
-claim= digest= timeout= address= own= unused= silent= log_unit= log_lines= files= users= groups= input_size= input_hash=
+directories= masked= claim= digest= timeout= address= own= unused= silent= log_unit= log_lines= files= users= groups= input_size= input_hash=
 
 # Reads the parameters. Names that occur several times have a value in each line. The parameters are complete only with
 # the empty line: a connection that is lost ends the input early.
@@ -36,6 +36,10 @@ read_parameters() {
 		UNIT=*) log_unit=$value ;;
 		LINES=*) log_lines=$value ;;
 		FILE=*) files="$files$value
+" ;;
+		DIRECTORY=*) directories="$directories$value
+" ;;
+		MASK=*) masked="$masked$value
 " ;;
 		USER=*) users="$users$value
 " ;;
@@ -99,7 +103,31 @@ kubelet_runs() {
 # Directories whose content belongs to a node, unless it was there before.
 content_paths="/etc/kubernetes /var/lib/kubelet /var/lib/etcd /var/lib/cni /run/flannel /etc/cni/net.d /run/cluster-api /var/log/pods /var/log/containers"
 
-content() { [ ! -d "$1" ] || [ -L "$1" ] || find "$1" -xdev -mindepth 1 2>/dev/null | sort | sed 's/^/content /'; }
+# Lists paths that end with zero bytes, one in each line. Pods choose the names of files: line breaks are written as odd
+# bytes, and a path with an odd byte is never used as the name of a file.
+odd=$(printf '\001')
+content_lines() { tr '\n\000' '\001\n' | sort | sed 's/^/content /'; }
+
+content() { [ ! -d "$1" ] || [ -L "$1" ] || find "$1" -xdev -mindepth 1 -print0 2>/dev/null | content_lines; }
+
+# The programs in the directory of CNI plugins, which root runs for each Pod, with a hash of each.
+plugins() {
+	for plugin in /opt/cni/bin/* /opt/cni/bin/.[!.]*; do
+		if [ -L "$plugin" ]; then
+			hash=$(readlink "$plugin" | sha256sum | cut -d ' ' -f 1)
+		elif [ -d "$plugin" ]; then
+			hash=directory
+		elif [ -f "$plugin" ]; then
+			hash=$(sha256sum <"$plugin" | cut -d ' ' -f 1)
+		elif [ -e "$plugin" ]; then
+			hash=special
+		else
+			continue
+		fi
+		printf 'plugin %s %s' "$hash" "$plugin" | tr '\n' '\001'
+		echo
+	done
+}
 
 # The network devices of the networks of Pods. One end of a pair belongs to them if the other is in a network namespace
 # of CNI.
@@ -107,10 +135,20 @@ node_links() {
 	for name in /sys/class/net/*; do
 		name=${name##*/}
 		case $name in
-		cni[0-9]* | flannel* | kube-ipvs* | kube-bridge* | cilium* | cali[0-9a-f]* | vxlan.calico* | vxlan-v6.calico* | tunl0 | nodelocaldns) echo "$name" ;;
+		cni[0-9]* | flannel* | kube-ipvs* | kube-bridge* | cilium* | cali[0-9a-f]* | vxlan.calico* | vxlan-v6.calico* | nodelocaldns) echo "$name" ;;
+		# The device stays as long as the kernel has its module.
+		tunl0) [ "$(cat /sys/class/net/tunl0/operstate 2>/dev/null)" = down ] || echo tunl0 ;;
 		esac
 	done
 	! has ip || ip -o link show type veth 2>/dev/null | sed -n 's/^[0-9]*: \([^@:]*\)[@:].* link-netns cni-.*/\1/p'
+}
+
+# The chains and rules of Kubernetes and of networks of Pods, in a family of addresses.
+filters() {
+	! has $1-save || $1-save 2>/dev/null | awk -v kind=$1 '
+		/^\*/ {table = substr($1, 2)}
+		/^:/ {line = kind " " table " " substr($1, 2); if (line ~ / (KUBE-|CNI-|FLANNEL|cali-|CILIUM_)/) print line}
+		/^-A/ && /KUBE-|CNI-|FLANNEL|cali[-:]|CILIUM_/ {print kind "-rule " table " " $0}' | sort -u
 }
 
 # Lines of kind and item that describe everything that a node changes on a host. It is written before the first change
@@ -133,9 +171,8 @@ inventory() {
 	for path in $content_paths; do
 		content $path | awk -v at=$path -v most=2000 'NR <= most {print} NR == most + 1 {print "more-content " at}'
 	done
-	for save in iptables-save ip6tables-save; do
-		! has $save || $save 2>/dev/null | awk -v kind=${save%-save} '/^\*/ {table = substr($1, 2)} /^:/ {print kind " " table " " substr($1, 2)}' | grep -E ' (KUBE-|CNI-|FLANNEL|cali-|CILIUM_)' | sort -u
-	done
+	plugins
+	for family in iptables ip6tables; do filters $family; done
 	[ ! -e $node/virtual-ip ] || ! ip -o addr show 2>/dev/null | grep -Fq " $(head -n 1 $node/virtual-ip)/" || echo "address $(head -n 1 $node/virtual-ip)"
 	! has nft || nft list tables 2>/dev/null | awk '$3 ~ /^(kube-proxy|calico|cilium|flannel)/ {print "nftables " $2 " " $3}'
 	return 0
@@ -147,6 +184,12 @@ lock() {
 	mkdir -p $node && chmod 700 $node
 	exec 9>$state/lock
 	flock -w "$1" 9 || fail "another change of the node does not end"
+}
+
+# Marks this script and all that it starts as the preparation of a node, which cleaning ends.
+preparing() {
+	mkdir -p $state || fail "$state cannot be created"
+	exec 8>$state/preparing
 }
 
 # Whether Slipway installed a path.
@@ -166,3 +209,6 @@ is_digest() {
 
 # The sizes and times of a bundle's files.
 stamps() { (cd "$1" && sed 's/^[^ ]*  //' SHA256SUMS | xargs stat -c '%n %s %Y'); }
+
+# The kernel modules of a node. Devices and file systems of others may use what was loaded before.
+node_modules="overlay br_netfilter vxlan"

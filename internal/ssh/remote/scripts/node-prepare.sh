@@ -3,6 +3,7 @@
 read_parameters
 [ ${#digest} = 64 ] || fail "no digest"
 bundle=$state/bundles/$digest
+preparing
 lock 180
 [ -e "$bundle/complete" ] || fail "the bundle is not on the host"
 [ -e $etc/machine.json ] || fail "the host has no record"
@@ -76,7 +77,27 @@ grep -q '^[[:space:]]*nameserver' /etc/slipway/resolv.conf || {
 }
 
 # Kernel settings. Those of modules that are loaded now were not recorded with the claim.
-for module in overlay br_netfilter vxlan; do modprobe -q $module 2>/dev/null; done
+for module in $node_modules; do modprobe -q $module 2>/dev/null; done
+# Forwarding changes settings of each interface. Interfaces that accept router advertisements have to accept them also
+# while they forward, now and after a boot, or the host loses its IPv6 routes.
+if [ ! -e $node/interfaces ]; then
+	for file in /proc/sys/net/ipv4/conf/*/forwarding /proc/sys/net/ipv4/conf/*/accept_redirects; do
+		[ "$(cat /proc/sys/net/ipv4/ip_forward)" != 1 ] && [ -e "$file" ] && echo "$file=$(cat "$file")"
+	done >$node/interfaces.draft
+	for file in /proc/sys/net/ipv6/conf/*/forwarding /proc/sys/net/ipv6/conf/*/accept_ra; do
+		[ "$(cat /proc/sys/net/ipv6/conf/all/forwarding 2>/dev/null)" = 0 ] && [ -e "$file" ] && echo "$file=$(cat "$file")"
+	done >>$node/interfaces.draft
+	mv $node/interfaces.draft $node/interfaces || fail "the settings of the interfaces cannot be recorded"
+fi
+advertisements=/etc/sysctl.d/91-slipway-interfaces.conf
+if grep -q '/accept_ra=1$' $node/interfaces && { [ ! -e $advertisements ] || installed $advertisements; }; then
+	remember $advertisements
+	grep '/accept_ra=1$' $node/interfaces | while IFS= read -r line; do
+		file=${line%=1}
+		case $file in */conf/all/accept_ra | */conf/default/accept_ra | */conf/lo/accept_ra) continue ;; esac
+		[ -e "$file" ] && echo 2 >"$file" && echo "${file#/proc/sys/} = 2"
+	done >$advertisements 2>/dev/null
+fi
 while IFS=' =' read -r key value; do
 	case $key in '' | '#'*) continue ;; esac
 	file=$(setting_file "$key")

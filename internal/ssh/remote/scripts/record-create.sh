@@ -10,9 +10,13 @@ if [ -e $etc/machine.json ] || [ -L $etc/machine.json ]; then
 	exit 0
 fi
 ! kubelet_runs || exit 6
-if [ -e $node/installed ] || [ -e $node/started ]; then
-	fail "the record of the host was deleted before it was cleaned: $node belongs to $(sed -n '1s/^claim /claim /p' $node/inventory 2>/dev/null)"
-fi
+# The record was deleted before the host was cleaned.
+[ ! -e $node/installed ] && [ ! -e $node/started ] || exit 7
+# The modules that are loaded for the node, also by containerd, and unloaded with it.
+for module in $node_modules; do [ -d /sys/module/$module ] || echo $module; done >$node/modules || fail "the inventory cannot be written"
+# Networks of Pods replace plugins that were there before. Without a copy, cleaning can only report them.
+rm -rf $node/plugins
+[ ! -d /opt/cni/bin ] || { mkdir $node/plugins && cp -a --reflink=auto /opt/cni/bin/. $node/plugins 2>/dev/null; } || rm -rf $node/plugins
 { echo "claim $claim" && inventory; } >$node/inventory.draft && mv $node/inventory.draft $node/inventory || fail "the inventory cannot be written"
 rm -f $state/cleaned.json
 for name in $settings; do
