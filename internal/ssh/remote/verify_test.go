@@ -153,23 +153,6 @@ func TestChangedForwarding(t *testing.T) {
 	}
 }
 
-// TestNamesWithLineBreaks covers a Pod that creates a file whose path continues on another line with a path of the host.
-func TestNamesWithLineBreaks(t *testing.T) {
-	s, h := sandbox(t, claim)
-	s.WriteFile("/var/lib/kubelet/before", "")
-	s.WriteFile("/etc/passwd", "root:x:0:0::/root:/bin/sh\n")
-	record(t, h)
-	evil := "/var/lib/kubelet/pods/a/x\n" + s.Path("/etc/passwd")
-	s.WriteFile(evil, "")
-	reset(t, h)
-	if !exists(s, "/etc/passwd") || !exists(s, "/var/lib/kubelet/before") {
-		t.Error("a file of the host was deleted")
-	}
-	if exists(s, "/var/lib/kubelet/pods") {
-		t.Error("the files of the Pod remain")
-	}
-}
-
 // TestAddedProgram covers a program that a user of a node adds to a bundle, which scripts would run as root for later users.
 func TestAddedProgram(t *testing.T) {
 	for name, add := range map[string]func(*testing.T, *sshtest.Server, string){
