@@ -154,7 +154,7 @@ func waitForMember(m member, p *reconciler.Plan) {
 	case m.State.Refused != nil:
 		p.WaitFor(m.State.Refused.Reason, "SSHHost %s: %s", m.Host.Name, m.State.Refused.Message).For("SSHHost", m.Host.Namespace+"/"+m.Host.Name).UntilUserActs()
 	case m.State.Fault != nil:
-		p.WaitFor(reasonHostUnreachable, "SSHHost %s cannot be reached: %s", m.Host.Name, m.State.Fault.Message).For("SSHHost", m.Host.Namespace+"/"+m.Host.Name).ForTime()
+		p.WaitFor(reasonHostUnreachable, "%s", inventory.Sentence(m.State.Fault.Message)).For("SSHHost", m.Host.Namespace+"/"+m.Host.Name).ForTime()
 	}
 }
 
@@ -202,7 +202,7 @@ func (j conditionInput) virtualIPHeld() condition.Result {
 	}
 	for _, m := range j.Members {
 		if m.State != nil && m.State.Fault != nil {
-			return condition.Unknown(reasonHostUnreachable, "SSHHost "+m.Host.Name+" cannot be reached: "+m.State.Fault.Message)
+			return condition.Unknown(reasonHostUnreachable, inventory.Sentence(m.State.Fault.Message))
 		}
 	}
 	return condition.False(cmp.Or(j.notStarted(), reasonNotHeld), "No control plane host holds the virtual IP address: it is held when an API server is ready")

@@ -146,10 +146,10 @@ func (c *controller) startPreparation(s snapshot, a prepare) {
 		if err != nil {
 			return err
 		}
-		if err := checkHost(ctx, host, options); err != nil || !managed {
-			return err
+		if err = checkHost(ctx, host, options); err == nil && managed {
+			err = installNode(ctx, host, b, settings)
 		}
-		return installNode(ctx, host, b, settings)
+		return inventory.Neutral(h, err)
 	})
 }
 
@@ -217,11 +217,11 @@ func (c *controller) bootstrap(ctx context.Context, s snapshot, a runBootstrap) 
 	if err != nil {
 		return err
 	}
-	err = h.StartBootstrap(ctx, remote.Bootstrap{
+	err = inventory.Neutral(s.Host, h.StartBootstrap(ctx, remote.Bootstrap{
 		ClaimID: s.Object.Spec.ClaimID, Name: s.Object.Name, Hostname: s.Host.Status.Facts.Hostname, ProviderID: s.Object.Spec.ProviderID,
 		Address: inventory.NodeAddress(s.Host), Format: format, Data: value, Timeout: s.timeout(),
-	})
-	if f := fault.As(err); f != nil && f.Kind == fault.Invalid {
+	}))
+	if f := fault.As(err); f != nil && f.Kind == fault.Invalid && !remote.ConcernsConnection(f) {
 		return fault.New(f.Kind, f.Reason, "Secret %s: %s; correct the bootstrap data", a.Secret, f.Message).From(err)
 	}
 	return err

@@ -74,6 +74,9 @@ func (h *fakeHost) BootstrapProgress(_ context.Context, id string) (remote.Progr
 	return h.progress, nil
 }
 
+// credentials is the Secret of the hosts.
+var credentials = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hosts", Name: "key"}, Data: map[string][]byte{"ssh-privatekey": []byte("k")}}
+
 // bundles has one bundle.
 type bundles struct{}
 
@@ -102,8 +105,8 @@ func build(t *testing.T, objs ...client.Object) *fake.ClientBuilder {
 		}
 	}
 	objs = append(objs,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}, coreCluster(true), coreMachine(nil),
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hosts", Name: "key"}, Data: map[string][]byte{"ssh-privatekey": []byte("k")}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a", UID: "uid-a"}}, coreCluster(true), coreMachine(nil),
+		credentials.DeepCopy(),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "boot"}, Data: map[string][]byte{
 			"value": []byte("#cloud-config\nwrite_files:\n- path: /etc/token\n  permissions: '0600'\n  content: s3cr3t-Th1sIsOpaque99\n"), "format": []byte("cloud-config")}},
 	)
@@ -124,17 +127,25 @@ func newWorld(t *testing.T, cl client.WithWatch) *world {
 func (w *world) reconcile() {
 	w.t.Helper()
 	for range 10 {
-		ended := make(chan string, 9)
-		cancel := w.Jobs.Subscribe(func(key string) { ended <- key })
-		_, err := w.r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "team-a", Name: "m"}})
-		if err != nil && !errors.Is(err, testkit.ErrInjected) {
+		if err := w.attempt(); err != nil && !errors.Is(err, testkit.ErrInjected) {
 			w.t.Fatal(err)
 		}
-		if w.Jobs.State(jobs.Key(kind, client.ObjectKey{Namespace: "team-a", Name: "m"})).Running {
-			<-ended
-		}
-		cancel()
 	}
+}
+
+// attempt reconciles once, and waits for the job that this starts.
+func (w *world) attempt() error {
+	ended := make(chan string, 9)
+	defer w.Jobs.Subscribe(func(key string) { ended <- key })()
+	_, err := w.r.Reconcile(w.t.Context(), request())
+	if w.Jobs.State(jobs.Key(kind, request().NamespacedName)).Running {
+		<-ended
+	}
+	return err
+}
+
+func request() ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "team-a", Name: "m"}}
 }
 
 func (w *world) get() *infrav1.SSHMachine {

@@ -181,27 +181,20 @@ func (c *controller) readRequested(ctx context.Context, s snapshot, _ reconciler
 	if err == nil {
 		p, err = c.maskSecrets(ctx, s, p)
 	}
-	s.Fault = connectionFault(s.Host, err)
-	if s.Fault != nil {
-		return s, nil
+	if err = inventory.Neutral(s.Host, err); err != nil {
+		if s.Fault = fault.As(err); s.Fault != nil {
+			err = nil
+		}
+		return s, err
 	}
 	s.Progress = &p
-	return s, err
+	return s, nil
 }
 
 // progressTimeout limits the time of a reconciliation that reads the progress.
 const progressTimeout = 30 * time.Second
 
-// connectionFault returns the fault of an error that concerns the host, nil for others.
-func connectionFault(h *infrav1.SSHHost, err error) *fault.Fault {
-	if f := fault.As(err); f != nil || fault.KindOf(err) != fault.Unreachable {
-		return f
-	}
-	return fault.New(fault.Unreachable, remote.ReasonUnreachable, "host %s does not respond", h.Name).From(err)
-}
-
-// connect connects to the host of an object. The error is for users of the SSHMachine, who may not know the addresses, users,
-// keys and Secrets of the operator. The condition Reachable of the SSHHost has the details.
+// connect connects to the host of an object. The error is for the users of the SSHMachine.
 func (c *controller) connect(ctx context.Context, h *infrav1.SSHHost) (Host, error) {
 	return c.connectFor(ctx, h, "")
 }
@@ -214,10 +207,7 @@ func (c *controller) connectFor(ctx context.Context, h *infrav1.SSHHost, claimID
 		target.ClaimID = claimID
 		host, err = c.Connector.Connect(ctx, target)
 	}
-	if f := fault.As(err); f != nil {
-		return nil, fault.New(f.Kind, f.Reason, "SSHHost %s cannot be reached: its condition %s has the reason", h.Name, infrav1.ReachableCondition).From(err)
-	}
-	return host, err
+	return host, inventory.NeutralTarget(h, err)
 }
 
 // request describes the host that the machine needs.

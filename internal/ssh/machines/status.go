@@ -74,7 +74,11 @@ func (j conditionInput) hostReachable() condition.Result {
 	if j.Host == nil {
 		return condition.Absent()
 	}
-	return condition.Mirror(j.Host.Status.Conditions, infrav1.ReachableCondition, condition.Absent())
+	out := condition.Mirror(j.Host.Status.Conditions, infrav1.ReachableCondition, condition.Absent())
+	if out.Message != "" {
+		out.Message = inventory.UnreachableMessage(j.Host)
+	}
+	return out
 }
 
 func (j conditionInput) hostPrepared() condition.Result {
