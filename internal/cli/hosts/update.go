@@ -184,7 +184,7 @@ func checkSame(ctx context.Context, pool *remote.Pool, t remote.Target, host *in
 		return err
 	}
 	record, err := connected.ReadRecord(ctx)
-	if err != nil || host.Status.Claim == nil || host.Status.ConfirmedClaimID != host.Status.Claim.ClaimID {
+	if err != nil || !inventory.IsConfirmed(host) {
 		return err
 	}
 	if record == nil || record.ClaimID != host.Status.Claim.ClaimID {

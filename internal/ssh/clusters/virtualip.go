@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
-	"unicode"
-	"unicode/utf8"
 
 	"k8s.io/utils/ptr"
 
@@ -193,7 +191,7 @@ func (j conditionInput) virtualIPHeld() condition.Result {
 	}
 	for _, m := range j.Members {
 		if m.State != nil && m.State.Refused != nil {
-			return condition.False(m.State.Refused.Reason, sentence(m.State.Refused.Message))
+			return condition.False(m.State.Refused.Reason, inventory.Sentence(m.State.Refused.Message))
 		}
 	}
 	if n > 1 {
@@ -228,10 +226,4 @@ func (s snapshot) virtualIPStatus() (out infrav1.SSHVirtualIPStatus) {
 		out.Members = append(out.Members, row)
 	}
 	return out
-}
-
-// sentence makes the first letter of a message of an error upper-case, as conditions have it.
-func sentence(text string) string {
-	r, n := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(r)) + text[n:]
 }

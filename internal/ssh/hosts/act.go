@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -187,7 +185,7 @@ func checkRecord(ctx context.Context, h Host, claim string) error {
 func notClean(leftovers []remote.Leftover) *fault.Fault {
 	var texts []string
 	for _, l := range leftovers {
-		texts = append(texts, fmt.Sprint(l))
+		texts = append(texts, l.String())
 	}
 	slices.Sort(texts)
 	return fault.New(fault.Invalid, reasonNotClean, "the host could not be cleaned completely: %s; remove this by hand, or reinstall the host; the cleaning is repeated every few minutes",
@@ -208,10 +206,4 @@ func (c *controller) finishCleaning(ctx context.Context, s snapshot, a finishCle
 		c.Jobs.Forget(jobs.Key(kind, key))
 	}
 	return err
-}
-
-// sentence makes the first letter of a message of an error upper-case, as conditions have it.
-func sentence(text string) string {
-	r, n := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(r)) + text[n:]
 }

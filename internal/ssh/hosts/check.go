@@ -140,7 +140,7 @@ func (k hostCheck) problems(fatal bool) string {
 	var out []string
 	for _, f := range k.Findings {
 		if f.Fatal == fatal {
-			out = append(out, "* "+sentence(f.String()))
+			out = append(out, "* "+inventory.Sentence(f.String()))
 		}
 	}
 	return strings.Join(out, "\n")

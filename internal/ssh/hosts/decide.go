@@ -216,7 +216,7 @@ func retryAfter(f *fault.Fault) time.Duration {
 
 // waitForFault waits until a fault of the host is resolved.
 func waitForFault(s snapshot, p *reconciler.Plan, f *fault.Fault) {
-	message := sentence(f.Message)
+	message := inventory.Sentence(f.Message)
 	if s.Object.DeletionTimestamp != nil && inventory.IsReleased(s.Object.Status.Claim) {
 		message += fmt.Sprintf(". The SSHHost is deleted when the host is clean. If the machine is gone for good: kubectl annotate sshhost -n %s %s %s=true",
 			s.Object.Namespace, s.Object.Name, infrav1.ForceReleaseAnnotation)
@@ -265,7 +265,7 @@ func decideUse(s snapshot, p *reconciler.Plan) int {
 			k.Record.Namespace, k.Record.Name, s.cleanCommand("If that machine is gone")).For(kind, s.Object.Name).UntilUserActs()
 		return stageQuarantined
 	case k.InvalidRecord != "":
-		p.WaitFor(reasonInvalid, "%s", sentence(k.InvalidRecord)).For(kind, s.Object.Name).UntilUserActs()
+		p.WaitFor(reasonInvalid, "%s", inventory.Sentence(k.InvalidRecord)).For(kind, s.Object.Name).UntilUserActs()
 		return stageQuarantined
 	case inventory.IsReleased(claim): // without a record and with a kubelet, otherwise the host would be cleaned
 		p.WaitFor(reasonKubelet, "A kubelet runs on the released host, and the record of SSHMachine %s/%s is missing: the host is left unchanged. %s",

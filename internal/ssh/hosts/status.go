@@ -69,7 +69,7 @@ func (j conditionInput) reachable() condition.Result {
 	case j.Check == nil:
 		return condition.Unknown(reasonNotChecked, "")
 	case j.Check.Fault != nil:
-		return condition.False(j.Check.Fault.Reason, sentence(j.Check.Fault.Message))
+		return condition.False(j.Check.Fault.Reason, inventory.Sentence(j.Check.Fault.Message))
 	}
 	return condition.True("Connected")
 }

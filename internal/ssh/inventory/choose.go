@@ -63,8 +63,17 @@ type Choice struct {
 // counted, so that the result discloses nothing about them. The order depends on no name of a machine, which may be random:
 // equal requests together take the same hosts in every run.
 func (r Request) Choose(hosts []*infrav1.SSHHost) Choice {
-	out := Choice{Obstacles: map[Obstacle]int{}, names: map[Obstacle][]string{}}
-	var free []*infrav1.SSHHost
+	free, out := r.available(hosts)
+	if len(free) > 0 {
+		slices.SortFunc(free, r.compare)
+		out.Host = free[r.Turn%len(free)] // a machine that precedes this one may never claim a host
+	}
+	return out
+}
+
+// available returns the hosts that can be claimed, and counts why the others cannot.
+func (r Request) available(hosts []*infrav1.SSHHost) (free []*infrav1.SSHHost, out Choice) {
+	out = Choice{Obstacles: map[Obstacle]int{}, names: map[Obstacle][]string{}}
 	for _, h := range r.selected(hosts, &out) {
 		if o := r.obstacle(h); o != "" {
 			out.Obstacles[o]++
@@ -73,11 +82,7 @@ func (r Request) Choose(hosts []*infrav1.SSHHost) Choice {
 			free = append(free, h)
 		}
 	}
-	if len(free) > 0 {
-		slices.SortFunc(free, r.compare)
-		out.Host = free[r.Turn%len(free)] // a machine that precedes this one may never claim a host
-	}
-	return out
+	return free, out
 }
 
 // Matching returns the hosts that are offered to the namespace and have the labels, whether they are free or not.

@@ -40,6 +40,12 @@ func LastNamespace(h *infrav1.SSHHost) string { return h.Annotations[infrav1.Las
 // IsReleased reports whether the machine of a claim does not need the host any more.
 func IsReleased(c *infrav1.SSHHostClaim) bool { return c != nil && ptr.Deref(c.Released, false) }
 
+// IsConfirmed reports whether the claim of a host was recorded on it. The SSHMachine uses the host only then.
+func IsConfirmed(h *infrav1.SSHHost) bool {
+	c := h.Status.Claim
+	return c != nil && h.Status.ConfirmedClaimID == c.ClaimID
+}
+
 // Denied returns why the operator's configuration denies connections to the host, or an empty string if it allows them.
 // The jump host is checked like the host.
 func Denied(h *infrav1.SSHHost, p policy.Configuration) string {

@@ -46,20 +46,6 @@ func Shortage(namespace Namespace, hosts []*infrav1.SSHHost, groups []Group) str
 	return strings.Join(lines, "; ")
 }
 
-// available returns the hosts that can be claimed, and counts why the others cannot.
-func (r Request) available(hosts []*infrav1.SSHHost) ([]*infrav1.SSHHost, Choice) {
-	var free []*infrav1.SSHHost
-	out := Choice{Obstacles: map[Obstacle]int{}}
-	for _, h := range r.selected(hosts, &out) {
-		if o := r.obstacle(h); o != "" {
-			out.Obstacles[o]++
-		} else {
-			free = append(free, h)
-		}
-	}
-	return free, out
-}
-
 func (r Request) labels() string {
 	if r.Selector == nil {
 		return "any labels"

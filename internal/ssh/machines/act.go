@@ -162,7 +162,7 @@ func checkHost(ctx context.Context, h Host, o remote.PreflightOptions) error {
 	var fatal []string
 	for _, f := range findings {
 		if f.Fatal {
-			fatal = append(fatal, "* "+sentence(f.String()))
+			fatal = append(fatal, "* "+inventory.Sentence(f.String()))
 		}
 	}
 	if len(fatal) == 0 {

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"k8s.io/utils/ptr"
 
@@ -188,7 +186,7 @@ func decideDeletion(s snapshot, p *reconciler.Plan) {
 	case !inventory.IsReleased(h.Status.Claim):
 		p.Do(releaseHost{Host: nameOf(h), Why: "the SSHMachine is being deleted"})
 		waitForRelease(s, p)
-	case force, !isConfirmed(h), h.Status.State == infrav1.SSHHostQuarantined:
+	case force, !inventory.IsConfirmed(h), h.Status.State == infrav1.SSHHostQuarantined:
 	case h.Status.State == infrav1.SSHHostUnreachable:
 		p.WaitFor(reasonUnreachable, "SSHHost %s cannot be cleaned, because it %s%s. If it is gone, annotate this SSHMachine with %s: \"true\"; "+
 			"the host cannot be claimed until it responds and is clean", h.Name, unreachableText(h), since(h), infrav1.ForceReleaseAnnotation).For("SSHHost", nameOf(h)).ToChange("status.state")
@@ -232,24 +230,24 @@ func waitForRelease(s snapshot, p *reconciler.Plan) {
 func decideHost(s snapshot, p *reconciler.Plan) (stage int, reason string) {
 	h := s.Host
 	switch {
-	case h.Status.State == infrav1.SSHHostQuarantined && !isConfirmed(h) && !hasOwnRecord(h):
+	case h.Status.State == infrav1.SSHHostQuarantined && !inventory.IsConfirmed(h) && !hasOwnRecord(h):
 		p.Do(dropClaim{Host: nameOf(h), Why: "the host was quarantined before anything on it was changed"})
 		p.RecheckIn(cacheRecheck)
 		return stageClaim, reasonClaiming
 	case h.Status.State == infrav1.SSHHostUnreachable:
 		p.WaitFor(reasonUnreachable, "SSHHost %s %s", h.Name, unreachableText(h)).For("SSHHost", nameOf(h)).ToChange("status.state")
 		return s.hostStage(), reasonUnreachable
-	case h.Status.State == infrav1.SSHHostQuarantined && isConfirmed(h):
+	case h.Status.State == infrav1.SSHHostQuarantined && inventory.IsConfirmed(h):
 		p.WaitFor(reasonQuarantined, "SSHHost %s is quarantined: its condition Available has the reason", h.Name).For("SSHHost", nameOf(h)).ToChange("status.state")
 		return s.hostStage(), reasonQuarantined
-	case !isConfirmed(h):
+	case !inventory.IsConfirmed(h):
 		p.WaitFor(reasonRecording, "Waiting for the claim to be recorded on SSHHost %s", h.Name).For("SSHHost", nameOf(h)).ToChange("status.confirmedClaimID")
 		return stageClaim, reasonRecording
 	case s.Preparing.Running:
 		waitForPreparation(s, p)
 		return stagePreparation, reasonPreparing
 	case s.Fault != nil:
-		p.WaitFor(s.Fault.Reason, "%s", sentence(s.Fault.Message)).For("SSHHost", nameOf(h)).ForTime()
+		p.WaitFor(s.Fault.Reason, "%s", inventory.Sentence(s.Fault.Message)).For("SSHHost", nameOf(h)).ForTime()
 		p.RecheckIn(hostRecheck)
 		return s.hostStage(), s.Fault.Reason
 	case s.Progress == nil:
@@ -267,7 +265,7 @@ func hasOwnRecord(h *infrav1.SSHHost) bool {
 
 // hostStage returns the stage of a machine whose host cannot be used now.
 func (s snapshot) hostStage() int {
-	if isConfirmed(s.Host) {
+	if inventory.IsConfirmed(s.Host) {
 		return stagePreparation
 	}
 	return stageClaim
@@ -328,7 +326,7 @@ func decidePreparation(s snapshot, p *reconciler.Plan) bool {
 		p.WaitFor("NodeAddressMissing", "SSHHost %s has a DNS name as its address: let the operator set spec.nodeAddress to the IP address of the node", s.Host.Name).
 			For("SSHHost", nameOf(s.Host)).ToChange("spec.nodeAddress")
 	case s.NoBundle != nil:
-		p.WaitFor(s.NoBundle.Reason, "%s", sentence(s.NoBundle.Message)).For(kind, s.Object.Name).UntilUserActs()
+		p.WaitFor(s.NoBundle.Reason, "%s", inventory.Sentence(s.NoBundle.Message)).For(kind, s.Object.Name).UntilUserActs()
 		p.RecheckIn(waitRecheck)
 	case ended && job.Err == nil:
 		return true
@@ -374,9 +372,9 @@ func waitForFailure(s snapshot, p *reconciler.Plan) {
 	case f == nil:
 		p.WaitFor(reasonPreparing, "SSHHost %s could not be prepared, retrying: %s", s.Host.Name, s.Preparing.Err.Error()).For("SSHHost", nameOf(s.Host)).ForTime()
 	case f.Kind == fault.Invalid:
-		p.WaitFor(f.Reason, "%s", sentence(f.Message)).For("SSHHost", nameOf(s.Host)).UntilUserActs()
+		p.WaitFor(f.Reason, "%s", inventory.Sentence(f.Message)).For("SSHHost", nameOf(s.Host)).UntilUserActs()
 	default:
-		p.WaitFor(f.Reason, "%s", sentence(f.Message)).For("SSHHost", nameOf(s.Host)).ForTime()
+		p.WaitFor(f.Reason, "%s", inventory.Sentence(f.Message)).For("SSHHost", nameOf(s.Host)).ForTime()
 	}
 }
 
@@ -387,10 +385,4 @@ func names(hosts []*infrav1.SSHHost) (out []string) {
 		out = append(out, nameOf(h))
 	}
 	return out
-}
-
-// sentence makes the first letter of a message of an error upper-case, as conditions have it.
-func sentence(text string) string {
-	r, n := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(r)) + text[n:]
 }

@@ -121,18 +121,13 @@ func (c *controller) readClaimed(ctx context.Context, s *snapshot) error {
 
 // compareClaims orders hosts with the same claim: the one that has its record is first.
 func compareClaims(a, b *infrav1.SSHHost) int {
-	switch x, y := isConfirmed(a), isConfirmed(b); {
+	switch x, y := inventory.IsConfirmed(a), inventory.IsConfirmed(b); {
 	case x && !y:
 		return -1
 	case y && !x:
 		return 1
 	}
 	return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
-}
-
-// isConfirmed reports whether the claim of a host was recorded on it.
-func isConfirmed(h *infrav1.SSHHost) bool {
-	return h != nil && h.Status.Claim != nil && h.Status.ConfirmedClaimID == h.Status.Claim.ClaimID
 }
 
 // readHosts reads what the choice of a host needs.

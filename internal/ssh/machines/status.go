@@ -101,7 +101,7 @@ func (j conditionInput) bootstrapSucceeded() condition.Result {
 	case j.provisioned(), stage.Order == stageProvisioned:
 		return condition.True(reasonSucceeded)
 	case why != nil:
-		return condition.False(why.Reason, sentence(why.Message))
+		return condition.False(why.Reason, inventory.Sentence(why.Message))
 	case j.Progress != nil && j.Progress.State == remote.BootstrapFailed:
 		return condition.False(reasonFailed, j.failedText())
 	case stage.Order == stageBootstrap && stage.Message != "":
