@@ -144,7 +144,7 @@ func (i plannedInventory) choose(objects world.Objects, m *infrav1.SSHMachine, c
 	request.Namespace = inventory.Namespace{Name: m.Namespace}
 	for _, ns := range objects.OfKind(corev1.SchemeGroupVersion.WithKind("Namespace").GroupKind()) {
 		if ns.GetName() == m.Namespace {
-			request.Namespace.Labels = ns.GetLabels()
+			request.Namespace.UID, request.Namespace.Labels = ns.GetUID(), ns.GetLabels()
 		}
 	}
 	request.Peers, request.Turn = inventory.AmongPeers(m, peers, hosts)
@@ -162,7 +162,7 @@ func claim(h *infrav1.SSHHost, m *infrav1.SSHMachine) {
 	if h.Annotations == nil {
 		h.Annotations = map[string]string{}
 	}
-	h.Annotations[infrav1.LastNamespaceAnnotation] = m.Namespace
+	h.Annotations[infrav1.LastNamespaceAnnotation], h.Status.LastNamespaceUID = m.Namespace, ""
 }
 
 // Release implements [world.Inventory]. A host that cannot be cleaned now remains claimed.

@@ -306,6 +306,12 @@ type SSHHostClaim struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
+	// namespaceUID is the UID of the Namespace of the SSHMachine when it claimed the host.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	NamespaceUID string `json:"namespaceUID,omitempty"`
+
 	// claimID in the spec of the SSHMachine and in the record on the host.
 	// +required
 	// +kubebuilder:validation:MinLength=26
@@ -315,6 +321,15 @@ type SSHHostClaim struct {
 	// released is true when the SSHMachine does not need the host any more, which is then cleaned.
 	// +optional
 	Released *bool `json:"released,omitempty"`
+
+	// firstUse is true if no namespace had used the host when the SSHMachine claimed it.
+	// +optional
+	FirstUse *bool `json:"firstUse,omitempty"`
+
+	// unused is true if the SSHMachine released the host before its bootstrap data ran on it, and no namespace had used the
+	// host before. It is then offered to all namespaces in spec.offeredTo as before.
+	// +optional
+	Unused *bool `json:"unused,omitempty"`
 }
 
 // SSHHostRecord is the record on a host of the machine that uses it.
@@ -400,7 +415,15 @@ type SSHHostStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	LastNamespace string `json:"lastNamespace,omitempty"`
 
-	// bundles are the bundles in the cache of the host.
+	// lastNamespaceUID is the UID of the namespace that used the host last. Another namespace with the same name, for example
+	// a recreated one, is not the same namespace. It is not known after a move or a restore, where namespaces have other
+	// UIDs; then the name decides.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	LastNamespaceUID string `json:"lastNamespaceUID,omitempty"`
+
+	// bundles are the bundles in the cache of the host, at most eight.
 	// +optional
 	// +listType=map
 	// +listMapKey=digest

@@ -138,7 +138,7 @@ func (w *world) setClaim(claim *infrav1.SSHHostClaim) {
 }
 
 func claim(released bool) *infrav1.SSHHostClaim {
-	c := &infrav1.SSHHostClaim{Namespace: "team-a", Name: "m", ClaimID: claimA}
+	c := &infrav1.SSHHostClaim{Namespace: "team-a", NamespaceUID: "uid-a", Name: "m", ClaimID: claimA}
 	if released {
 		c.Released = ptr.To(true)
 	}
@@ -173,8 +173,8 @@ func TestLife(t *testing.T) {
 		if got.Status.State != infrav1.SSHHostAvailable || got.Status.Claim != nil || got.Status.ConfirmedClaimID != "" || host.record != nil || len(host.resets) == 0 || host.resets[0] != claimA {
 			t.Fatalf("released: %+v, record %+v, resets %v", got.Status, host.record, host.resets)
 		}
-		if _, marked := got.Labels[infrastructure.MoveHierarchyLabel]; marked || got.Status.LastNamespace != "team-a" {
-			t.Errorf("it was used by %q, labels %v", got.Status.LastNamespace, got.Labels)
+		if _, marked := got.Labels[infrastructure.MoveHierarchyLabel]; marked || got.Status.LastNamespace != "team-a" || got.Status.LastNamespaceUID != "uid-a" {
+			t.Errorf("it was used by %q (%q), labels %v", got.Status.LastNamespace, got.Status.LastNamespaceUID, got.Labels)
 		}
 	})
 }

@@ -215,6 +215,20 @@ func TestReport(t *testing.T) {
 		t.Errorf("not recorded yet: %+v", got)
 	}
 
+	// The UID belongs to the namespace in the annotation: after a move only the name is known, and somebody may change it.
+	for name, tc := range map[string]struct {
+		annotation, reported, uid, want string
+	}{
+		"known": {"team-a", "team-a", "uid-a", "uid-a"}, "moved": {"team-a", "", "", ""}, "reinstalled": {"", "team-a", "uid-a", ""}, "changed": {"team-b", "team-a", "uid-a", ""},
+	} {
+		s := snapshot{Object: sshHost(nil), Check: free(), Now: now}
+		s.Object.Annotations = map[string]string{infrav1.LastNamespaceAnnotation: tc.annotation}
+		s.Object.Status.LastNamespace, s.Object.Status.LastNamespaceUID = tc.reported, tc.uid
+		if got := report(s, reconciler.Outcome{}); got.LastNamespaceUID != tc.want || got.LastNamespace != tc.annotation {
+			t.Errorf("%s: %q (%q), want %q", name, got.LastNamespace, got.LastNamespaceUID, tc.want)
+		}
+	}
+
 	// A clean host has no claim.
 	s = snapshot{Object: sshHost(released), Check: with(claimA), Now: now}
 	got = report(s, reconciler.Outcome{Done: []reconciler.Action{finishCleaning{claimA}}})

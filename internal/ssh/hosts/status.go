@@ -105,6 +105,7 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		Record:             old.Record,
 		Bundles:            old.Bundles,
 		LastNamespace:      inventory.LastNamespace(s.Object),
+		LastNamespaceUID:   s.lastNamespaceUID(),
 	}
 	if status.State != old.State || old.StateSince == nil {
 		status.StateSince = ptr.To(metav1.NewTime(s.Now.Truncate(time.Second)))
@@ -116,6 +117,18 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		status.Facts, status.Record, status.Bundles = facts(k.Facts), record(k.Record), bundles(k.Facts.Bundles, s.Versions)
 	}
 	return reconciler.Report{Status: status, Events: eventsOf(s, p, status, out)}
+}
+
+// lastNamespaceUID returns the UID of the namespace in the annotation, which was written for the claim before the record. It is
+// unknown if the annotation was changed by somebody else.
+func (s snapshot) lastNamespaceUID() string {
+	switch last, claim := inventory.LastNamespace(s.Object), s.Object.Status.Claim; {
+	case claim != nil && claim.Namespace == last:
+		return claim.NamespaceUID
+	case last != s.Object.Status.LastNamespace:
+		return ""
+	}
+	return s.Object.Status.LastNamespaceUID
 }
 
 // after returns the snapshot with the results of the plan's actions.

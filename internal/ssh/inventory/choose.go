@@ -128,7 +128,7 @@ func (r Request) obstacle(h *infrav1.SSHHost) Obstacle {
 		return quarantined
 	case state != infrav1.SSHHostAvailable || h.Status.ObservedGeneration != h.Generation:
 		return unchecked
-	case !isReusable(h, r.Namespace.Name):
+	case !isReusable(h, r.Namespace):
 		return usedByOthers
 	case slices.ContainsFunc(r.Peers, func(p *infrav1.SSHHost) bool { return haveSameIdentity(h, p) }):
 		return sameIdentity

@@ -34,7 +34,7 @@ func host(name string, change func(*infrav1.SSHHost)) *infrav1.SSHHost {
 	return h
 }
 
-var teamA = inventory.Namespace{Name: "team-a", Labels: map[string]string{"team": "a"}}
+var teamA = inventory.Namespace{Name: "team-a", UID: "uid-a", Labels: map[string]string{"team": "a"}}
 
 func TestIsOffered(t *testing.T) {
 	selector := func(s metav1.LabelSelector) func(*infrav1.SSHHost) {
@@ -243,10 +243,10 @@ func TestClaimIsAtomic(t *testing.T) {
 	}
 	first, second := read(), read()
 	a, b := machine("a", "a"), machine("b", "b")
-	if err := inventory.Claim(t.Context(), kube.NewWriter(c, "one"), first, a); err != nil {
+	if err := inventory.Claim(t.Context(), kube.NewWriter(c, "one"), first, inventory.NewClaim(a, "u")); err != nil {
 		t.Fatal(err)
 	}
-	if err := inventory.Claim(t.Context(), kube.NewWriter(c, "two"), second, b); fault.KindOf(err) != fault.Conflict {
+	if err := inventory.Claim(t.Context(), kube.NewWriter(c, "two"), second, inventory.NewClaim(b, "u")); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("the second claim: %v", err)
 	}
 	got := read()
@@ -257,7 +257,7 @@ func TestClaimIsAtomic(t *testing.T) {
 	if thief := machine("c", "a"); inventory.HasClaim(got, thief) {
 		t.Error("the claim of another machine with the same ID")
 	}
-	if err := inventory.Release(t.Context(), kube.NewWriter(c, "one"), got, a); err != nil || !inventory.IsReleased(read().Status.Claim) {
+	if err := inventory.Release(t.Context(), kube.NewWriter(c, "one"), got, inventory.NewClaim(a, "other")); err != nil || !inventory.IsReleased(read().Status.Claim) || read().Status.Claim.NamespaceUID != "u" {
 		t.Errorf("released: %+v, %v", read().Status.Claim, err)
 	}
 	if err := inventory.Drop(t.Context(), kube.NewWriter(c, "one"), read()); err != nil || read().Status.Claim != nil {

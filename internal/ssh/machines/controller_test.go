@@ -192,7 +192,7 @@ func TestLife(t *testing.T) {
 			t.Fatalf("%+v, log %v", got.Spec, w.host.log)
 		}
 		h := w.changeHost("h", confirm)
-		if h.Status.Claim == nil || h.Status.Claim.ClaimID != got.Spec.ClaimID || h.Status.Claim.Namespace != "team-a" || h.Status.Claim.Name != "m" {
+		if h.Status.Claim == nil || h.Status.Claim.ClaimID != got.Spec.ClaimID || h.Status.Claim.Namespace != "team-a" || h.Status.Claim.NamespaceUID != "uid-a" || h.Status.Claim.Name != "m" {
 			t.Fatalf("claim %+v", h.Status.Claim)
 		}
 		w.reconcile()

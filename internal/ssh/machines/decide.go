@@ -152,7 +152,7 @@ func decideAdoption(s snapshot, p *reconciler.Plan) {
 		return
 	}
 	h := s.Recorded[0]
-	if !inventory.IsOffered(h, s.Namespace) && inventory.LastNamespace(h) != s.Namespace.Name {
+	if !inventory.IsOffered(h, s.Namespace) && !inventory.WasUsedBy(h, s.Namespace) {
 		p.WaitFor(reasonNoHost, "SSHHost %s has the record of this machine, but is not offered to namespace %s: let the operator offer it (spec.offeredTo)", h.Name, s.Namespace.Name).
 			For("SSHHost", nameOf(h)).ToChange("spec.offeredTo")
 		p.RecheckIn(waitRecheck)
