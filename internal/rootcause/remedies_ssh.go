@@ -36,6 +36,7 @@ func sshRemedies() []group {
 		user("Update or configure the SSH server of the host as the message says", checkHost, "NoCommonAlgorithm", "NoFileTransfer", "NoHostKey"),
 		user("Read why the SSHHost is quarantined, and free it; it is not used before", listHosts, "HostQuarantined"),
 		user("If nothing needs what runs on the host any more, request its cleaning; it is left unchanged until then", cleanHost, "RecordOfAnotherMachine", "SSHMachineMissing", "UnknownKubelet"),
+		user("Start the host, and check its network and its SSH server: it is cleaned when it responds; if it is gone for good, delete the SSHHost", checkHost, "ReleasedByForce"),
 		user("Delete the Machine of the SSHMachine that the message names to have it replaced", listHosts, "RecordLost"),
 		user("Remove the host from the other cluster, and run \"kubeadm reset\" on it", checkHost, "KubeletRunning"),
 		user("Remove by hand what the node left on the host, or reinstall the host", checkHost, "NoInventory"),

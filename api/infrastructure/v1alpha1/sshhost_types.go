@@ -69,9 +69,10 @@ const (
 	SSHHostInUse SSHHostState = "InUse"
 	// SSHHostCleaning: the host was released and is being cleaned.
 	SSHHostCleaning SSHHostState = "Cleaning"
-	// SSHHostQuarantined: something on the host prevents its use, and the controller does not change it.
+	// SSHHostQuarantined: something on the host prevents its use, or it was released by force and could not be cleaned since. The
+	// controller changes nothing on it but to clean it.
 	SSHHostQuarantined SSHHostState = "Quarantined"
-	// SSHHostUnreachable: the controller cannot connect to the host.
+	// SSHHostUnreachable: the controller cannot connect to the host, or the operator's configuration denies the connection.
 	SSHHostUnreachable SSHHostState = "Unreachable"
 )
 

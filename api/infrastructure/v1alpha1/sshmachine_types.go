@@ -9,9 +9,9 @@ import (
 // SSHMachineFinalizer delays the deletion of an SSHMachine until its host is cleaned.
 const SSHMachineFinalizer = "sshmachine.infrastructure.slipway.dev"
 
-// ForceReleaseAnnotation on an SSHMachine that is being deleted ends its wait for a host that cannot be cleaned now. The
-// host cannot be claimed until it was reached again and cleaned. On an SSHHost that is being deleted and was released, it
-// allows the deletion of a machine that is gone for good.
+// ForceReleaseAnnotation with the value "true" on an SSHMachine that is being deleted ends its wait for a host that cannot be
+// cleaned now. The host is quarantined until it was reached again and cleaned. On an SSHHost that is being deleted and was
+// released, it allows the deletion of a machine that is gone for good.
 const ForceReleaseAnnotation = "infrastructure.slipway.dev/force-release"
 
 // Condition types of an SSHMachine, in addition to BootstrapExecSucceeded and to Ready, Deleting and Paused of Cluster API.

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/jobs"
@@ -282,6 +283,23 @@ func TestUncleanAndUnreachable(t *testing.T) {
 	}
 	if k := w.checks.get(client.ObjectKeyFromObject(w.get())); k == nil || k.Failures != 3 {
 		t.Errorf("the last check is %+v", k)
+	}
+}
+
+// A host that was released by force cannot be claimed before it was seen and cleaned.
+func TestReleasedByForce(t *testing.T) {
+	host := &fakeHost{record: &remote.Record{ClaimID: claimA}, facts: remote.Facts{KubeletRunning: true}}
+	host.down = fault.New(fault.Unreachable, remote.ReasonUnreachable, "host h does not respond")
+	w := newWorld(t, build(t, sshHost(released)).Build(), host)
+	w.reconcile()
+	got := w.get()
+	if c := condition.Set(got.Status.Conditions).Get(infrav1.AvailableCondition); got.Status.State != infrav1.SSHHostQuarantined || got.Status.Claim == nil || c.Reason != reasonForced {
+		t.Fatalf("forced: %+v, %+v", got.Status, c)
+	}
+	host.down, w.at = nil, w.at.Add(longestInterval)
+	w.reconcile()
+	if got := w.get(); got.Status.State != infrav1.SSHHostAvailable || got.Status.Claim != nil || len(host.resets) != 1 || host.record != nil {
+		t.Errorf("it responds again: %+v, resets %v", got.Status, host.resets)
 	}
 }
 

@@ -27,6 +27,8 @@ const (
 	reasonNotChecked  = "NotChecked"
 	reasonMaintenance = "Maintenance"
 	reasonAdopting    = "AdoptingHost"
+	reasonForced      = "ReleasedByForce"
+	reasonRuntime     = "ContainerRuntimeFound"
 )
 
 // Stages of a plan ([reconciler.Stage]). Each is a state of the host.
@@ -63,7 +65,7 @@ const (
 //	deleting and not claimed                             nothing
 //	cleaning runs or has ended                           wait, or drop the claim
 //	no current check                                     check the host
-//	the host does not respond                            wait
+//	the host does not respond                            wait; it is quarantined if its machine did not wait for its cleaning
 //	released or cleaning requested, and not another's    clean the host
 //	another cleaning requested                           remove the request
 //	released and never recorded, or the machine is lost  drop the claim
@@ -107,8 +109,7 @@ func decideStage(s snapshot, p *reconciler.Plan) int {
 		p.Reads = append(p.Reads, readHostState{Address: s.Object.Spec.Address})
 		return stageUnreachable
 	case s.Check.Fault != nil:
-		waitForFault(s, p, s.Check.Fault)
-		return stageUnreachable
+		return decideFault(s, p, s.Check.Fault)
 	case s.mustClean():
 		return decideCleaning(s, p)
 	case s.requestedCleaning() != "":
@@ -190,11 +191,11 @@ func decideCleaning(s snapshot, p *reconciler.Plan) int {
 		p.RecheckIn(immediateRecheck)
 		return stageCleaning
 	case ended && s.Now.Sub(job.Ended) < retryAfter(failed):
-		waitForFault(s, p, failed)
 		p.RecheckIn(job.Ended.Add(retryAfter(failed)).Sub(s.Now))
 		if failed.Kind == fault.Unreachable {
-			return stageUnreachable
+			return decideFault(s, p, failed)
 		}
+		waitForFault(s, p, failed)
 		return stageQuarantined
 	case job.Busy:
 		waitForCleaning(s, p)
@@ -212,6 +213,19 @@ func retryAfter(f *fault.Fault) time.Duration {
 		return unreachableInterval
 	}
 	return uncleanInterval
+}
+
+// decideFault waits until a host that cannot be reached can be. If nothing else waits for its cleaning, as after a release by
+// force, it is quarantined: its node may still run.
+func decideFault(s snapshot, p *reconciler.Plan, f *fault.Fault) int {
+	if claim := s.Object.Status.Claim; inventory.IsReleased(claim) && s.isConfirmed() && s.Machine == nil {
+		f = fault.New(f.Kind, reasonForced, "SSHMachine %s/%s released the host before it was clean, and it cannot be cleaned now: %s; it is cleaned as soon as it can be reached, and claimed by no machine before",
+			claim.Namespace, claim.Name, f.Message)
+		waitForFault(s, p, f)
+		return stageQuarantined
+	}
+	waitForFault(s, p, f)
+	return stageUnreachable
 }
 
 // waitForFault waits until a fault of the host is resolved.

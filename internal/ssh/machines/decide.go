@@ -166,7 +166,7 @@ func decideAdoption(s snapshot, p *reconciler.Plan) {
 // until then, so it does not hold the deletion.
 func decideDeletion(s snapshot, p *reconciler.Plan) {
 	h := s.Host
-	_, force := s.Object.Annotations[infrav1.ForceReleaseAnnotation]
+	force := s.Object.Annotations[infrav1.ForceReleaseAnnotation] == "true"
 	switch {
 	case h == nil && len(s.Recorded) > 0:
 		for _, recorded := range s.Recorded {
