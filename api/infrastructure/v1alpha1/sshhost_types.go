@@ -260,12 +260,12 @@ type SSHHostFacts struct {
 	// +kubebuilder:validation:Minimum=1
 	CPUs int32 `json:"cpus,omitempty"`
 
-	// memoryMiB is the size of the memory.
+	// memoryMiB is the size of the memory. It changes only if the size has changed by at least two percent.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MemoryMiB int64 `json:"memoryMiB,omitempty"`
 
-	// diskMiB is the size of the file system with /var/lib.
+	// diskMiB is the size of the file system with /var/lib. It changes only if the size has changed by at least two percent.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	DiskMiB int64 `json:"diskMiB,omitempty"`
@@ -277,7 +277,7 @@ type SSHHostFacts struct {
 	ContainerRuntime string `json:"containerRuntime,omitempty"`
 
 	// clockOffsetSeconds is the difference between the clock of the host and the clock of the manager, rounded to full
-	// minutes, so that it does not change with every check.
+	// minutes. It changes only if the difference has changed by at least 40 seconds.
 	// +optional
 	ClockOffsetSeconds *int32 `json:"clockOffsetSeconds,omitempty"`
 

@@ -13,6 +13,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -300,6 +301,42 @@ func TestReleasedByForce(t *testing.T) {
 	w.reconcile()
 	if got := w.get(); got.Status.State != infrav1.SSHHostAvailable || got.Status.Claim != nil || len(host.resets) != 1 || host.record != nil {
 		t.Errorf("it responds again: %+v, resets %v", got.Status, host.resets)
+	}
+}
+
+// The checks of a free host write its status only if something has changed noticeably.
+func TestFewWrites(t *testing.T) {
+	host := &fakeHost{facts: remote.Facts{Hostname: "h", CPUs: 2, MemoryMiB: 8000, DiskMiB: 50000}}
+	writes := 0
+	cl := build(t, sshHost(nil)).WithInterceptorFuncs(interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			writes++
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			writes++
+			return c.SubResource(sub).Apply(ctx, o, opts...)
+		},
+	}).Build()
+	w := newWorld(t, cl, host)
+	w.reconcile()
+	if writes == 0 || w.get().Status.Facts.MemoryMiB != 8000 {
+		t.Fatalf("%d writes, %+v", writes, w.get().Status)
+	}
+	writes = 0
+	for i := range 60 {
+		host.facts.ClockOffset = []time.Duration{28 * time.Second, 32 * time.Second}[i%2]
+		host.facts.MemoryMiB, host.facts.DiskMiB = 8000+int64(i%3), 50000-int64(i%5)
+		w.at = w.at.Add(checkInterval)
+		w.reconcile()
+	}
+	if len(host.targets) < 60 || writes > 0 {
+		t.Errorf("%d writes in an hour without changes, %d checks", writes, len(host.targets))
+	}
+	host.facts.ClockOffset, host.facts.MemoryMiB, w.at = 3*time.Minute, 16000, w.at.Add(checkInterval)
+	w.reconcile()
+	if got := w.get().Status.Facts; writes == 0 || got.MemoryMiB != 16000 || ptr.Deref(got.ClockOffsetSeconds, 0) != 180 {
+		t.Errorf("%d writes after a change, %+v", writes, got)
 	}
 }
 

@@ -21,6 +21,11 @@ const (
 	maxBundles = 8
 	// maxMiB limits the reported sizes, which a host could exaggerate until their number of bytes is not a number any more.
 	maxMiB = 1 << 40
+	// clockTolerance is the change of a clock offset from which on it is reported. It is more than half of the unit, which is a
+	// minute.
+	clockTolerance = 40 * time.Second
+	// sizeTolerance is the part of a size by which it has to change to be reported.
+	sizeTolerance = 50
 )
 
 // states returns the state of the host in each stage.
@@ -114,7 +119,7 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		status.ConfirmedClaimID = s.Object.Status.Claim.ClaimID
 	}
 	if k := s.Check; k != nil && k.Fault == nil {
-		status.Facts, status.Record, status.Bundles = facts(k.Facts), record(k.Record), bundles(k.Facts.Bundles, s.Versions)
+		status.Facts, status.Record, status.Bundles = facts(k.Facts, old.Facts), record(k.Record), bundles(k.Facts.Bundles, s.Versions)
 	}
 	return reconciler.Report{Status: status, Events: eventsOf(s, p, status, out)}
 }
@@ -153,16 +158,29 @@ func (s snapshot) after(out reconciler.Outcome) snapshot {
 	return s
 }
 
-// facts returns the facts for the status. The clock offset is rounded, so that it does not change with every check.
-func facts(f remote.Facts) infrav1.SSHHostFacts {
+// facts returns the facts for the status. Values that vary from one check to the next retain their reported value until they differ
+// from it noticeably, because the status of every host would be written with every check otherwise.
+func facts(f remote.Facts, reported infrav1.SSHHostFacts) infrav1.SSHHostFacts {
 	out := infrav1.SSHHostFacts{
-		Hostname: f.Hostname, OSImage: f.OSImage, Architecture: f.Architecture, Kernel: f.Kernel, CPUs: int32(f.CPUs), MemoryMiB: min(f.MemoryMiB, maxMiB),
-		DiskMiB: min(f.DiskMiB, maxMiB), ContainerRuntime: f.ContainerRuntime, CgroupVersion: int32(f.CgroupVersion), MachineIDHash: f.MachineIDHash,
+		Hostname: f.Hostname, OSImage: f.OSImage, Architecture: f.Architecture, Kernel: f.Kernel, CPUs: int32(f.CPUs), MemoryMiB: steadySize(f.MemoryMiB, reported.MemoryMiB),
+		DiskMiB: steadySize(f.DiskMiB, reported.DiskMiB), ContainerRuntime: f.ContainerRuntime, CgroupVersion: int32(f.CgroupVersion), MachineIDHash: f.MachineIDHash,
 	}
-	if offset := f.ClockOffset.Round(time.Minute); offset != 0 {
+	before := time.Duration(ptr.Deref(reported.ClockOffsetSeconds, 0)) * time.Second
+	if difference := f.ClockOffset - before; difference.Abs() < clockTolerance {
+		out.ClockOffsetSeconds = reported.ClockOffsetSeconds
+	} else if offset := f.ClockOffset.Round(time.Minute); offset != 0 {
 		out.ClockOffsetSeconds = ptr.To(int32(min(max(offset.Seconds(), -1<<30), 1<<30)))
 	}
 	return out
+}
+
+// steadySize returns the reported size in MiB if the measured one differs by less than a part of sizeTolerance.
+func steadySize(measured, reported int64) int64 {
+	measured = min(measured, maxMiB)
+	if reported > 0 && max(measured-reported, reported-measured) < reported/sizeTolerance {
+		return reported
+	}
+	return measured
 }
 
 func record(r *remote.Record) *infrav1.SSHHostRecord {
