@@ -14,7 +14,7 @@ const (
 	// host, or [CleanUnrecorded] if the host has none, so that the request cannot apply to anything else.
 	CleanHostAnnotation = "infrastructure.slipway.dev/clean-host"
 	// LastNamespaceAnnotation is the namespace that used the host last. The controller sets it. The host is offered only
-	// to this namespace, unless spec.reuse allows others; remove the annotation after the machine was reinstalled.
+	// to this namespace, unless spec.reuse allows others; "slipway hosts reinstalled" removes it after a reinstallation.
 	LastNamespaceAnnotation = "infrastructure.slipway.dev/last-namespace"
 )
 

@@ -36,6 +36,27 @@ const (
 	SSHBundleNone SSHBundle = "None"
 )
 
+// SSHBundleCache specifies what happens to the bundles on a host that is cleaned.
+// +kubebuilder:validation:Enum=Keep;Delete
+type SSHBundleCache string
+
+// Values of [SSHBundleCache].
+const (
+	// SSHBundleCacheKeep keeps the two newest bundles, so that the next node needs no upload.
+	SSHBundleCacheKeep SSHBundleCache = "Keep"
+	// SSHBundleCacheDelete deletes all bundles.
+	SSHBundleCacheDelete SSHBundleCache = "Delete"
+)
+
+// SSHMachineCleaning specifies what the cleaning of a host does in addition to the removal of the node.
+// +kubebuilder:validation:MinProperties=1
+type SSHMachineCleaning struct {
+	// bundles specifies what happens to the bundles on the host: Keep keeps the two newest, so that the next node needs no
+	// upload, Delete deletes all. If it is not set, they are kept.
+	// +optional
+	Bundles SSHBundleCache `json:"bundles,omitempty"`
+}
+
 // SSHMachineSpec is the desired state of an SSHMachine.
 // +kubebuilder:validation:XValidation:rule="!has(self.providerID) || has(self.claimID) && self.providerID == 'ssh://' + self.claimID",message="providerID must be ssh:// and the claimID"
 type SSHMachineSpec struct {
@@ -76,6 +97,17 @@ type SSHMachineSpec struct {
 	// +optional
 	// +kubebuilder:default=Managed
 	Bundle SSHBundle `json:"bundle,omitempty"`
+
+	// settings configure what the provider installs on the host. A proxy and registry mirrors replace those in the settings of
+	// the SSHHost, and certificate authorities are trusted in addition to these. They have no effect if bundle is None.
+	// +optional
+	Settings SSHHostSettings `json:"settings,omitempty,omitzero"`
+
+	// cleaning specifies what the cleaning of the host does when the machine releases it. It always removes the node with
+	// its programs, containers and data, and compares the host with its state from before. Files that Pods wrote to other
+	// directories of the host remain: only a reinstallation removes these.
+	// +optional
+	Cleaning SSHMachineCleaning `json:"cleaning,omitempty,omitzero"`
 }
 
 // SSHHostReference refers to an SSHHost.

@@ -54,8 +54,11 @@ func (a recordClaim) String() string {
 	return fmt.Sprintf("record the claim of SSHMachine %s on the host: it is free", a.Machine)
 }
 
-// clean starts the job that cleans the host.
-type clean struct{ Claim string }
+// clean starts the job that cleans the host, and deletes its bundles if the SSHMachine requests it.
+type clean struct {
+	Claim         string
+	DeleteBundles bool
+}
 
 func (a clean) String() string {
 	return fmt.Sprintf("clean the host after claim %s: nothing uses it any more", a.Claim)
@@ -169,7 +172,10 @@ func (c *controller) clean(ctx context.Context, o *infrav1.SSHHost, a clean) err
 	if a.Claim == infrav1.CleanUnrecorded {
 		return nil
 	}
-	return h.DeleteRecord(ctx, a.Claim)
+	if err := h.DeleteRecord(ctx, a.Claim); err != nil || !a.DeleteBundles {
+		return err
+	}
+	return h.RemoveBundles(ctx)
 }
 
 // checkRecord returns a fault if the host has the record of another claim, which may have appeared since the last check.

@@ -39,6 +39,7 @@ type Host interface {
 	WriteRecord(ctx context.Context, r remote.Record) error
 	DeleteRecord(ctx context.Context, claimID string) error
 	Reset(ctx context.Context) ([]remote.Leftover, error)
+	RemoveBundles(ctx context.Context) error
 }
 
 // Connector connects to hosts.

@@ -69,6 +69,10 @@ func (h *fakeHost) Reset(context.Context) ([]remote.Leftover, error) {
 	h.resets, h.facts.KubeletRunning = append(h.resets, id), false
 	return h.leftovers, nil
 }
+func (h *fakeHost) RemoveBundles(context.Context) error {
+	h.resets, h.facts.Bundles = append(h.resets, "bundles"), nil
+	return nil
+}
 
 // world is the controller with a host and an API server in memory.
 type world struct {
@@ -284,6 +288,20 @@ func TestUncleanAndUnreachable(t *testing.T) {
 	}
 	if k := w.checks.get(client.ObjectKeyFromObject(w.get())); k == nil || k.Failures != 3 {
 		t.Errorf("the last check is %+v", k)
+	}
+}
+
+// The bundles are deleted after the record if the SSHMachine requests it, because the script leaves the bundles of a claimed host.
+func TestCleaningDeletesBundles(t *testing.T) {
+	for bundles, want := range map[infrav1.SSHBundleCache]int{"": 1, infrav1.SSHBundleCacheKeep: 1, infrav1.SSHBundleCacheDelete: 2} {
+		host := &fakeHost{record: &remote.Record{ClaimID: claimA}, facts: remote.Facts{Bundles: []string{"d"}}}
+		m := machine(true)
+		m.Spec.Cleaning.Bundles = bundles
+		w := newWorld(t, build(t, sshHost(released), m).Build(), host)
+		w.reconcile()
+		if got := w.get(); len(host.resets) != want || got.Status.State != infrav1.SSHHostAvailable || (len(got.Status.Bundles) == 0) != (want == 2) {
+			t.Errorf("%q: %v, %+v", bundles, host.resets, got.Status)
+		}
 	}
 }
 

@@ -202,7 +202,7 @@ func decideCleaning(s snapshot, p *reconciler.Plan) int {
 		p.RecheckIn(jobRecheck)
 		return stageCleaning
 	}
-	p.Do(clean{Claim: claimID})
+	p.Do(clean{Claim: claimID, DeleteBundles: s.deletesBundles()})
 	waitForCleaning(s, p)
 	return stageCleaning
 }
@@ -248,6 +248,11 @@ func (s snapshot) claimToClean() string {
 		return request
 	}
 	return s.Object.Status.Claim.ClaimID
+}
+
+// deletesBundles reports whether the SSHMachine that releases the host wants its bundles to be deleted.
+func (s snapshot) deletesBundles() bool {
+	return s.Machine != nil && s.Machine.Spec.Cleaning.Bundles == infrav1.SSHBundleCacheDelete
 }
 
 func cleaningOf(claimID string) string { return "clean " + claimID }
