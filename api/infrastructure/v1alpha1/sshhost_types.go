@@ -124,7 +124,7 @@ type SSHServer struct {
 	HostKeys []string `json:"hostKeys,omitempty"`
 }
 
-// SSHHostProxy are the HTTP proxies of the container runtime and the kubelet of a host.
+// SSHHostProxy are the HTTP proxies through which the container runtime of a host pulls images.
 // +kubebuilder:validation:MinProperties=1
 type SSHHostProxy struct {
 	// http is the URL of the proxy for http requests.
@@ -152,10 +152,11 @@ type SSHHostProxy struct {
 	No []string `json:"no,omitempty"`
 }
 
-// SSHHostSettings configure what the provider installs on a host.
+// SSHHostSettings configure what the provider installs on a host. They are settings of an SSHHost, or of the SSHMachines that
+// use it.
 // +kubebuilder:validation:MinProperties=1
 type SSHHostSettings struct {
-	// proxy are the HTTP proxies of the container runtime and the kubelet.
+	// proxy are the HTTP proxies through which the container runtime pulls images.
 	// +optional
 	Proxy SSHHostProxy `json:"proxy,omitempty,omitzero"`
 
@@ -170,7 +171,8 @@ type SSHHostSettings struct {
 	// +kubebuilder:validation:items:Pattern=`^https?://[A-Za-z0-9.:\[\]/_-]+$`
 	RegistryMirrors []string `json:"registryMirrors,omitempty"`
 
-	// additionalTrustedCAs are certificate authorities in PEM format that the container runtime trusts for registries.
+	// additionalTrustedCAs are certificate authorities in PEM format that the container runtime trusts for registries, in
+	// addition to those that the host trusts.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=131072
@@ -223,7 +225,7 @@ type SSHHostSpec struct {
 	// +optional
 	Interruptible *bool `json:"interruptible,omitempty"`
 
-	// settings configure what the provider installs on the host.
+	// settings configure what the provider installs on the host. They have no effect for an SSHMachine with bundle None.
 	// +optional
 	Settings SSHHostSettings `json:"settings,omitempty,omitzero"`
 }

@@ -136,7 +136,7 @@ const preparationTimeout = time.Hour
 
 // startPreparation starts the job that prepares the host.
 func (c *controller) startPreparation(s snapshot, a prepare) {
-	h, b, settings := s.Host.DeepCopy(), s.Bundle, nodeSettings(s.Host.Spec.Settings)
+	h, b, settings := s.Host.DeepCopy(), s.Bundle, nodeSettings(s.Host.Spec.Settings, s.Object.Spec.Settings)
 	options, claimID := s.preflightOptions(), s.Object.Spec.ClaimID
 	managed := s.Object.Spec.Bundle != infrav1.SSHBundleNone
 	c.Jobs.Start(jobs.Key(kind, client.ObjectKeyFromObject(s.Object)), a.What, func(ctx context.Context) error {
@@ -199,7 +199,18 @@ func (s snapshot) preflightOptions() remote.PreflightOptions {
 	return out
 }
 
-func nodeSettings(s infrav1.SSHHostSettings) remote.NodeSettings {
+// nodeSettings returns the settings of a host with those of the machine that uses it.
+func nodeSettings(host, machine infrav1.SSHHostSettings) remote.NodeSettings {
+	s := host
+	if p := machine.Proxy; p.HTTP != "" || p.HTTPS != "" || len(p.No) > 0 {
+		s.Proxy = p
+	}
+	if len(machine.RegistryMirrors) > 0 {
+		s.RegistryMirrors = machine.RegistryMirrors
+	}
+	if machine.AdditionalTrustedCAs != "" {
+		s.AdditionalTrustedCAs = strings.Trim(host.AdditionalTrustedCAs+"\n"+machine.AdditionalTrustedCAs, "\n") + "\n"
+	}
 	return remote.NodeSettings{
 		HTTPProxy: s.Proxy.HTTP, HTTPSProxy: s.Proxy.HTTPS, NoProxy: strings.Join(s.Proxy.No, ","),
 		RegistryMirrors: s.RegistryMirrors, TrustedCAs: []byte(s.AdditionalTrustedCAs),

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -253,6 +254,31 @@ func TestPreflight(t *testing.T) {
 	w.reconcile()
 	if len(w.host.log) != 3 {
 		t.Errorf("log %v", w.host.log)
+	}
+}
+
+// The settings of a machine, which its class can set, supplement those of its host.
+func TestSettings(t *testing.T) {
+	hostSettings := infrav1.SSHHostSettings{
+		Proxy: infrav1.SSHHostProxy{HTTP: "http://host:1", No: []string{"a"}}, RegistryMirrors: []string{"https://host"}, AdditionalTrustedCAs: "HOST\n",
+	}
+	for name, tc := range map[string]struct {
+		reason  string
+		machine infrav1.SSHHostSettings
+		want    remote.NodeSettings
+	}{
+		"none":        {"the host decides", infrav1.SSHHostSettings{}, remote.NodeSettings{HTTPProxy: "http://host:1", NoProxy: "a", RegistryMirrors: []string{"https://host"}, TrustedCAs: []byte("HOST\n")}},
+		"proxy":       {"half of a proxy would be a mixture", infrav1.SSHHostSettings{Proxy: infrav1.SSHHostProxy{HTTPS: "http://m:1"}}, remote.NodeSettings{HTTPSProxy: "http://m:1", RegistryMirrors: []string{"https://host"}, TrustedCAs: []byte("HOST\n")}},
+		"mirrors":     {"their order is that of the machine", infrav1.SSHHostSettings{RegistryMirrors: []string{"https://m"}}, remote.NodeSettings{HTTPProxy: "http://host:1", NoProxy: "a", RegistryMirrors: []string{"https://m"}, TrustedCAs: []byte("HOST\n")}},
+		"authorities": {"the proxy of the host may need its own", infrav1.SSHHostSettings{AdditionalTrustedCAs: "MACHINE\n"}, remote.NodeSettings{HTTPProxy: "http://host:1", NoProxy: "a", RegistryMirrors: []string{"https://host"}, TrustedCAs: []byte("HOST\n\nMACHINE\n")}},
+	} {
+		w := newWorld(t, build(t, sshMachine(func(o *infrav1.SSHMachine) { o.Spec.Settings = tc.machine }), sshHost("h", func(h *infrav1.SSHHost) { h.Spec.Settings = hostSettings })).Build())
+		w.reconcile()
+		w.changeHost("h", confirm)
+		w.reconcile()
+		if diff := cmp.Diff(tc.want, w.host.settings); diff != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
+		}
 	}
 }
 
