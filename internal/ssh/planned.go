@@ -103,6 +103,7 @@ func (i plannedInventory) ClaimForControlPlane(objects world.Objects, controlPla
 	}, Spec: t.Spec.Template.Spec}
 	m.Spec.ClaimID = plannedClaimID(m)
 	core := &clusterv1.Machine{}
+	core.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
 	core.Spec.Version, _, _ = unstructured.NestedString(controlPlane.Object, "spec", "version")
 	chosen, message, err := i.choose(objects, m, core, hosts)
 	if err != nil || message != "" {

@@ -29,6 +29,9 @@ const (
 	ReachableCondition = "Reachable"
 	// PreflightPassedCondition is true if the last check found nothing that prevents a node. Its message lists warnings.
 	PreflightPassedCondition = "PreflightPassed"
+	// BundleInstallableCondition is true while no container runtime on the host conflicts with the one of a bundle. SSHMachines
+	// with spec.bundle Managed cannot claim the host otherwise, and those with spec.bundle None only then.
+	BundleInstallableCondition = "BundleInstallable"
 )
 
 // SSHSudo specifies how commands on a host get the rights of root.
@@ -272,7 +275,8 @@ type SSHHostFacts struct {
 	// +kubebuilder:validation:Minimum=1
 	DiskMiB int64 `json:"diskMiB,omitempty"`
 
-	// containerRuntime is the name of a container runtime on the host that the provider did not install.
+	// containerRuntime lists the systemd units of container runtimes that are active on the host and that the provider did not
+	// install, separated by commas: containerd, docker and crio.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
@@ -374,7 +378,8 @@ type SSHHostBundle struct {
 // SSHHostStatus is the observed state of an SSHHost.
 // +kubebuilder:validation:MinProperties=1
 type SSHHostStatus struct {
-	// conditions describe the state of the host. Known types: Available, Reachable, PreflightPassed, Deleting, Paused.
+	// conditions describe the state of the host. Known types: Available, Reachable, PreflightPassed,
+	// BundleInstallable, Deleting, Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type

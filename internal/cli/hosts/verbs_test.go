@@ -31,20 +31,25 @@ func TestList(t *testing.T) {
 		}
 		return h
 	}
+	docker := host("docker", infrav1.SSHHostAvailable, "", "", false)
+	docker.Status.Conditions = []metav1.Condition{{Type: infrav1.AvailableCondition, Status: "True"}, {Type: infrav1.BundleInstallableCondition, Status: "False", Message: "containerd is active on the host"}}
 	rows := rowsOf([]infrav1.SSHHost{
 		host("used", infrav1.SSHHostInUse, "InUse", "SSHMachine team-a/m uses the host", true), host("lost", infrav1.SSHHostUnreachable, "HostUnreachable", "Host 192.0.2.1 does not respond", true),
 		host("foreign", infrav1.SSHHostQuarantined, "RecordOfAnotherMachine", "The host has the record of another", false),
-		{ObjectMeta: metav1.ObjectMeta{Namespace: "hosts", Name: "new"}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "hosts", Name: "new"}}, docker,
 	})
 	var out bytes.Buffer
 	if err := printHosts(&out, at, rows, ""); err != nil {
 		t.Fatal(err)
 	}
 	want := `NAMESPACE  NAME     ADDRESS    STATE        SINCE  MACHINE   CPUS  MEMORY    SYSTEM
+hosts      docker   192.0.2.1  Available    60m    -         -     -         -
 hosts      foreign  192.0.2.1  Quarantined  60m    -         -     -         -
 hosts      lost     192.0.2.1  Unreachable  60m    team-a/m  4     8192 MiB  Debian
 hosts      new                 Unknown      -      -         -     -         -
 hosts      used     192.0.2.1  InUse        60m    team-a/m  4     8192 MiB  Debian
+
+hosts/docker: containerd is active on the host
 
 hosts/foreign: The host has the record of another
 

@@ -3,6 +3,7 @@ package hosts
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,11 +30,13 @@ import (
 
 // fakeHost is a host in memory.
 type fakeHost struct {
-	facts     remote.Facts
-	findings  []remote.Finding
-	record    *remote.Record
-	leftovers []remote.Leftover
-	down      error
+	facts    remote.Facts
+	findings []remote.Finding
+	// withBundle are the findings of the checks for a bundle, if they are other ones.
+	withBundle []remote.Finding
+	record     *remote.Record
+	leftovers  []remote.Leftover
+	down       error
 	// targets are the connections, resets the claims that were cleaned.
 	targets []remote.Target
 	resets  []string
@@ -44,7 +47,10 @@ func (h *fakeHost) Connect(_ context.Context, t remote.Target) (Host, error) {
 	return h, h.down
 }
 func (h *fakeHost) Facts(context.Context) (remote.Facts, error) { return h.facts, nil }
-func (h *fakeHost) Preflight(context.Context, remote.PreflightOptions) ([]remote.Finding, error) {
+func (h *fakeHost) Preflight(_ context.Context, o remote.PreflightOptions) ([]remote.Finding, error) {
+	if o.ManagedBundle && h.withBundle != nil {
+		return h.withBundle, nil
+	}
 	return h.findings, nil
 }
 func (h *fakeHost) ReadRecord(context.Context) (*remote.Record, error) { return h.record, nil }
@@ -288,6 +294,33 @@ func TestUncleanAndUnreachable(t *testing.T) {
 	}
 	if k := w.checks.get(client.ObjectKeyFromObject(w.get())); k == nil || k.Failures != 3 {
 		t.Errorf("the last check is %+v", k)
+	}
+}
+
+// A host with a container runtime of its own shows which machines can claim it, and what is to be done for the others.
+func TestContainerRuntime(t *testing.T) {
+	noKubelet := remote.Finding{Check: remote.CheckPrograms, Problem: "the host has no kubelet", Remedy: "install it", Fatal: true}
+	noMemory := remote.Finding{Check: "Memory", Problem: "the host has less than 128 MiB", Remedy: "add memory", Fatal: true}
+	socket := remote.Finding{Check: "ContainerRuntime", Problem: "a container runtime that Slipway did not install listens on /run/containerd/containerd.sock", Remedy: "remove it", Fatal: true}
+	for name, tc := range map[string]struct {
+		reason      string
+		host        fakeHost
+		state       infrav1.SSHHostState
+		installable bool
+		message     string // of condition Available
+	}{
+		"none":             {"nothing is in the way", fakeHost{}, infrav1.SSHHostAvailable, true, ""},
+		"docker alone":     {"it can stay", fakeHost{facts: remote.Facts{ContainerRuntime: "docker"}, findings: []remote.Finding{noKubelet}, withBundle: []remote.Finding{}}, infrav1.SSHHostAvailable, true, ""},
+		"all programs":     {"machines without a bundle use them", fakeHost{facts: remote.Facts{ContainerRuntime: "containerd"}, withBundle: []remote.Finding{socket}}, infrav1.SSHHostAvailable, false, ""},
+		"Docker's":         {"nothing can use it", fakeHost{facts: remote.Facts{ContainerRuntime: "containerd,docker"}, findings: []remote.Finding{noKubelet}, withBundle: []remote.Finding{socket}}, infrav1.SSHHostQuarantined, false, "listens on /run/containerd"},
+		"too small anyway": {"the runtime is not the problem", fakeHost{facts: remote.Facts{ContainerRuntime: "containerd"}, findings: []remote.Finding{noMemory}, withBundle: []remote.Finding{socket}}, infrav1.SSHHostQuarantined, false, "less than 128 MiB"},
+	} {
+		w := newWorld(t, build(t, sshHost(nil)).Build(), &tc.host)
+		w.reconcile()
+		got := condition.Set(w.get().Status.Conditions)
+		if w.get().Status.State != tc.state || got.IsTrue(infrav1.BundleInstallableCondition) != tc.installable || !strings.Contains(got.Get(infrav1.AvailableCondition).Message, tc.message) {
+			t.Errorf("%s: %+v (%s)", name, w.get().Status, tc.reason)
+		}
 	}
 }
 

@@ -47,6 +47,7 @@ var conditions = condition.Table[conditionInput]{
 	{Type: infrav1.AvailableCondition, Compute: conditionInput.available},
 	{Type: infrav1.ReachableCondition, Compute: conditionInput.reachable},
 	{Type: infrav1.PreflightPassedCondition, Compute: conditionInput.preflightPassed},
+	{Type: infrav1.BundleInstallableCondition, Compute: conditionInput.bundleInstallable},
 	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
 }
 
@@ -88,6 +89,18 @@ func (j conditionInput) preflightPassed() condition.Result {
 		return condition.False(reasonPreflight, j.Check.problems(true))
 	}
 	return condition.TrueBecause("Passed", j.Check.problems(false))
+}
+
+// bundleInstallable reports the container runtime of the host before a machine claims it.
+func (j conditionInput) bundleInstallable() condition.Result {
+	switch {
+	case j.Check == nil || j.Check.Fault != nil:
+		return condition.Mirror(j.Object.Status.Conditions, infrav1.BundleInstallableCondition, condition.Absent())
+	case inventory.HasContainerd(j.Check.Facts.ContainerRuntime):
+		return condition.False(reasonRuntime, "The containerd that is active on the host was not installed by Slipway, so only SSHMachines with spec.bundle None can claim the host: "+
+			"remove containerd, and Docker if it uses it, to offer the host to others")
+	}
+	return condition.True("NoContainerRuntime")
 }
 
 func (j conditionInput) deleting() condition.Result {

@@ -12,6 +12,7 @@ import (
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
 // Request describes the host that a machine needs.
@@ -27,6 +28,12 @@ type Request struct {
 	Turn int
 	// Version is the Kubernetes version of the machine: hosts that have its bundle are preferred.
 	Version string
+	// Installed is set if the machine uses the programs that are installed on the host, instead of those of a bundle.
+	Installed bool
+	// ControlPlane is set for a machine of a control plane, which needs more memory and processors.
+	ControlPlane bool
+	// Unsuitable are the hosts that cannot become this machine.
+	Unsuitable []infrav1.SSHHostReference
 	// Peers are the hosts of the other machines of the cluster.
 	Peers []*infrav1.SSHHost
 }
@@ -44,6 +51,10 @@ const (
 	quarantined  Obstacle = "quarantined"
 	maintenance  Obstacle = "in maintenance"
 	usedByOthers Obstacle = "used by another namespace before"
+	ownRuntime   Obstacle = "with a container runtime that prevents the installation of a bundle"
+	noRuntime    Obstacle = "without containerd, which spec.bundle None needs"
+	tooSmall     Obstacle = "too small for a control plane"
+	unsuitable   Obstacle = "that failed the preflight checks of this machine"
 	sameIdentity Obstacle = "with the hostname or machine ID of another node of the cluster"
 )
 
@@ -130,10 +141,30 @@ func (r Request) obstacle(h *infrav1.SSHHost) Obstacle {
 		return unchecked
 	case !isReusable(h, r.Namespace):
 		return usedByOthers
+	case HasContainerd(h.Status.Facts.ContainerRuntime) != r.Installed:
+		if r.Installed {
+			return noRuntime
+		}
+		return ownRuntime
+	case r.ControlPlane && isTooSmall(h.Status.Facts):
+		return tooSmall
+	case slices.Contains(r.Unsuitable, infrav1.SSHHostReference{Namespace: h.Namespace, Name: h.Name}):
+		return unsuitable
 	case slices.ContainsFunc(r.Peers, func(p *infrav1.SSHHost) bool { return haveSameIdentity(h, p) }):
 		return sameIdentity
 	}
 	return ""
+}
+
+// HasContainerd reports whether containerd is one of the container runtimes in the facts of a host. A bundle cannot be installed
+// beside it, and a machine without a bundle needs it. Others can stay.
+func HasContainerd(runtimes string) bool {
+	return slices.Contains(strings.Split(runtimes, ","), "containerd")
+}
+
+// isTooSmall reports whether the preflight checks of a control plane would refuse the memory or the processors of a host.
+func isTooSmall(f infrav1.SSHHostFacts) bool {
+	return f.MemoryMiB > 0 && f.MemoryMiB < remote.MinControlPlaneMemoryMiB || f.CPUs > 0 && f.CPUs < remote.MinControlPlaneCPUs
 }
 
 // haveSameIdentity reports whether two hosts cannot be nodes of one cluster: the name of a Node is the hostname, and the
@@ -176,12 +207,12 @@ func (c Choice) Message(r Request) string {
 
 func (c Choice) obstacles() string {
 	var out []string
-	for _, o := range []Obstacle{otherDomain, inUse, cleaning, unchecked, unreachable, quarantined, maintenance, usedByOthers, sameIdentity} {
+	for _, o := range []Obstacle{otherDomain, inUse, cleaning, unchecked, unreachable, quarantined, maintenance, usedByOthers, ownRuntime, noRuntime, tooSmall, unsuitable, sameIdentity} {
 		if c.Obstacles[o] == 0 {
 			continue
 		}
 		text, names := fmt.Sprintf("%d %s", c.Obstacles[o], o), c.names[o]
-		if len(names) > 0 && slices.Contains([]Obstacle{unreachable, quarantined, maintenance}, o) { // the operator can make these available
+		if slices.Contains([]Obstacle{unreachable, quarantined, maintenance, ownRuntime, unsuitable}, o) { // the operator can make these available
 			slices.Sort(names)
 			text += fmt.Sprintf(" (SSHHost %s)", condition.Names(names))
 		}

@@ -16,6 +16,8 @@ type Group struct {
 	Count int
 	// Labels of the hosts. Empty: any host.
 	Labels map[string]string
+	// Installed and ControlPlane are as in [Request].
+	Installed, ControlPlane bool
 }
 
 // Shortage describes how many hosts are missing for groups of machines of a namespace, with the labels that they need and
@@ -25,7 +27,7 @@ func Shortage(namespace Namespace, hosts []*infrav1.SSHHost, groups []Group) str
 	var lines []string
 	needed, any := 0, map[*infrav1.SSHHost]bool{}
 	for _, g := range groups {
-		request := Request{Namespace: namespace}
+		request := Request{Namespace: namespace, Installed: g.Installed, ControlPlane: g.ControlPlane}
 		if len(g.Labels) > 0 {
 			request.Selector = &metav1.LabelSelector{MatchLabels: g.Labels}
 		}

@@ -216,7 +216,10 @@ func (s snapshot) request() inventory.Request {
 // the simulation of `slipway plan` use it.
 func RequestOf(o *infrav1.SSHMachine, m *clusterv1.Machine) inventory.Request {
 	s := snapshot{Object: o, Machine: m}
-	return inventory.Request{Selector: o.Spec.HostSelector, FailureDomain: s.failureDomain(), Version: s.version()}
+	return inventory.Request{
+		Selector: o.Spec.HostSelector, FailureDomain: s.failureDomain(), Version: s.version(),
+		Installed: o.Spec.Bundle == infrav1.SSHBundleNone, ControlPlane: s.controlPlane(),
+	}
 }
 
 func (s snapshot) clusterName() string { return s.Object.Labels[clusterv1.ClusterNameLabel] }
