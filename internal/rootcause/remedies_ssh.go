@@ -43,7 +43,7 @@ func sshRemedies() []group {
 		user("Correct the bootstrap data in the KubeadmConfigTemplate of Cluster {cluster} as the message says, then delete Machine {machine}", deleteMachine, "UnrecordableBootstrapData"),
 		user("Delete the file that the message names on the host if nothing needs it", checkHost, "InvalidRecord"),
 		user("Remove on the host what the message names, or reinstall the host; the cleaning is repeated every few minutes", checkHost, "NotClean"),
-		user("Correct on the host what the message names; the host is checked again every minute", checkHost, "PreflightFailed"),
+		user("Correct on the host what the message names; the host is checked again every minute", checkHost, "PreflightFailed", "HostUnsuitable"),
 		user("Offer the host again when the work on it is done", offerAgain, "Maintenance"),
 		user("Set spec.nodeAddress of the SSHHost to the IP address of the node", editHost, "InvalidAddress", "NodeAddressMissing"),
 		user("Correct spec.settings of the SSHHost as the message says", editHost, "InvalidHostSettings", "InvalidParameter"),

@@ -60,7 +60,7 @@ func (i plannedInventory) Claim(objects world.Objects, machine, owner *unstructu
 	var chosen *infrav1.SSHHost
 	has := !i.isKnown
 	for _, h := range hosts {
-		if inventory.HasClaim(h, m) || inventory.HasRecord(h, m) {
+		if inventory.HasClaim(h, m) && !inventory.IsReleased(h.Status.Claim) || inventory.HasRecord(h, m) {
 			has, m.Status.HostRef = true, &infrav1.SSHHostReference{Namespace: h.Namespace, Name: h.Name}
 		}
 	}

@@ -162,6 +162,28 @@ type SSHMachineStatus struct {
 	// hostRef refers to the SSHHost that the machine has claimed.
 	// +optional
 	HostRef *SSHHostReference `json:"hostRef,omitempty"`
+
+	// unsuitableHosts are the SSHHosts that the machine has released because their preflight checks for this machine failed. It
+	// does not claim them again for ten minutes.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	UnsuitableHosts []SSHUnsuitableHost `json:"unsuitableHosts,omitempty"`
+}
+
+// SSHUnsuitableHost is an SSHHost that cannot become a machine.
+type SSHUnsuitableHost struct {
+	SSHHostReference `json:",inline"`
+
+	// since is the time when the machine released the host.
+	// +required
+	Since metav1.Time `json:"since,omitempty,omitzero"`
+
+	// message has the problems that the preflight checks found, each with its remedy.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=8192
+	Message string `json:"message,omitempty"`
 }
 
 // SSHMachineInitializationStatus is the progress of the initial provisioning of a machine.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -198,16 +199,26 @@ func notClean(leftovers []remote.Leftover) *fault.Fault {
 		condition.Names(texts))
 }
 
+// finishClaim removes the claim that was cleaned, or the request of the operator. A host on which nothing of its first user ran is
+// not noted as used by the namespace.
+func (c *controller) finishClaim(ctx context.Context, o *infrav1.SSHHost, a finishCleaning) error {
+	claim := o.Status.Claim
+	if claim == nil || claim.ClaimID != a.Claim {
+		return c.annotate(ctx, o, infrav1.CleanHostAnnotation, "")
+	}
+	if ptr.Deref(claim.Unused, false) {
+		if err := c.annotate(ctx, o, infrav1.LastNamespaceAnnotation, ""); err != nil {
+			return err
+		}
+	}
+	return inventory.Drop(ctx, c.writer, o)
+}
+
 // finishCleaning forgets the job last: if a write fails, the host is cleaned again, which changes nothing.
 func (c *controller) finishCleaning(ctx context.Context, s snapshot, a finishCleaning) error {
-	key, claim := client.ObjectKeyFromObject(s.Object), s.Object.Status.Claim
+	key := client.ObjectKeyFromObject(s.Object)
 	c.checks.drop(key)
-	var err error
-	if claim != nil && claim.ClaimID == a.Claim {
-		err = inventory.Drop(ctx, c.writer, s.Object)
-	} else {
-		err = c.annotate(ctx, s.Object, infrav1.CleanHostAnnotation, "")
-	}
+	err := c.finishClaim(ctx, s.Object, a)
 	if err == nil {
 		c.Jobs.Forget(jobs.Key(kind, key))
 	}

@@ -324,6 +324,18 @@ func TestContainerRuntime(t *testing.T) {
 	}
 }
 
+// A host that its first user could not use is offered to others as before: nothing of that user ran on it.
+func TestUnusedHost(t *testing.T) {
+	for unused, want := range map[bool]string{true: "", false: "team-a"} {
+		host := &fakeHost{record: &remote.Record{ClaimID: claimA}}
+		w := newWorld(t, build(t, sshHost(func(o *infrav1.SSHHost) { released(o); o.Status.Claim.Unused = &unused }), machine(false)).Build(), host)
+		w.reconcile()
+		if got := w.get(); got.Annotations[infrav1.LastNamespaceAnnotation] != want || got.Status.LastNamespace != want || got.Status.Claim != nil || len(host.resets) != 1 {
+			t.Errorf("unused %t: annotations %v, status %+v, resets %v", unused, got.Annotations, got.Status, host.resets)
+		}
+	}
+}
+
 // The bundles are deleted after the record if the SSHMachine requests it, because the script leaves the bundles of a claimed host.
 func TestCleaningDeletesBundles(t *testing.T) {
 	for bundles, want := range map[infrav1.SSHBundleCache]int{"": 1, infrav1.SSHBundleCacheKeep: 1, infrav1.SSHBundleCacheDelete: 2} {

@@ -46,6 +46,11 @@ type releaseHost struct{ Host, Why string }
 
 func (a releaseHost) String() string { return fmt.Sprintf("release SSHHost %s: %s", a.Host, a.Why) }
 
+// rejectHost releases a host that cannot become this machine.
+type rejectHost struct{ Host, Why string }
+
+func (a rejectHost) String() string { return fmt.Sprintf("release SSHHost %s: %s", a.Host, a.Why) }
+
 // dropClaim removes the claim of a host that was not changed for it.
 type dropClaim struct{ Host, Why string }
 
@@ -84,6 +89,8 @@ func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) e
 		if h := find(a.Host, s.Recorded, []*infrav1.SSHHost{s.Host}); h != nil {
 			return inventory.Release(ctx, c.writer, h, inventory.NewClaim(s.Object, s.Namespace.UID))
 		}
+	case rejectHost:
+		return inventory.Reject(ctx, c.writer, s.Host)
 	case dropClaim:
 		if h := find(a.Host, s.Surplus, []*infrav1.SSHHost{s.Host}); h != nil {
 			return inventory.Drop(ctx, c.writer, h)

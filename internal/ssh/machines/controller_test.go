@@ -28,6 +28,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 	"github.com/slipwayhq/slipway/test/testkit"
 )
@@ -254,6 +255,82 @@ func TestPreflight(t *testing.T) {
 	w.reconcile()
 	if len(w.host.log) != 3 {
 		t.Errorf("log %v", w.host.log)
+	}
+}
+
+// A host whose checks for this machine fail is released: at once if another one is available, and otherwise after ten minutes. It is
+// not claimed again for ten minutes.
+func TestUnsuitableHost(t *testing.T) {
+	small := []remote.Finding{{Problem: "the host has about 1 GiB of memory", Remedy: "add memory", Fatal: true}}
+	w := newWorld(t, build(t, sshMachine(nil), sshHost("h", nil)).Build())
+	w.host.findings = small
+	host := func(name string) *infrav1.SSHHost { return w.changeHost(name, func(*infrav1.SSHHost) {}) }
+	clean := func(name string) { // as the controller of SSHHosts does
+		w.changeHost(name, func(h *infrav1.SSHHost) {
+			h.Status.Claim, h.Status.ConfirmedClaimID, h.Status.State = nil, "", infrav1.SSHHostAvailable
+		})
+	}
+	w.reconcile()
+	w.changeHost("h", confirm)
+	w.reconcile()
+	if h := host("h"); inventory.IsReleased(h.Status.Claim) || h.Status.Claim == nil {
+		t.Fatalf("no other host is available, and the operator can correct it: %+v", h.Status.Claim)
+	}
+
+	w.at = w.at.Add(unsuitableAfter)
+	w.reconcile()
+	got := w.get()
+	if h := host("h"); !inventory.IsReleased(h.Status.Claim) || !ptr.Deref(h.Status.Claim.Unused, false) || got.Status.HostRef != nil || len(got.Status.UnsuitableHosts) != 1 || got.DeletionTimestamp != nil {
+		t.Fatalf("claim %+v, status %+v", h.Status.Claim, got.Status)
+	}
+	clean("h")
+	w.reconcile()
+	conditions := condition.Set(w.get().Status.Conditions)
+	if h := host("h"); h.Status.Claim != nil || !strings.Contains(conditions.Get(infrav1.HostClaimedCondition).Message, "1 that failed the preflight checks of this machine (SSHHost hosts/h)") ||
+		!strings.Contains(conditions.Get(infrav1.HostPreparedCondition).Message, "SSHHost hosts/h was released: The host cannot become this node:\n* The host has about 1 GiB of memory; add memory") {
+		t.Fatalf("claim %+v, conditions %+v", h.Status.Claim, conditions)
+	}
+
+	// After ten minutes it is tried again. Another host that has become available is claimed while the first one is cleaned.
+	w.at = w.at.Add(unsuitableFor)
+	used := host("h")
+	used.Annotations = map[string]string{infrav1.LastNamespaceAnnotation: "team-a"}
+	if err := w.client.Update(t.Context(), used); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	w.changeHost("h", confirm)
+	if err := w.client.Create(t.Context(), sshHost("i", nil)); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	if h, i := host("h"), host("i"); !inventory.IsReleased(h.Status.Claim) || h.Status.Claim.Unused != nil || i.Status.Claim == nil || i.Status.Claim.Name != "m" {
+		t.Fatalf("claims %+v, %+v", h.Status.Claim, i.Status.Claim)
+	}
+	w.host.findings = nil
+	w.changeHost("i", confirm)
+	w.reconcile()
+	if got := w.get(); got.Status.HostRef.Name != "i" || w.host.progress.State != remote.BootstrapRunning {
+		t.Errorf("status %+v, log %v", got.Status, w.host.log)
+	}
+	w.host.progress.State = remote.BootstrapDone
+	w.reconcile()
+	if err := w.client.Delete(t.Context(), w.get()); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	if h, i := host("h"), host("i"); !inventory.IsReleased(i.Status.Claim) || h.Status.Claim == nil {
+		t.Errorf("both are cleaned: %+v, %+v", h.Status.Claim, i.Status.Claim)
+	}
+	clean("i")
+	w.reconcile()
+	if w.get().DeletionTimestamp == nil || host("h").Status.Claim == nil {
+		t.Error("the claim of a host that is not clean was dropped")
+	}
+	clean("h")
+	w.reconcile()
+	if err := w.client.Get(t.Context(), request().NamespacedName, &infrav1.SSHMachine{}); err == nil {
+		t.Error("the SSHMachine still exists")
 	}
 }
 

@@ -57,6 +57,10 @@ const (
 	progressRecheck = time.Second
 	// hostRecheck is the delay before the next attempt to reach a host.
 	hostRecheck = 10 * time.Second
+	// unsuitableAfter is the time from the creation of a machine after which it releases a host whose preflight checks fail, even
+	// if no other host is available. Until then, the operator can correct the host. unsuitableFor is the time for which it does
+	// not claim the host again.
+	unsuitableAfter, unsuitableFor = 10 * time.Minute, 10 * time.Minute
 	// cacheRecheck is the delay until the cache has the last write of this controller.
 	cacheRecheck = 50 * time.Millisecond
 )
@@ -77,7 +81,7 @@ const (
 //	the host is being prepared                         wait
 //	the progress of the bootstrap is unknown           read it
 //	the bootstrap runs, has succeeded or has failed    wait, nothing, or wait for its replacement
-//	the host is not prepared                           prepare it
+//	the host is not prepared                           prepare it; release it if it is unsuitable
 //	it creates a cluster with a virtual IP address     wait until its host holds the address
 //	otherwise                                          run the bootstrap data
 func decide(s snapshot) reconciler.Plan {
@@ -330,6 +334,9 @@ func decidePreparation(s snapshot, p *reconciler.Plan) bool {
 		p.RecheckIn(waitRecheck)
 	case ended && job.Err == nil:
 		return true
+	case ended && s.mustReject():
+		p.Do(rejectHost{Host: nameOf(s.Host), Why: "its preflight checks for this machine failed"})
+		p.RecheckIn(cacheRecheck)
 	case ended && s.Now.Sub(job.Ended) < retryAfter(job.Err):
 		waitForFailure(s, p)
 		p.RecheckIn(job.Ended.Add(retryAfter(job.Err)).Sub(s.Now))
@@ -342,6 +349,16 @@ func decidePreparation(s snapshot, p *reconciler.Plan) bool {
 		p.RecheckIn(hostRecheck) // another machine may have taken the last place
 	}
 	return false
+}
+
+// mustReject reports whether the machine releases its host because the preflight checks failed, before anything was installed: at
+// once if another host is available, or else after some time, so that another machine can use the host.
+func (s snapshot) mustReject() bool {
+	f := fault.As(s.Preparing.Err)
+	if f == nil || f.Reason != reasonPreflight {
+		return false
+	}
+	return s.request().Choose(s.Hosts).Host != nil || s.Now.Sub(s.Object.CreationTimestamp.Time) >= unsuitableAfter
 }
 
 // preparation describes the job that prepares the host. It is a new one for another host, claim or bundle.

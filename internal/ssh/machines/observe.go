@@ -93,7 +93,8 @@ func (c *controller) readSSHCluster(ctx context.Context, s snapshot) (*infrav1.S
 	return infrastructure.ReadObject(ctx, c.client, s.Object.Namespace, ref.Name, &infrav1.SSHCluster{})
 }
 
-// readClaimed reads the hosts that have the claim or the record of the machine.
+// readClaimed reads the hosts that have the claim or the record of the machine. A host that it has released is not its host any
+// more: the controller of SSHHosts cleans it.
 func (c *controller) readClaimed(ctx context.Context, s *snapshot) error {
 	if s.Object.Spec.ClaimID == "" {
 		return nil
@@ -102,21 +103,47 @@ func (c *controller) readClaimed(ctx context.Context, s *snapshot) error {
 	if err := c.client.List(ctx, list, client.MatchingFields{claimIndex: s.Object.Spec.ClaimID}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing SSHHosts: %w", err)
 	}
-	var claimed []*infrav1.SSHHost
+	var claimed, released []*infrav1.SSHHost
 	for i := range list.Items {
 		switch h := &list.Items[i]; {
 		case inventory.HasClaim(h, s.Object):
-			claimed = append(claimed, h)
 			s.Stale = s.Stale || c.writer.Writes().Stale(h)
-		case inventory.HasRecord(h, s.Object):
+			if inventory.IsReleased(h.Status.Claim) {
+				released = append(released, h)
+			} else {
+				claimed = append(claimed, h)
+			}
+		case inventory.HasRecord(h, s.Object) && !slices.Contains(s.unsuitable(), reference(h)):
 			s.Recorded = append(s.Recorded, h)
 		}
 	}
 	slices.SortFunc(claimed, compareClaims)
-	if len(claimed) > 0 {
+	slices.SortFunc(released, compareClaims)
+	switch {
+	case len(claimed) > 0:
 		s.Host, s.Surplus = claimed[0], claimed[1:]
+	case len(released) > 0 && !s.Object.DeletionTimestamp.IsZero():
+		s.Host = released[0] // the deletion waits until it is clean
 	}
 	return nil
+}
+
+func reference(h *infrav1.SSHHost) infrav1.SSHHostReference {
+	return infrav1.SSHHostReference{Namespace: h.Namespace, Name: h.Name}
+}
+
+// unsuitable returns the hosts that the machine has released a short time ago because it cannot use them.
+func (s snapshot) unsuitable() (out []infrav1.SSHHostReference) {
+	for _, u := range s.Object.Status.UnsuitableHosts {
+		if s.isUnsuitable(u) {
+			out = append(out, u.SSHHostReference)
+		}
+	}
+	return out
+}
+
+func (s snapshot) isUnsuitable(u infrav1.SSHUnsuitableHost) bool {
+	return s.Now.Sub(u.Since.Time) < unsuitableFor
 }
 
 // compareClaims orders hosts with the same claim: the one that has its record is first.
@@ -208,7 +235,7 @@ func (c *controller) connectFor(ctx context.Context, h *infrav1.SSHHost, claimID
 // request describes the host that the machine needs.
 func (s snapshot) request() inventory.Request {
 	r := RequestOf(s.Object, s.Machine)
-	r.Namespace, r.Peers, r.Turn = s.Namespace, s.Peers, s.Turn
+	r.Namespace, r.Peers, r.Turn, r.Unsuitable = s.Namespace, s.Peers, s.Turn, s.unsuitable()
 	return r
 }
 

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/redact"
 	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -89,6 +92,10 @@ func (j conditionInput) hostPrepared() condition.Result {
 	case stage.Order == stagePreparation && stage.Message != "":
 		return condition.False(stage.Reason, stage.Message)
 	}
+	if list := j.unsuitableHosts(j.outcome); len(list) > 0 { // the problems remain visible while the machine waits for another host
+		last := list[len(list)-1]
+		return condition.False(reasonPreflight, fmt.Sprintf("SSHHost %s/%s was released: %s", last.Namespace, last.Name, last.Message))
+	}
 	return condition.False(reasonNotPrepared, "")
 }
 
@@ -151,6 +158,7 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		ObservedGeneration: s.Object.Generation,
 		Conditions:         conditions.Evaluate(conditionInput{s, p, out}, reconciler.EvaluateOptionsFor(s.Object, s.Now)),
 		Initialization:     old.Initialization,
+		UnsuitableHosts:    s.unsuitableHosts(out),
 	}
 	switch {
 	case s.Host != nil:
@@ -165,6 +173,23 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	}
 	return reconciler.Report{Status: status, Events: eventsOf(s, p, status, out)}
 }
+
+// unsuitableHosts returns the hosts that the machine does not claim now, the newest last.
+func (s snapshot) unsuitableHosts(out reconciler.Outcome) (list []infrav1.SSHUnsuitableHost) {
+	for _, u := range s.Object.Status.UnsuitableHosts {
+		if s.isUnsuitable(u) && !s.provisioned() {
+			list = append(list, u)
+		}
+	}
+	if slices.ContainsFunc(out.Done, func(a reconciler.Action) bool { _, rejected := a.(rejectHost); return rejected }) {
+		message := redact.Clip(inventory.Sentence(fault.As(s.Preparing.Err).Message), maxUnsuitableMessage)
+		list = append(list, infrav1.SSHUnsuitableHost{SSHHostReference: reference(s.Host), Since: metav1.NewTime(s.Now.Truncate(time.Second)), Message: message})
+	}
+	return list[max(len(list)-maxUnsuitable, 0):]
+}
+
+// Limits of the hosts that a machine does not claim.
+const maxUnsuitable, maxUnsuitableMessage = 16, 4096
 
 // addresses returns the addresses of the node on a host.
 func addresses(h *infrav1.SSHHost) (out clusterv1.MachineAddresses) {
@@ -188,6 +213,8 @@ func eventsOf(s snapshot, p reconciler.Plan, status infrav1.SSHMachineStatus, ou
 			list = append(list, reconciler.Warning("ClaimDropped", "Dropped the claim of SSHHost %s: %s", a.Host, a.Why))
 		case releaseHost:
 			list = append(list, reconciler.Normal("HostReleased", "Released SSHHost %s", a.Host))
+		case rejectHost:
+			list = append(list, reconciler.Warning("HostUnsuitable", "Released SSHHost %s: %s", a.Host, a.Why))
 		}
 	}
 	if s.provisioned() != ptr.Deref(status.Initialization.Provisioned, false) {
