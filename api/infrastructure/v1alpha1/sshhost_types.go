@@ -27,7 +27,8 @@ const (
 	AvailableCondition = "Available"
 	// ReachableCondition is true while the controller can connect to the host.
 	ReachableCondition = "Reachable"
-	// PreflightPassedCondition is true if the last check found nothing that prevents a node. Its message lists warnings.
+	// PreflightPassedCondition is true if the last preflight checks found nothing that prevents a node. Its message lists
+	// warnings. The checks run only while nothing uses the host.
 	PreflightPassedCondition = "PreflightPassed"
 	// BundleInstallableCondition is true while no container runtime on the host conflicts with the one of a bundle. SSHMachines
 	// with spec.bundle Managed cannot claim the host otherwise, and those with spec.bundle None only then.
@@ -403,7 +404,8 @@ type SSHHostStatus struct {
 	// +optional
 	Facts SSHHostFacts `json:"facts,omitempty,omitzero"`
 
-	// claim is the SSHMachine that uses the host. Only the controller of SSHMachines sets it.
+	// claim is the SSHMachine that uses the host. The controller of SSHMachines sets it, and the controller of SSHHosts removes
+	// it when the host is clean.
 	// +optional
 	Claim *SSHHostClaim `json:"claim,omitempty"`
 
@@ -413,7 +415,7 @@ type SSHHostStatus struct {
 	// +kubebuilder:validation:MaxLength=26
 	ConfirmedClaimID string `json:"confirmedClaimID,omitempty"`
 
-	// record is the record on the host.
+	// record is the record on the host when the controller was last connected to it.
 	// +optional
 	Record *SSHHostRecord `json:"record,omitempty"`
 

@@ -16,7 +16,8 @@ const ForceReleaseAnnotation = "infrastructure.slipway.dev/force-release"
 
 // Condition types of an SSHMachine, in addition to BootstrapExecSucceeded and to Ready, Deleting and Paused of Cluster API.
 const (
-	// HostClaimedCondition is true while the machine has a host.
+	// HostClaimedCondition is true while the machine has a host. It is false with reason MachineRemoved if a provisioned machine
+	// has lost its host.
 	HostClaimedCondition = "HostClaimed"
 	// HostPreparedCondition is true once everything that a node needs is installed on the host.
 	HostPreparedCondition = "HostPrepared"
@@ -269,11 +270,12 @@ type SSHMachineTemplateResource struct {
 // +kubebuilder:validation:MinProperties=1
 type SSHMachineTemplateStatus struct {
 	// capacity is the capacity for Pods of a node created from this template, as Kubernetes quantities: the least of all
-	// SSHHosts that match it. The cluster autoscaler uses it to scale a group up from zero.
+	// SSHHosts that match it, are not quarantined and have been checked. The cluster autoscaler uses it to scale a group up from zero.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// nodeInfo describes the platform of a node created from this template.
+	// nodeInfo describes the platform of a node created from this template. The architecture is set only if all SSHHosts that
+	// match have the same.
 	// +optional
 	NodeInfo NodeInfo `json:"nodeInfo,omitempty,omitzero"`
 }
