@@ -169,7 +169,7 @@ func (s snapshot) cleanable() string {
 // belong to another machine since, or the operator requests it. A missing record does not prevent it, because a tenant
 // could delete the record.
 func (s snapshot) mustClean() bool {
-	if request := s.requestedCleaning(); request != "" && request == s.cleanable() {
+	if s.acceptedRequest() != "" {
 		return true
 	}
 	foreign := s.Check.Record != nil && !s.hasOwnRecord() || s.Check.InvalidRecord != "" || s.Check.Record == nil && s.Check.Facts.KubeletRunning
@@ -244,10 +244,18 @@ func waitForFault(s snapshot, p *reconciler.Plan, f *fault.Fault) {
 
 // claimToClean returns the claim ID of what is cleaned, or [infrav1.CleanUnrecorded].
 func (s snapshot) claimToClean() string {
-	if request := s.requestedCleaning(); request != "" && request == s.cleanable() {
+	if request := s.acceptedRequest(); request != "" {
 		return request
 	}
 	return s.Object.Status.Claim.ClaimID
+}
+
+// acceptedRequest returns what the operator wants to be cleaned, empty if it is not on the host.
+func (s snapshot) acceptedRequest() string {
+	if request := s.requestedCleaning(); request == s.cleanable() {
+		return request
+	}
+	return ""
 }
 
 // deletesBundles reports whether the SSHMachine that releases the host wants its bundles to be deleted.

@@ -188,7 +188,7 @@ func installNode(ctx context.Context, h Host, b bundle.Bundle, s remote.NodeSett
 // preflightOptions describes the node for the preflight checks.
 func (s snapshot) preflightOptions() remote.PreflightOptions {
 	managed := s.Object.Spec.Bundle != infrav1.SSHBundleNone
-	out := remote.PreflightOptions{ControlPlane: s.controlPlane(), ManagedBundle: managed, Hostnames: map[string]string{}, MachineIDs: map[string]string{}}
+	out := remote.PreflightOptions{ControlPlane: s.isControlPlane(), ManagedBundle: managed, Hostnames: map[string]string{}, MachineIDs: map[string]string{}}
 	if managed {
 		out.Architecture, out.BundleBytes = s.Bundle.Architecture, s.Bundle.Size()
 	}

@@ -108,7 +108,7 @@ func decideStage(s snapshot, p *reconciler.Plan) (stage int, reason string) {
 	case s.Host == nil && len(s.Recorded) > 0:
 		decideAdoption(s, p)
 		return stageClaim, reasonClaiming
-	case s.provisioned():
+	case s.isProvisioned():
 		return stageProvisioned, ""
 	case s.Machine == nil:
 		p.WaitFor(reasonOwner, "Waiting for a Machine to own this object").For(kind, s.Object.Name).ToChange("metadata.ownerReferences")
@@ -310,7 +310,7 @@ func decideBootstrap(s snapshot, p *reconciler.Plan) (stage int, reason string) 
 // needsVirtualIP reports whether the machine creates the control plane of a cluster with a virtual IP address that its host
 // does not hold yet.
 func (s snapshot) needsVirtualIP() bool {
-	if !s.controlPlane() || s.SSHCluster == nil || s.SSHCluster.Spec.VirtualIP == "" || ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false) {
+	if !s.isControlPlane() || s.SSHCluster == nil || s.SSHCluster.Spec.VirtualIP == "" || ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false) {
 		return false
 	}
 	return !slices.ContainsFunc(s.SSHCluster.Status.VirtualIP.Members, func(m infrav1.SSHVirtualIPMember) bool {

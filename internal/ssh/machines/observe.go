@@ -72,7 +72,7 @@ func (c *controller) observe(ctx context.Context, o *infrav1.SSHMachine) (snapsh
 	if s.Host != nil {
 		c.findBundle(&s)
 	}
-	if s.Host != nil && (s.provisioned() || !o.DeletionTimestamp.IsZero()) {
+	if s.Host != nil && (s.isProvisioned() || !o.DeletionTimestamp.IsZero()) {
 		return s, nil
 	}
 	if s.SSHCluster, err = c.readSSHCluster(ctx, s); err != nil {
@@ -83,7 +83,7 @@ func (c *controller) observe(ctx context.Context, o *infrav1.SSHMachine) (snapsh
 
 // readSSHCluster reads the infrastructure of the Cluster of a control plane machine.
 func (c *controller) readSSHCluster(ctx context.Context, s snapshot) (*infrav1.SSHCluster, error) {
-	if s.Cluster == nil || !s.controlPlane() {
+	if s.Cluster == nil || !s.isControlPlane() {
 		return nil, nil
 	}
 	ref := s.Cluster.Spec.InfrastructureRef
@@ -178,7 +178,7 @@ func (c *controller) readHosts(ctx context.Context, s *snapshot) error {
 
 // findBundle finds the bundle for a host that is not a node yet.
 func (c *controller) findBundle(s *snapshot) {
-	if s.provisioned() || s.Object.Spec.Bundle == infrav1.SSHBundleNone || s.version() == "" || s.Host.Status.Facts.Architecture == "" {
+	if s.isProvisioned() || s.Object.Spec.Bundle == infrav1.SSHBundleNone || s.version() == "" || s.Host.Status.Facts.Architecture == "" {
 		return
 	}
 	b, err := c.Bundles.Find(s.version(), s.Host.Status.Facts.Architecture)
@@ -188,7 +188,7 @@ func (c *controller) findBundle(s *snapshot) {
 		}
 		return
 	}
-	s.Bundle = b.ForNode(s.controlPlane())
+	s.Bundle = b.ForNode(s.isControlPlane())
 }
 
 // readRequested reads the progress of the bootstrap.
@@ -245,21 +245,21 @@ func RequestOf(o *infrav1.SSHMachine, m *clusterv1.Machine) inventory.Request {
 	s := snapshot{Object: o, Machine: m}
 	return inventory.Request{
 		Selector: o.Spec.HostSelector, FailureDomain: s.failureDomain(), Version: s.version(),
-		Installed: o.Spec.Bundle == infrav1.SSHBundleNone, ControlPlane: s.controlPlane(),
+		Installed: o.Spec.Bundle == infrav1.SSHBundleNone, ControlPlane: s.isControlPlane(),
 	}
 }
 
 func (s snapshot) clusterName() string { return s.Object.Labels[clusterv1.ClusterNameLabel] }
 
-// provisioned reports whether the machine has ever been provisioned.
-func (s snapshot) provisioned() bool {
+// isProvisioned reports whether the machine has ever been provisioned.
+func (s snapshot) isProvisioned() bool {
 	return ptr.Deref(s.Object.Status.Initialization.Provisioned, false)
 }
 
 // wasProvisioned reports whether the machine was provisioned before its status was lost, as in a restore: the core copies
 // the provider ID only then.
 func (s snapshot) wasProvisioned() bool {
-	return s.provisioned() || s.Machine != nil && s.Machine.Spec.ProviderID != ""
+	return s.isProvisioned() || s.Machine != nil && s.Machine.Spec.ProviderID != ""
 }
 
 // bootstrapSecretName returns the name of the bootstrap data Secret, empty if there is none.
@@ -278,8 +278,8 @@ func (s snapshot) version() string {
 	return s.Machine.Spec.Version
 }
 
-// controlPlane reports whether the machine runs a control plane.
-func (s snapshot) controlPlane() bool {
+// isControlPlane reports whether the machine runs a control plane.
+func (s snapshot) isControlPlane() bool {
 	if s.Machine == nil {
 		return false
 	}

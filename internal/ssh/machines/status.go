@@ -58,7 +58,7 @@ func (conditionInput) ready(set condition.Set) condition.Result {
 
 func (j conditionInput) hostClaimed() condition.Result {
 	switch h := j.Host; {
-	case h != nil && j.provisioned() && h.Status.State == infrav1.SSHHostQuarantined:
+	case h != nil && j.isProvisioned() && h.Status.State == infrav1.SSHHostQuarantined:
 		return condition.False(reasonMachineRemoved, fmt.Sprintf(
 			"SSHHost %s is quarantined, so the node is lost: its condition Available has the reason; delete the Machine to have it replaced", h.Name))
 	case h != nil && j.plan.Stage.Order == stageClaim && j.plan.Stage.Message != "":
@@ -67,7 +67,7 @@ func (j conditionInput) hostClaimed() condition.Result {
 		return condition.True(reasonClaimed)
 	case !j.Object.DeletionTimestamp.IsZero():
 		return condition.False(clusterv1.DeletingReason, "The machine has no host any more")
-	case j.provisioned() && len(j.Recorded) == 0:
+	case j.isProvisioned() && len(j.Recorded) == 0:
 		return condition.False(reasonMachineRemoved, "No SSHHost has the claim of this machine any more: delete its Machine to have it replaced")
 	}
 	return condition.False(j.plan.Stage.Reason, j.plan.Stage.Message)
@@ -87,7 +87,7 @@ func (j conditionInput) hostReachable() condition.Result {
 func (j conditionInput) hostPrepared() condition.Result {
 	stage := j.plan.Stage
 	switch {
-	case j.provisioned(), stage.Order == stageBootstrap, stage.Order == stageProvisioned:
+	case j.isProvisioned(), stage.Order == stageBootstrap, stage.Order == stageProvisioned:
 		return condition.True(reasonPrepared)
 	case stage.Order == stagePreparation && stage.Message != "":
 		return condition.False(stage.Reason, stage.Message)
@@ -105,7 +105,7 @@ func (j conditionInput) bootstrapSucceeded() condition.Result {
 		why = nil
 	}
 	switch {
-	case j.provisioned(), stage.Order == stageProvisioned:
+	case j.isProvisioned(), stage.Order == stageProvisioned:
 		return condition.True(reasonSucceeded)
 	case why != nil:
 		return condition.False(why.Reason, inventory.Sentence(why.Message))
@@ -165,7 +165,7 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		status.HostRef = &infrav1.SSHHostReference{Namespace: s.Host.Namespace, Name: s.Host.Name}
 		status.FailureDomain, status.Interruptible = s.Host.Spec.FailureDomain, s.Host.Spec.Interruptible
 		status.Addresses = addresses(s.Host)
-	case s.provisioned(): // the addresses of a lost node help to find it
+	case s.isProvisioned(): // the addresses of a lost node help to find it
 		status.Addresses, status.FailureDomain, status.Interruptible = old.Addresses, old.FailureDomain, old.Interruptible
 	}
 	if s.Progress != nil && s.Progress.State == remote.BootstrapDone {
@@ -177,7 +177,7 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 // unsuitableHosts returns the hosts that the machine does not claim now, the newest last.
 func (s snapshot) unsuitableHosts(out reconciler.Outcome) (list []infrav1.SSHUnsuitableHost) {
 	for _, u := range s.Object.Status.UnsuitableHosts {
-		if s.isUnsuitable(u) && !s.provisioned() {
+		if s.isUnsuitable(u) && !s.isProvisioned() {
 			list = append(list, u)
 		}
 	}
@@ -217,7 +217,7 @@ func eventsOf(s snapshot, p reconciler.Plan, status infrav1.SSHMachineStatus, ou
 			list = append(list, reconciler.Warning("HostUnsuitable", "Released SSHHost %s: %s", a.Host, a.Why))
 		}
 	}
-	if s.provisioned() != ptr.Deref(status.Initialization.Provisioned, false) {
+	if s.isProvisioned() != ptr.Deref(status.Initialization.Provisioned, false) {
 		list = append(list, reconciler.Normal("Provisioned", "The bootstrap data has succeeded on SSHHost %s", s.Host.Name))
 	}
 	before := condition.Set(s.Object.Status.Conditions).Get(infrav1.BootstrapExecSucceededCondition)
