@@ -13,6 +13,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/yaml"
 
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/config/classes"
 	"github.com/slipwayhq/slipway/internal/topology/patch"
 	"github.com/slipwayhq/slipway/internal/topology/variables"
@@ -110,6 +111,40 @@ func TestNetworkOfAClass(t *testing.T) {
 			got, _, _ := unstructured.NestedMap(result["i"].Object, "spec", "template", "spec", "backend", "container", "network")
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("%s with %s (-want +got):\n%s", name, given, diff)
+			}
+		}
+	}
+}
+
+// The host settings of a class reach the machines of all its groups.
+func TestHostSettings(t *testing.T) {
+	given := `{hostSettings: {registryMirrors: [https://mirror.example], proxy: {http: "http://proxy:3128", "no": [10.0.0.0/8]}, additionalTrustedCAs: PEM}, bundle: Managed, podSecurity: privileged}`
+	want := infrav1.SSHHostSettings{
+		Proxy: infrav1.SSHHostProxy{HTTP: "http://proxy:3128", No: []string{"10.0.0.0/8"}}, RegistryMirrors: []string{"https://mirror.example"}, AdditionalTrustedCAs: "PEM",
+	}
+	for name, roles := range map[string]map[string]patch.Role{
+		classes.SSH:        {"ssh-worker": patch.DeploymentInfrastructure},
+		classes.SSHKubeadm: {"ssh-kubeadm-worker": patch.DeploymentInfrastructure, "ssh-kubeadm-control-plane": patch.ControlPlaneMachines},
+	} {
+		objects, program := compiled(t, name)
+		for _, o := range objects {
+			if o.GetKind() != "SSHMachineTemplate" {
+				continue
+			}
+			values := variables.Values{}
+			if err := yaml.Unmarshal([]byte(given), &values); err != nil {
+				t.Fatal(err)
+			}
+			result, _, err := program.Apply(values, []patch.Item{{UID: "i", Role: roles[o.GetName()], Class: "default-worker", Object: o}}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			template := &infrav1.SSHMachineTemplate{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(result["i"].Object, template); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(want, template.Spec.Template.Spec.Settings); diff != "" {
+				t.Errorf("%s, %s (-want +got):\n%s", name, o.GetName(), diff)
 			}
 		}
 	}

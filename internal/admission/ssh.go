@@ -167,17 +167,21 @@ func validateEndpoint(r Request, e clusterv1.APIEndpoint, path *field.Path) fiel
 	return nil
 }
 
-// validateSSHMachine validates the selector, and that the annotation managed-by stays.
+// validateSSHMachine validates the selector and the settings, and that the annotation managed-by stays.
 func validateSSHMachine(r Request, m *sshv1.SSHMachine) Response {
-	errs := validateManager(r)
-	return Response{Errors: append(errs, validateHostSelector(m.Spec.HostSelector, field.NewPath("spec", "hostSelector"))...)}
+	return Response{Errors: append(validateManager(r), validateSSHMachineSpec(m.Spec, field.NewPath("spec"))...)}
+}
+
+func validateSSHMachineSpec(s sshv1.SSHMachineSpec, path *field.Path) field.ErrorList {
+	errs := validateHostSelector(s.HostSelector, path.Child("hostSelector"))
+	return append(errs, validateAuthorities(s.Settings.AdditionalTrustedCAs, path.Child("settings", "additionalTrustedCAs"))...)
 }
 
 // validateSSHTemplate validates the spec in a template like the spec of an object.
 func validateSSHTemplate(r Request, path *field.Path) field.ErrorList {
 	switch t := r.New.(type) {
 	case *sshv1.SSHMachineTemplate:
-		return validateHostSelector(t.Spec.Template.Spec.HostSelector, path.Child("hostSelector"))
+		return validateSSHMachineSpec(t.Spec.Template.Spec, path)
 	case *sshv1.SSHClusterTemplate:
 		return validateSSHClusterSpec(r, t.Spec.Template.Spec, path)
 	}

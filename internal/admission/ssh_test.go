@@ -122,6 +122,14 @@ func TestSSHClusterAndMachine(t *testing.T) {
 			t.Errorf("%T: %v", r.New, errs)
 		}
 	}
+	m.Spec, mt.Spec.Template.Spec = sshv1.SSHMachineSpec{}, sshv1.SSHMachineSpec{}
+	m.Spec.Settings.AdditionalTrustedCAs, mt.Spec.Template.Spec.Settings.AdditionalTrustedCAs = "no certificate", "no certificate"
+	for _, r := range []admission.Request{{New: m}, {New: mt}} {
+		if errs := admission.Validate(r).Errors; len(errs) != 1 || !strings.HasSuffix(errs[0].Field, "settings.additionalTrustedCAs") {
+			t.Errorf("%T: %v", r.New, errs)
+		}
+	}
+	mt.Spec.Template.Spec = sshv1.SSHMachineSpec{HostSelector: wrong}
 	external := &sshv1.SSHMachine{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{clusterv1.ManagedByAnnotation: ""}}}
 	if errs := admission.Validate(admission.Request{Old: external, New: &sshv1.SSHMachine{}}).Errors; len(errs) != 1 {
 		t.Errorf("the annotation managed-by was removed: %v", errs)

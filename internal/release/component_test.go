@@ -91,6 +91,20 @@ func TestDataDirectoryIsInItsVolume(t *testing.T) {
 	}
 }
 
+// The manager of the SSH provider finds its bundles in a volume that the operator can replace.
+func TestBundlesAreInAVolume(t *testing.T) {
+	for name, objects := range released(t) {
+		template := deployment(t, objects).Spec.Template.Spec
+		c := template.Containers[0]
+		at := slices.IndexFunc(c.VolumeMounts, func(m corev1.VolumeMount) bool { return m.Name == "bundles" })
+		has := at >= 0 && slices.Contains(c.Args, "--bundles="+c.VolumeMounts[at].MountPath) &&
+			slices.ContainsFunc(template.Volumes, func(v corev1.Volume) bool { return v.Name == "bundles" && v.EmptyDir != nil })
+		if want := name == "all" || name == string(providerset.InfrastructureSSH); has != want {
+			t.Errorf("%s: it has a volume with bundles: %t; %q, %+v", name, has, c.Args, c.VolumeMounts)
+		}
+	}
+}
+
 // FG-02: every gate of the program has the variable that users know, with the program's own default.
 func TestGatesAreVariables(t *testing.T) {
 	gates, err := providerset.NewGates()

@@ -31,6 +31,9 @@ const (
 	container = "manager"
 
 	dataFolder, temporaryFolder = "/data", "/tmp"
+
+	// bundlesFolder has the bundles for hosts of the SSH provider. Its volume is empty until the operator replaces it.
+	bundlesVolume, bundlesFolder = "bundles", "/bundles"
 )
 
 // service returns the name of the Service through which the API server calls the webhooks.
@@ -107,11 +110,32 @@ func (u managerWorkload) deployment(account string) *appsv1.Deployment {
 					}},
 					Tolerations: []corev1.Toleration{{Key: "node-role.kubernetes.io/control-plane", Effect: corev1.TaintEffectNoSchedule}},
 					Containers:  []corev1.Container{u.container()},
-					Volumes:     []corev1.Volume{emptyDir("data"), emptyDir("tmp")},
+					Volumes:     u.volumes(),
 				},
 			},
 		},
 	}
+}
+
+func (u managerWorkload) volumes() []corev1.Volume {
+	out := []corev1.Volume{emptyDir("data"), emptyDir("tmp")}
+	if u.usesBundles() {
+		out = append(out, emptyDir(bundlesVolume))
+	}
+	return out
+}
+
+func (u managerWorkload) mounts() []corev1.VolumeMount {
+	out := []corev1.VolumeMount{{Name: "data", MountPath: dataFolder}, {Name: "tmp", MountPath: temporaryFolder}}
+	if u.usesBundles() {
+		out = append(out, corev1.VolumeMount{Name: bundlesVolume, MountPath: bundlesFolder})
+	}
+	return out
+}
+
+// usesBundles reports whether the manager installs bundles on hosts.
+func (u managerWorkload) usesBundles() bool {
+	return providerset.Contains(u.sets, providerset.InfrastructureSSH)
 }
 
 func emptyDir(name string) corev1.Volume {
@@ -139,7 +163,7 @@ func (u managerWorkload) container() corev1.Container {
 			AllowPrivilegeEscalation: new(false), Privileged: new(false), ReadOnlyRootFilesystem: new(true), RunAsNonRoot: new(true),
 			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
-		VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: dataFolder}, {Name: "tmp", MountPath: temporaryFolder}},
+		VolumeMounts: u.mounts(),
 	}
 }
 
@@ -166,6 +190,9 @@ func (u managerWorkload) arguments() []string {
 			"--control-plane-service-host=${SLIPWAY_CONTROL_PLANE_SERVICE_HOST:=-}",
 			"--control-plane-volume-size=${SLIPWAY_CONTROL_PLANE_VOLUME_SIZE:=8Gi}",
 			"--control-plane-storage-class=${SLIPWAY_CONTROL_PLANE_STORAGE_CLASS:=-}")
+	}
+	if u.usesBundles() {
+		args = append(args, "--bundles="+bundlesFolder)
 	}
 	if u.providers != "" {
 		args = slices.Insert(args, 2, "--providers="+u.providers)

@@ -223,6 +223,6 @@ func noProblem() []string {
 		"Initialized", "NoClusters", "NoDeprecatedHooks", "NoReplicas", "NoWorkers", "NodeHealthy", "NodeReady", "NotDeleting", "NotNeeded", "NotPaused",
 		"NotRemediating", "NotRollingOut", "NotScalingDown", "NotScalingUp", "NotUpdating", "NotYetKnown", "PatchVersion", "ProbeSucceeded", "Provisioned", "Ready",
 		"ReconcileSucceeded", "Recovered", "RefVersionsUpToDate", "RemediationAllowed", "Restored", "Running", "Set", "Suspended", "UpToDate", "VariablesReady", "Claimed", "Cleaned",
-		"Connected", "ClaimDropped", "Held", "ProvidedByControlPlane", "HostClaimed", "HostPrepared", "HostReleased", "InUse", "Passed",
+		"Connected", "ClaimDropped", "Held", "ProvidedByControlPlane", "HostClaimed", "HostPrepared", "HostReleased", "InUse", "Passed", "ContainerRuntimeFound", "NoContainerRuntime",
 	}
 }

@@ -128,7 +128,7 @@ var remediesByReason = reasonTable()
 
 // isNormal reports whether a condition with the reason describes no problem, whatever its status.
 func isNormal(reason string) bool {
-	return slices.Contains([]string{"NoReplicas", "NoWorkers", "NotNeeded", "NotYetKnown", "Suspended", "InUse"}, reason)
+	return slices.Contains([]string{"NoReplicas", "NoWorkers", "NotNeeded", "NotYetKnown", "Suspended", "InUse", "ContainerRuntimeFound"}, reason)
 }
 
 // phrase is a remedy for messages with a known text of a kubelet, etcd, Docker or another component.

@@ -103,6 +103,7 @@ func (h machineHost) Reset(context.Context) ([]remote.Leftover, error) {
 	h.n.do(h.address, "reset")
 	return nil, nil
 }
+func (h machineHost) RemoveBundles(context.Context) error { return nil }
 func (h machineHost) InstallBundle(context.Context, bundle.Bundle, func(int64, int64)) error {
 	h.n.do(h.address, "install")
 	return nil

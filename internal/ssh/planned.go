@@ -60,7 +60,7 @@ func (i plannedInventory) Claim(objects world.Objects, machine, owner *unstructu
 	var chosen *infrav1.SSHHost
 	has := !i.isKnown
 	for _, h := range hosts {
-		if inventory.HasClaim(h, m) || inventory.HasRecord(h, m) {
+		if inventory.HasClaim(h, m) && !inventory.IsReleased(h.Status.Claim) || inventory.HasRecord(h, m) {
 			has, m.Status.HostRef = true, &infrav1.SSHHostReference{Namespace: h.Namespace, Name: h.Name}
 		}
 	}
@@ -103,6 +103,7 @@ func (i plannedInventory) ClaimForControlPlane(objects world.Objects, controlPla
 	}, Spec: t.Spec.Template.Spec}
 	m.Spec.ClaimID = plannedClaimID(m)
 	core := &clusterv1.Machine{}
+	core.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""}
 	core.Spec.Version, _, _ = unstructured.NestedString(controlPlane.Object, "spec", "version")
 	chosen, message, err := i.choose(objects, m, core, hosts)
 	if err != nil || message != "" {
@@ -144,7 +145,7 @@ func (i plannedInventory) choose(objects world.Objects, m *infrav1.SSHMachine, c
 	request.Namespace = inventory.Namespace{Name: m.Namespace}
 	for _, ns := range objects.OfKind(corev1.SchemeGroupVersion.WithKind("Namespace").GroupKind()) {
 		if ns.GetName() == m.Namespace {
-			request.Namespace.Labels = ns.GetLabels()
+			request.Namespace.UID, request.Namespace.Labels = ns.GetUID(), ns.GetLabels()
 		}
 	}
 	request.Peers, request.Turn = inventory.AmongPeers(m, peers, hosts)
@@ -162,7 +163,7 @@ func claim(h *infrav1.SSHHost, m *infrav1.SSHMachine) {
 	if h.Annotations == nil {
 		h.Annotations = map[string]string{}
 	}
-	h.Annotations[infrav1.LastNamespaceAnnotation] = m.Namespace
+	h.Annotations[infrav1.LastNamespaceAnnotation], h.Status.LastNamespaceUID = m.Namespace, ""
 }
 
 // Release implements [world.Inventory]. A host that cannot be cleaned now remains claimed.

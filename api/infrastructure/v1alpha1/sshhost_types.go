@@ -14,7 +14,7 @@ const (
 	// host, or [CleanUnrecorded] if the host has none, so that the request cannot apply to anything else.
 	CleanHostAnnotation = "infrastructure.slipway.dev/clean-host"
 	// LastNamespaceAnnotation is the namespace that used the host last. The controller sets it. The host is offered only
-	// to this namespace, unless spec.reuse allows others; remove the annotation after the machine was reinstalled.
+	// to this namespace, unless spec.reuse allows others; "slipway hosts reinstalled" removes it after a reinstallation.
 	LastNamespaceAnnotation = "infrastructure.slipway.dev/last-namespace"
 )
 
@@ -27,8 +27,12 @@ const (
 	AvailableCondition = "Available"
 	// ReachableCondition is true while the controller can connect to the host.
 	ReachableCondition = "Reachable"
-	// PreflightPassedCondition is true if the last check found nothing that prevents a node. Its message lists warnings.
+	// PreflightPassedCondition is true if the last preflight checks found nothing that prevents a node. Its message lists
+	// warnings. The checks run only while nothing uses the host.
 	PreflightPassedCondition = "PreflightPassed"
+	// BundleInstallableCondition is true while no container runtime on the host conflicts with the one of a bundle. SSHMachines
+	// with spec.bundle Managed cannot claim the host otherwise, and those with spec.bundle None only then.
+	BundleInstallableCondition = "BundleInstallable"
 )
 
 // SSHSudo specifies how commands on a host get the rights of root.
@@ -69,9 +73,10 @@ const (
 	SSHHostInUse SSHHostState = "InUse"
 	// SSHHostCleaning: the host was released and is being cleaned.
 	SSHHostCleaning SSHHostState = "Cleaning"
-	// SSHHostQuarantined: something on the host prevents its use, and the controller does not change it.
+	// SSHHostQuarantined: something on the host prevents its use, or it was released by force and could not be cleaned since. The
+	// controller changes nothing on it but to clean it.
 	SSHHostQuarantined SSHHostState = "Quarantined"
-	// SSHHostUnreachable: the controller cannot connect to the host.
+	// SSHHostUnreachable: the controller cannot connect to the host, or the operator's configuration denies the connection.
 	SSHHostUnreachable SSHHostState = "Unreachable"
 )
 
@@ -123,7 +128,7 @@ type SSHServer struct {
 	HostKeys []string `json:"hostKeys,omitempty"`
 }
 
-// SSHHostProxy are the HTTP proxies of the container runtime and the kubelet of a host.
+// SSHHostProxy are the HTTP proxies through which the container runtime of a host pulls images.
 // +kubebuilder:validation:MinProperties=1
 type SSHHostProxy struct {
 	// http is the URL of the proxy for http requests.
@@ -151,10 +156,11 @@ type SSHHostProxy struct {
 	No []string `json:"no,omitempty"`
 }
 
-// SSHHostSettings configure what the provider installs on a host.
+// SSHHostSettings configure what the provider installs on a host. They are settings of an SSHHost, or of the SSHMachines that
+// use it.
 // +kubebuilder:validation:MinProperties=1
 type SSHHostSettings struct {
-	// proxy are the HTTP proxies of the container runtime and the kubelet.
+	// proxy are the HTTP proxies through which the container runtime pulls images.
 	// +optional
 	Proxy SSHHostProxy `json:"proxy,omitempty,omitzero"`
 
@@ -169,7 +175,8 @@ type SSHHostSettings struct {
 	// +kubebuilder:validation:items:Pattern=`^https?://[A-Za-z0-9.:\[\]/_-]+$`
 	RegistryMirrors []string `json:"registryMirrors,omitempty"`
 
-	// additionalTrustedCAs are certificate authorities in PEM format that the container runtime trusts for registries.
+	// additionalTrustedCAs are certificate authorities in PEM format that the container runtime trusts for registries, in
+	// addition to those that the host trusts.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=131072
@@ -222,7 +229,7 @@ type SSHHostSpec struct {
 	// +optional
 	Interruptible *bool `json:"interruptible,omitempty"`
 
-	// settings configure what the provider installs on the host.
+	// settings configure what the provider installs on the host. They have no effect for an SSHMachine with bundle None.
 	// +optional
 	Settings SSHHostSettings `json:"settings,omitempty,omitzero"`
 }
@@ -259,24 +266,25 @@ type SSHHostFacts struct {
 	// +kubebuilder:validation:Minimum=1
 	CPUs int32 `json:"cpus,omitempty"`
 
-	// memoryMiB is the size of the memory.
+	// memoryMiB is the size of the memory. It changes only if the size has changed by at least two percent.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	MemoryMiB int64 `json:"memoryMiB,omitempty"`
 
-	// diskMiB is the size of the file system with /var/lib.
+	// diskMiB is the size of the file system with /var/lib. It changes only if the size has changed by at least two percent.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	DiskMiB int64 `json:"diskMiB,omitempty"`
 
-	// containerRuntime is the name of a container runtime on the host that the provider did not install.
+	// containerRuntime lists the systemd units of container runtimes that are active on the host and that the provider did not
+	// install, separated by commas: containerd, docker and crio.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	ContainerRuntime string `json:"containerRuntime,omitempty"`
 
 	// clockOffsetSeconds is the difference between the clock of the host and the clock of the manager, rounded to full
-	// minutes, so that it does not change with every check.
+	// minutes. It changes only if the difference has changed by at least 40 seconds.
 	// +optional
 	ClockOffsetSeconds *int32 `json:"clockOffsetSeconds,omitempty"`
 
@@ -306,6 +314,12 @@ type SSHHostClaim struct {
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
 
+	// namespaceUID is the UID of the Namespace of the SSHMachine when it claimed the host.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	NamespaceUID string `json:"namespaceUID,omitempty"`
+
 	// claimID in the spec of the SSHMachine and in the record on the host.
 	// +required
 	// +kubebuilder:validation:MinLength=26
@@ -315,6 +329,15 @@ type SSHHostClaim struct {
 	// released is true when the SSHMachine does not need the host any more, which is then cleaned.
 	// +optional
 	Released *bool `json:"released,omitempty"`
+
+	// firstUse is true if no namespace had used the host when the SSHMachine claimed it.
+	// +optional
+	FirstUse *bool `json:"firstUse,omitempty"`
+
+	// unused is true if the SSHMachine released the host before its bootstrap data ran on it, and no namespace had used the
+	// host before. It is then offered to all namespaces in spec.offeredTo as before.
+	// +optional
+	Unused *bool `json:"unused,omitempty"`
 }
 
 // SSHHostRecord is the record on a host of the machine that uses it.
@@ -356,7 +379,8 @@ type SSHHostBundle struct {
 // SSHHostStatus is the observed state of an SSHHost.
 // +kubebuilder:validation:MinProperties=1
 type SSHHostStatus struct {
-	// conditions describe the state of the host. Known types: Available, Reachable, PreflightPassed, Deleting, Paused.
+	// conditions describe the state of the host. Known types: Available, Reachable, PreflightPassed,
+	// BundleInstallable, Deleting, Paused.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
@@ -380,7 +404,8 @@ type SSHHostStatus struct {
 	// +optional
 	Facts SSHHostFacts `json:"facts,omitempty,omitzero"`
 
-	// claim is the SSHMachine that uses the host. Only the controller of SSHMachines sets it.
+	// claim is the SSHMachine that uses the host. The controller of SSHMachines sets it, and the controller of SSHHosts removes
+	// it when the host is clean.
 	// +optional
 	Claim *SSHHostClaim `json:"claim,omitempty"`
 
@@ -390,7 +415,7 @@ type SSHHostStatus struct {
 	// +kubebuilder:validation:MaxLength=26
 	ConfirmedClaimID string `json:"confirmedClaimID,omitempty"`
 
-	// record is the record on the host.
+	// record is the record on the host when the controller was last connected to it.
 	// +optional
 	Record *SSHHostRecord `json:"record,omitempty"`
 
@@ -400,7 +425,15 @@ type SSHHostStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	LastNamespace string `json:"lastNamespace,omitempty"`
 
-	// bundles are the bundles in the cache of the host.
+	// lastNamespaceUID is the UID of the namespace that used the host last. Another namespace with the same name, for example
+	// a recreated one, is not the same namespace. It is not known after a move or a restore, where namespaces have other
+	// UIDs; then the name decides.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	LastNamespaceUID string `json:"lastNamespaceUID,omitempty"`
+
+	// bundles are the bundles in the cache of the host, at most eight.
 	// +optional
 	// +listType=map
 	// +listMapKey=digest

@@ -9,14 +9,15 @@ import (
 // SSHMachineFinalizer delays the deletion of an SSHMachine until its host is cleaned.
 const SSHMachineFinalizer = "sshmachine.infrastructure.slipway.dev"
 
-// ForceReleaseAnnotation on an SSHMachine that is being deleted ends its wait for a host that cannot be cleaned now. The
-// host cannot be claimed until it was reached again and cleaned. On an SSHHost that is being deleted and was released, it
-// allows the deletion of a machine that is gone for good.
+// ForceReleaseAnnotation with the value "true" on an SSHMachine that is being deleted ends its wait for a host that cannot be
+// cleaned now. The host is quarantined until it was reached again and cleaned. On an SSHHost that is being deleted and was
+// released, it allows the deletion of a machine that is gone for good.
 const ForceReleaseAnnotation = "infrastructure.slipway.dev/force-release"
 
 // Condition types of an SSHMachine, in addition to BootstrapExecSucceeded and to Ready, Deleting and Paused of Cluster API.
 const (
-	// HostClaimedCondition is true while the machine has a host.
+	// HostClaimedCondition is true while the machine has a host. It is false with reason MachineRemoved if a provisioned machine
+	// has lost its host.
 	HostClaimedCondition = "HostClaimed"
 	// HostPreparedCondition is true once everything that a node needs is installed on the host.
 	HostPreparedCondition = "HostPrepared"
@@ -35,6 +36,27 @@ const (
 	// SSHBundleNone uses what is installed on the host.
 	SSHBundleNone SSHBundle = "None"
 )
+
+// SSHBundleCache specifies what happens to the bundles on a host that is cleaned.
+// +kubebuilder:validation:Enum=Keep;Delete
+type SSHBundleCache string
+
+// Values of [SSHBundleCache].
+const (
+	// SSHBundleCacheKeep keeps the two newest bundles, so that the next node needs no upload.
+	SSHBundleCacheKeep SSHBundleCache = "Keep"
+	// SSHBundleCacheDelete deletes all bundles.
+	SSHBundleCacheDelete SSHBundleCache = "Delete"
+)
+
+// SSHMachineCleaning specifies what the cleaning of a host does in addition to the removal of the node.
+// +kubebuilder:validation:MinProperties=1
+type SSHMachineCleaning struct {
+	// bundles specifies what happens to the bundles on the host: Keep keeps the two newest, so that the next node needs no
+	// upload, Delete deletes all. If it is not set, they are kept.
+	// +optional
+	Bundles SSHBundleCache `json:"bundles,omitempty"`
+}
 
 // SSHMachineSpec is the desired state of an SSHMachine.
 // +kubebuilder:validation:XValidation:rule="!has(self.providerID) || has(self.claimID) && self.providerID == 'ssh://' + self.claimID",message="providerID must be ssh:// and the claimID"
@@ -76,6 +98,17 @@ type SSHMachineSpec struct {
 	// +optional
 	// +kubebuilder:default=Managed
 	Bundle SSHBundle `json:"bundle,omitempty"`
+
+	// settings configure what the provider installs on the host. A proxy and registry mirrors replace those in the settings of
+	// the SSHHost, and certificate authorities are trusted in addition to these. They have no effect if bundle is None.
+	// +optional
+	Settings SSHHostSettings `json:"settings,omitempty,omitzero"`
+
+	// cleaning specifies what the cleaning of the host does when the machine releases it. It always removes the node with
+	// its programs, containers and data, and compares the host with its state from before. Files that Pods wrote to other
+	// directories of the host remain: only a reinstallation removes these.
+	// +optional
+	Cleaning SSHMachineCleaning `json:"cleaning,omitempty,omitzero"`
 }
 
 // SSHHostReference refers to an SSHHost.
@@ -130,6 +163,28 @@ type SSHMachineStatus struct {
 	// hostRef refers to the SSHHost that the machine has claimed.
 	// +optional
 	HostRef *SSHHostReference `json:"hostRef,omitempty"`
+
+	// unsuitableHosts are the SSHHosts that the machine has released because their preflight checks for this machine failed. It
+	// does not claim them again for ten minutes.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	UnsuitableHosts []SSHUnsuitableHost `json:"unsuitableHosts,omitempty"`
+}
+
+// SSHUnsuitableHost is an SSHHost that cannot become a machine.
+type SSHUnsuitableHost struct {
+	SSHHostReference `json:",inline"`
+
+	// since is the time when the machine released the host.
+	// +required
+	Since metav1.Time `json:"since,omitempty,omitzero"`
+
+	// message has the problems that the preflight checks found, each with its remedy.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=8192
+	Message string `json:"message,omitempty"`
 }
 
 // SSHMachineInitializationStatus is the progress of the initial provisioning of a machine.
@@ -215,11 +270,12 @@ type SSHMachineTemplateResource struct {
 // +kubebuilder:validation:MinProperties=1
 type SSHMachineTemplateStatus struct {
 	// capacity is the capacity for Pods of a node created from this template, as Kubernetes quantities: the least of all
-	// SSHHosts that match it. The cluster autoscaler uses it to scale a group up from zero.
+	// SSHHosts that match it, are not quarantined and have been checked. The cluster autoscaler uses it to scale a group up from zero.
 	// +optional
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// nodeInfo describes the platform of a node created from this template.
+	// nodeInfo describes the platform of a node created from this template. The architecture is set only if all SSHHosts that
+	// match have the same.
 	// +optional
 	NodeInfo NodeInfo `json:"nodeInfo,omitempty,omitzero"`
 }

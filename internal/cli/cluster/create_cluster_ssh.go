@@ -10,6 +10,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/config/classes"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/ssh/inventory"
@@ -31,15 +32,27 @@ func (f *createClusterFlags) checkSSHHosts(ctx context.Context, r client.Reader,
 	if err != nil {
 		return err
 	}
+	installed := usesInstalled(f.variables)
 	shortage := inventory.Shortage(request.Namespace, hosts, []inventory.Group{
-		{Name: "the control plane", Count: int(f.controlPlanes), Labels: labelsOf(f.variables, controlPlaneHostLabels)},
-		{Name: "the workers", Count: int(f.workers), Labels: labelsOf(f.variables, hostLabels)},
+		{Name: "the control plane", Count: int(f.controlPlanes), Labels: labelsOf(f.variables, controlPlaneHostLabels), Installed: installed, ControlPlane: true},
+		{Name: "the workers", Count: int(f.workers), Labels: labelsOf(f.variables, hostLabels), Installed: installed},
 	})
 	if shortage == "" {
 		return nil
 	}
 	return fault.New(fault.Invalid, "HostsMissing",
 		"there are too few hosts for the cluster: %s. Add hosts with `slipway hosts add`, create fewer nodes, or create the cluster nevertheless with --skip-checks: its machines then wait for hosts", shortage)
+}
+
+// usesInstalled reports whether the nodes use what is installed on the hosts, by the variable bundle of the classes.
+func usesInstalled(values []clusterv1.ClusterVariable) bool {
+	var bundle infrav1.SSHBundle
+	for _, v := range values {
+		if v.Name == "bundle" && json.Unmarshal(v.Value.Raw, &bundle) != nil {
+			return false
+		}
+	}
+	return bundle == infrav1.SSHBundleNone
 }
 
 // labelsOf returns the value of a variable with labels, nil if it is not set.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/controlplane/childproc"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
@@ -32,11 +33,12 @@ const (
 const defaultLines = 100
 
 type logsFlags struct {
-	dataDir, namespace string
-	lines              int
-	follow             bool
-	units              []string
-	bootstrap          bool
+	dataDir, namespace  string
+	kubeconfig, context string
+	lines               int
+	follow              bool
+	units               []string
+	bootstrap           bool
 }
 
 // LogsCommand returns the logs command.
@@ -45,12 +47,12 @@ func LogsCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs",
 		Short: "Show the logs of the manager, a hosted control plane or a node",
-		Long: `Show the logs of processes and containers on this host. The logs are available even if the API
-server is not.
+		Long: `Show the logs of processes and containers on this host, and of nodes on hosts over SSH. The logs of
+this host are available even if the API server is not.
 
   manager              the management cluster and the controllers
   control-plane NAME   a hosted control plane; NAME is the name of its Cluster, or its own name
-  node NAME            the journal of a node in a container (kubelet, containerd); NAME is the name of the Node or LocalMachine`,
+  node NAME            the journal of a node (kubelet, containerd); NAME is the name of the Node, LocalMachine or SSHMachine`,
 		Example: `  slipway logs manager -f
   slipway logs control-plane demo --tail 500
   slipway logs node demo-workers-x7k2p --unit kubelet
@@ -69,15 +71,20 @@ server is not.
 		RunE: func(cmd *cobra.Command, args []string) error { return f.plane(cmd.Context(), e, args[0]) },
 	}
 	node := &cobra.Command{
-		Use: "node NAME", Short: "Show the journal of a node in a container", Args: term.ExactlyOneArgument("NAME"),
-		Long: "Show the journal of a node in a container. NAME is the name of the Node or its LocalMachine.",
+		Use: "node NAME", Short: "Show the journal of a node in a container or on a host over SSH", Args: term.ExactlyOneArgument("NAME"),
+		Long: `Show the journal of a node. NAME is the name of the Node, or of its LocalMachine or SSHMachine. A node in
+a container of this host is found first. The journal of an SSHMachine is read over SSH from this
+machine: your kubeconfig has to allow you to read its SSHHost and the Secret with the credentials, as
+an operator may. It cannot be followed, and by default only the unit kubelet is shown.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.node(cmd.Context(), e, args[0]) },
 	}
 	node.Flags().StringSliceVar(&f.units, "unit", nil, "systemd units to show, for example kubelet (default: all)")
 	node.Flags().BoolVar(&f.bootstrap, "bootstrap", false, "show the output of the node's bootstrap data instead of its journal; it can contain secrets")
+	node.Flags().StringVar(&f.kubeconfig, management.KubeconfigFlag, "", management.KubeconfigUsage+"; nodes in containers are ignored if it is set")
+	node.Flags().StringVar(&f.context, "kubeconfig-context", "", "context to use in the kubeconfig (default: its current context)")
 	node.MarkFlagsMutuallyExclusive("bootstrap", "unit")
 	for _, c := range []*cobra.Command{plane, node} {
-		c.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the control plane or LocalMachine (default: any)")
+		c.Flags().StringVarP(&f.namespace, "namespace", "n", "", "namespace of the control plane, LocalMachine or SSHMachine (default: any)")
 	}
 	cmd.AddCommand(manager, plane, node)
 	term.MarkGroup(cmd)
@@ -109,7 +116,7 @@ func (f logsFlags) plane(ctx context.Context, e term.Env, name string) error {
 	for _, s := range all {
 		names = append(names, s.Name)
 	}
-	found, err := chooseName("hosted control plane", name, f.namespace, names)
+	found, err := candidates{"hosted control plane", "on this host", names}.choose(name, f.namespace)
 	if err != nil {
 		return err
 	}
@@ -125,35 +132,51 @@ func (f logsFlags) file(ctx context.Context, w io.Writer, path, missing string) 
 }
 
 func (f logsFlags) node(ctx context.Context, e term.Env, name string) error {
+	if f.kubeconfig != "" {
+		_, err := f.host(ctx, e, name)
+		return err
+	}
+	found, err := f.container(ctx, e, name)
+	if found || ctx.Err() != nil {
+		return err
+	}
+	if hasHosts, other := f.host(ctx, e, name); hasHosts {
+		return other
+	}
+	return err
+}
+
+// container writes the journal of a node in a container. It reports whether there is such a node.
+func (f logsFlags) container(ctx context.Context, e term.Env, name string) (found bool, err error) {
 	dir, err := e.DataDir(f.dataDir)
 	if err != nil {
-		return err
+		return false, err
 	}
 	instance, err := datadir.ReadInstance(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return fault.New(fault.Invalid, reasonNoLog, "no management cluster has been started in %s; \"slipway up -d\" starts it", dir)
+		return false, fault.New(fault.Invalid, reasonNoLog, "no management cluster has been started in %s; \"slipway up -d\" starts it", dir)
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	engine, err := container.New(container.Config{Instance: instance, Ownership: hosttransfer.Open(dir, instance)})
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer func() { _ = engine.Close() }()
 	machines, err := engine.List(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	m, err := f.machine(machines, name)
 	if err != nil {
-		return err
+		return false, err
 	}
 	err = engine.Journal(ctx, backend.Ref{Object: m.Owner.Object, Name: m.Name}, container.Journal{Bootstrap: f.bootstrap, Lines: f.lines, Units: f.units, Follow: f.follow}, e.Out)
 	if f.follow && ctx.Err() != nil {
-		return nil
+		return true, nil
 	}
-	return err
+	return true, err
 }
 
 // machine returns the machine of this host with the given name.
@@ -169,15 +192,21 @@ func (f logsFlags) machine(all []backend.Machine, name string) (backend.Machine,
 			}
 		}
 	}
-	found, err := chooseName("node in a container", name, f.namespace, names)
+	found, err := candidates{"node in a container", "on this host", names}.choose(name, f.namespace)
 	return byName[found], err
 }
 
-// chooseName returns the item of names (NAMESPACE.NAME) that a user-specified name matches: the item with exactly this
-// name, or else the only item whose name begins with it and a hyphen, like the objects of a Cluster.
-func chooseName(what, name, namespace string, names []string) (string, error) {
+// candidates are things with logs, what and where they are, and their names as NAMESPACE.NAME.
+type candidates struct {
+	what, where string
+	names       []string
+}
+
+// choose returns the candidate that a user-specified name matches: the one with exactly this name, or else the only one whose name
+// begins with it and a hyphen, like the objects of a Cluster.
+func (c candidates) choose(name, namespace string) (string, error) {
 	var exact, begins []string
-	for _, full := range names {
+	for _, full := range c.names {
 		in, own, _ := strings.Cut(full, ".")
 		switch {
 		case namespace != "" && in != namespace:
@@ -197,11 +226,11 @@ func chooseName(what, name, namespace string, names []string) (string, error) {
 		return found[0], nil
 	case len(found) > 1:
 		return "", fault.New(fault.Invalid, reasonAmbiguous, "%[2]q matches more than one %[1]s: %[3]s; use the full name, and -n for the namespace",
-			what, name, formatNames(found))
-	case len(names) == 0:
-		return "", fault.New(fault.Invalid, reasonNoLog, "there is no %s on this host", what)
+			c.what, name, formatNames(found))
+	case len(c.names) == 0:
+		return "", fault.New(fault.Invalid, reasonNoLog, "there is no %s %s", c.what, c.where)
 	}
-	return "", fault.New(fault.Invalid, reasonNoLog, "there is no %s %q on this host; there are: %s", what, name, formatNames(names))
+	return "", fault.New(fault.Invalid, reasonNoLog, "there is no %s %q %s; there are: %s", c.what, name, c.where, formatNames(c.names))
 }
 
 // maxListedNames limits the number of names in a message.

@@ -26,7 +26,7 @@ func TestChoose(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := chooseName("plane", tc.name, tc.namespace, names)
+			got, err := candidates{"plane", "on this host", names}.choose(tc.name, tc.namespace)
 			if err != nil {
 				got = fault.UserMessage(err)
 			}
@@ -35,7 +35,7 @@ func TestChoose(t *testing.T) {
 			}
 		})
 	}
-	if _, err := chooseName("plane", "x", "", nil); err == nil || err.Error() != "there is no plane on this host" {
+	if _, err := (candidates{"plane", "on this host", nil}).choose("x", ""); err == nil || err.Error() != "there is no plane on this host" {
 		t.Errorf("got %v", err)
 	}
 }

@@ -271,6 +271,10 @@ func ownSecret(ctx context.Context, c client.Client, host *infrav1.SSHHost, s *c
 		return err
 	}
 	return kube.NewWriter(c, writer).Patch(ctx, current, func(o client.Object) {
-		o.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: infrav1.GroupVersion.String(), Kind: "SSHHost", Name: host.Name, UID: host.UID}})
+		o.SetOwnerReferences(ownerOf(host))
 	})
+}
+
+func ownerOf(host *infrav1.SSHHost) []metav1.OwnerReference {
+	return []metav1.OwnerReference{{APIVersion: infrav1.GroupVersion.String(), Kind: "SSHHost", Name: host.Name, UID: host.UID}}
 }

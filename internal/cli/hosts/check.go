@@ -11,6 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/fault"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
@@ -71,7 +72,7 @@ func check(ctx context.Context, c *management.Connection, pool *remote.Pool, h *
 	host, err := connect(ctx, c, pool, h)
 	if err == nil && out.InUseBy == "" {
 		var found []remote.Finding
-		found, err = host.Preflight(ctx, remote.PreflightOptions{ControlPlane: controlPlane, ManagedBundle: h.Status.Facts.ContainerRuntime == ""})
+		found, err = host.Preflight(ctx, remote.PreflightOptions{ControlPlane: controlPlane, ManagedBundle: !inventory.HasContainerd(h.Status.Facts.ContainerRuntime)})
 		for _, f := range found {
 			out.Findings = append(out.Findings, finding(f))
 		}

@@ -37,7 +37,7 @@ func Command(e term.Env) *cobra.Command {
 management cluster, with its credentials in a Secret of the same namespace. SSHMachines of the
 namespaces to which a host is offered can claim it.`,
 	}
-	cmd.AddCommand(addCommand(e), listCommand(e), checkCommand(e), updateCommand(e), removeCommand(e), rebootCommand(e), logsCommand(e))
+	cmd.AddCommand(addCommand(e), listCommand(e), checkCommand(e), updateCommand(e), removeCommand(e), rebootCommand(e), logsCommand(e), reinstalledCommand(e))
 	term.MarkGroup(cmd)
 	return cmd
 }

@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
@@ -89,11 +91,14 @@ func rowOf(h *infrav1.SSHHost) row {
 	if h.Status.StateSince != nil {
 		r.StateSince = &h.Status.StateSince.Time
 	}
-	for _, c := range h.Status.Conditions {
-		isOfUse := r.Machine != "" && h.Status.State != infrav1.SSHHostQuarantined && h.Status.State != infrav1.SSHHostUnreachable
-		if c.Type == infrav1.AvailableCondition && c.Status != "True" && !isOfUse {
-			r.Reason, r.Message = c.Reason, c.Message
-		}
+	conditions := condition.Set(h.Status.Conditions)
+	isServing := r.Machine != "" && h.Status.State != infrav1.SSHHostQuarantined && h.Status.State != infrav1.SSHHostUnreachable
+	switch available, installable := conditions.Get(infrav1.AvailableCondition), conditions.Get(infrav1.BundleInstallableCondition); {
+	case isServing:
+	case available != nil && available.Status != metav1.ConditionTrue:
+		r.Reason, r.Message = available.Reason, available.Message
+	case installable != nil && installable.Status == metav1.ConditionFalse: // only some machines can claim the host
+		r.Reason, r.Message = installable.Reason, installable.Message
 	}
 	return r
 }

@@ -25,7 +25,7 @@ type updateFlags struct {
 	address, user, keyFile, certificateFile string
 	port                                    int
 	hostKeys                                []string
-	rescan, yes, noCheck                    bool
+	rescan, yes, noCheck, split             bool
 }
 
 func updateCommand(e term.Env) *cobra.Command {
@@ -36,8 +36,12 @@ func updateCommand(e term.Env) *cobra.Command {
 		Long: `Change how a host is reached: another private key, other host keys, another address or user. The
 node on the host is not touched. The command first connects with the new settings and checks that
 the host is the same one: a host in use must have the record of its machine. Nothing is changed if
-the check fails.`,
+the check fails.
+
+If other hosts have their credentials in the same Secret, new ones apply to all of them, and the
+command asks before. With --split, this host gets a Secret of its own, and the others keep theirs.`,
 		Example: `  slipway hosts update rack1-1 --key new.key
+  slipway hosts update rack1-1 --key new.key --split
   slipway hosts update rack1-1 --rescan
   slipway hosts update rack1-1 --address 192.0.2.99`,
 		Args: term.ExactlyOneArgument("NAME"),
@@ -51,8 +55,9 @@ the check fails.`,
 	flags.StringVar(&f.certificateFile, "certificate", "", "file with the new certificate")
 	flags.StringArrayVar(&f.hostKeys, "host-key", nil, "host key to pin instead of the current ones; can be repeated")
 	flags.BoolVar(&f.rescan, "rescan", false, "scan the host keys, and pin them instead of the current ones after confirmation")
-	flags.BoolVarP(&f.yes, "yes", "y", false, "pin scanned host keys without a prompt, and print them")
+	flags.BoolVarP(&f.yes, "yes", "y", false, "skip the confirmation prompts, and print what is pinned or changed")
 	flags.BoolVar(&f.noCheck, "no-check", false, "do not connect before the objects are changed")
+	flags.BoolVar(&f.split, "split", false, "give the host a Secret of its own if it shares the credentials with other hosts")
 	cmd.MarkFlagsMutuallyExclusive("host-key", "rescan")
 	cmd.MarkFlagsOneRequired("address", "port", "user", "key", "certificate", "host-key", "rescan")
 	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, args []string) error {
@@ -82,6 +87,9 @@ func (f updateFlags) run(ctx context.Context, e term.Env, c *management.Connecti
 		return err
 	}
 	target.PrivateKey, target.Certificate = secret.Data["ssh-privatekey"], secret.Data["ssh-certificate"]
+	if target.Jump != nil && host.Spec.Jump.CredentialsRef == host.Spec.CredentialsRef && !f.split {
+		target.Jump.PrivateKey, target.Jump.Certificate = target.PrivateKey, target.Certificate
+	}
 	if f.rescan {
 		if target.HostKeys, err = scan(ctx, e, pool, target, f.yes); err != nil {
 			return err
@@ -94,18 +102,11 @@ func (f updateFlags) run(ctx context.Context, e term.Env, c *management.Connecti
 		}
 	}
 	if f.keyFile != "" || f.certificateFile != "" {
-		if err := noteSharedSecret(ctx, e, c, host); err != nil {
+		if err := f.writeCredentials(ctx, e, c, credentials{host: host, stored: oldSecret, data: secret.Data}); err != nil {
 			return err
 		}
 	}
 	w := kube.NewWriter(c.Client, writer)
-	if err := w.Patch(ctx, oldSecret, func(o client.Object) {
-		if s, ok := o.(*corev1.Secret); ok {
-			s.Data = secret.Data
-		}
-	}); err != nil {
-		return err
-	}
 	if err := w.PatchOwned(ctx, oldHost, func(o client.Object) {
 		if h, ok := o.(*infrav1.SSHHost); ok {
 			h.Spec = host.Spec
@@ -117,25 +118,67 @@ func (f updateFlags) run(ctx context.Context, e term.Env, c *management.Connecti
 	return err
 }
 
-// noteSharedSecret prints the other hosts that have their credentials in the Secret of a host, which change with it.
-func noteSharedSecret(ctx context.Context, e term.Env, c *management.Connection, host *infrav1.SSHHost) error {
-	all := &infrav1.SSHHostList{}
-	if err := c.Client.List(ctx, all, client.InNamespace(host.Namespace)); err != nil {
+// credentials are the new credentials of a host, and the Secret with the current ones.
+type credentials struct {
+	host   *infrav1.SSHHost
+	stored *corev1.Secret
+	data   map[string][]byte
+}
+
+// writeCredentials writes the credentials to the Secret of the host, or with --split to a new one to which the host then refers. If
+// other hosts use the Secret, the user has to confirm that their credentials change, too.
+func (f updateFlags) writeCredentials(ctx context.Context, e term.Env, c *management.Connection, n credentials) error {
+	others, err := sharers(ctx, c, n.host)
+	if err != nil {
 		return err
 	}
-	var names []string
-	for _, h := range all.Items {
-		uses := h.Spec.CredentialsRef == host.Spec.CredentialsRef || h.Spec.Jump != nil && h.Spec.Jump.CredentialsRef == host.Spec.CredentialsRef
-		if uses && h.Name != host.Name {
-			names = append(names, h.Name)
+	if len(others) > 0 && f.split {
+		return splitSecret(ctx, c, n)
+	}
+	if len(others) > 0 {
+		_, _ = fmt.Fprintf(e.Err, "Secret %s also has the credentials of %s. Use --split to change only SSHHost %s.\n", n.stored.Name, condition.Names(others), n.host.Name)
+		if !f.yes {
+			if err := e.Confirm("change the credentials of all of them"); err != nil {
+				return err
+			}
 		}
 	}
-	if len(names) == 0 {
-		return nil
+	return kube.NewWriter(c.Client, writer).Patch(ctx, n.stored, func(o client.Object) {
+		if s, ok := o.(*corev1.Secret); ok {
+			s.Data = n.data
+		}
+	})
+}
+
+// sharers describes the other servers that have their credentials in the Secret of a host: other hosts, and the jump hosts of all.
+func sharers(ctx context.Context, c *management.Connection, host *infrav1.SSHHost) ([]string, error) {
+	all := &infrav1.SSHHostList{}
+	if err := c.Client.List(ctx, all, client.InNamespace(host.Namespace)); err != nil {
+		return nil, err
 	}
-	slices.Sort(names)
-	_, err := fmt.Fprintf(e.Err, "Secret %s also has the credentials of SSHHosts %s: they use the new key, too\n", host.Spec.CredentialsRef.Name, condition.Names(names))
-	return err
+	var out []string
+	for _, h := range all.Items {
+		if h.Spec.CredentialsRef == host.Spec.CredentialsRef && h.Name != host.Name {
+			out = append(out, "SSHHost "+h.Name)
+		}
+		if h.Spec.Jump != nil && h.Spec.Jump.CredentialsRef == host.Spec.CredentialsRef {
+			out = append(out, "the jump host of SSHHost "+h.Name)
+		}
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// splitSecret creates a Secret with the credentials of only this host. Its name has a random suffix, so that it replaces no other.
+func splitSecret(ctx context.Context, c *management.Connection, n credentials) error {
+	secret := newHost{entry: entry{Name: n.host.Name}}.secrets(n.host.Namespace)[0]
+	secret.Name, secret.GenerateName, secret.Data = "", n.host.Name+"-ssh-", n.data
+	secret.OwnerReferences = ownerOf(n.host)
+	if err := kube.NewWriter(c.Client, writer).Create(ctx, secret); err != nil {
+		return err
+	}
+	n.host.Spec.CredentialsRef.Name = secret.Name
+	return nil
 }
 
 // apply sets the fields that the flags change.
@@ -184,7 +227,7 @@ func checkSame(ctx context.Context, pool *remote.Pool, t remote.Target, host *in
 		return err
 	}
 	record, err := connected.ReadRecord(ctx)
-	if err != nil || host.Status.Claim == nil || host.Status.ConfirmedClaimID != host.Status.Claim.ClaimID {
+	if err != nil || !inventory.IsConfirmed(host) {
 		return err
 	}
 	if record == nil || record.ClaimID != host.Status.Claim.ClaimID {

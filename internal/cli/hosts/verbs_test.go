@@ -2,11 +2,11 @@ package hosts
 
 import (
 	"bytes"
-	"context"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -31,20 +31,25 @@ func TestList(t *testing.T) {
 		}
 		return h
 	}
+	docker := host("docker", infrav1.SSHHostAvailable, "", "", false)
+	docker.Status.Conditions = []metav1.Condition{{Type: infrav1.AvailableCondition, Status: "True"}, {Type: infrav1.BundleInstallableCondition, Status: "False", Message: "containerd is active on the host"}}
 	rows := rowsOf([]infrav1.SSHHost{
 		host("used", infrav1.SSHHostInUse, "InUse", "SSHMachine team-a/m uses the host", true), host("lost", infrav1.SSHHostUnreachable, "HostUnreachable", "Host 192.0.2.1 does not respond", true),
 		host("foreign", infrav1.SSHHostQuarantined, "RecordOfAnotherMachine", "The host has the record of another", false),
-		{ObjectMeta: metav1.ObjectMeta{Namespace: "hosts", Name: "new"}},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "hosts", Name: "new"}}, docker,
 	})
 	var out bytes.Buffer
 	if err := printHosts(&out, at, rows, ""); err != nil {
 		t.Fatal(err)
 	}
 	want := `NAMESPACE  NAME     ADDRESS    STATE        SINCE  MACHINE   CPUS  MEMORY    SYSTEM
+hosts      docker   192.0.2.1  Available    60m    -         -     -         -
 hosts      foreign  192.0.2.1  Quarantined  60m    -         -     -         -
 hosts      lost     192.0.2.1  Unreachable  60m    team-a/m  4     8192 MiB  Debian
 hosts      new                 Unknown      -      -         -     -         -
 hosts      used     192.0.2.1  InUse        60m    team-a/m  4     8192 MiB  Debian
+
+hosts/docker: containerd is active on the host
 
 hosts/foreign: The host has the record of another
 
@@ -128,20 +133,59 @@ func TestLogs(t *testing.T) {
 	}
 }
 
-// A new key in a Secret that other hosts use changes their key, too.
+// A new key in a Secret that other hosts use changes their key, too, if the user confirms it. With --split it does not.
 func TestUpdateOfASharedSecret(t *testing.T) {
-	w, host := checkWorld(t)
-	other := &infrav1.SSHHost{ObjectMeta: metav1.ObjectMeta{Namespace: "inventory", Name: "h2"}, Spec: host.Spec}
-	if err := w.connection.Client.Create(context.Background(), other); err != nil {
-		t.Fatal(err)
-	}
-	if err := (updateFlags{keyFile: w.keyFile}).run(t.Context(), w.env, w.connection, host); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(w.errs.String(), "also has the credentials of SSHHosts h2") {
-		t.Errorf("the output:\n%s", w.errs)
-	}
-	if err := w.connection.Client.Get(t.Context(), client.ObjectKeyFromObject(host), host); err != nil {
-		t.Fatal(err)
+	for name, tc := range map[string]struct {
+		reason, input string
+		flags         updateFlags
+		changed, own  bool // the shared Secret was changed, and the host has a Secret of its own
+		fails         bool
+	}{
+		"confirmed":     {"the key of all is rotated", "y\n", updateFlags{}, true, false, false},
+		"refused":       {"the key of the other host is valid still", "n\n", updateFlags{}, false, false, true},
+		"not confirmed": {"nobody can answer", "", updateFlags{}, false, false, true},
+		"yes":           {"without a prompt", "", updateFlags{yes: true}, true, false, false},
+		"split":         {"only this host gets the key", "", updateFlags{split: true}, false, true, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, host := checkWorld(t)
+			w.env.In = strings.NewReader(tc.input)
+			other := &infrav1.SSHHost{ObjectMeta: metav1.ObjectMeta{Namespace: "inventory", Name: "h2"}, Spec: host.Spec}
+			other.Spec.Jump = &infrav1.SSHServer{Address: "192.0.2.9", CredentialsRef: host.Spec.CredentialsRef}
+			shared := &corev1.Secret{}
+			key := client.ObjectKey{Namespace: "inventory", Name: host.Spec.CredentialsRef.Name}
+			if err := w.connection.Client.Get(t.Context(), key, shared); err != nil {
+				t.Fatal(err)
+			}
+			shared.Data["ssh-privatekey"] = append(shared.Data["ssh-privatekey"], '\n') // it differs from the new key, although the server accepts only one
+			for _, err := range []error{w.connection.Client.Create(t.Context(), other), w.connection.Client.Update(t.Context(), shared)} {
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := string(shared.Data["ssh-privatekey"])
+			tc.flags.keyFile = w.keyFile
+			if err := tc.flags.run(t.Context(), w.env, w.connection, host); (err != nil) != tc.fails {
+				t.Fatalf("%s: %v", tc.reason, err)
+			}
+			for _, o := range []client.Object{host, shared} {
+				if err := w.connection.Client.Get(t.Context(), client.ObjectKeyFromObject(o), o); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if changed := string(shared.Data["ssh-privatekey"]) != before; changed != tc.changed || (host.Spec.CredentialsRef.Name != key.Name) != tc.own {
+				t.Errorf("%s: the shared Secret was changed: %t; the host has Secret %s", tc.reason, changed, host.Spec.CredentialsRef.Name)
+			}
+			if text := w.errs.String(); !tc.own && !strings.Contains(text, "also has the credentials of SSHHost h2, the jump host of SSHHost h2") {
+				t.Errorf("%s: the output:\n%s", tc.reason, text)
+			}
+			if !tc.own {
+				return
+			}
+			own := &corev1.Secret{}
+			if err := w.connection.Client.Get(t.Context(), client.ObjectKey{Namespace: "inventory", Name: host.Spec.CredentialsRef.Name}, own); err != nil || len(own.OwnerReferences) != 1 || len(own.Data["ssh-privatekey"]) == 0 {
+				t.Errorf("%s: its own Secret: %+v, %v", tc.reason, own, err)
+			}
+		})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
@@ -61,7 +62,7 @@ func (c *controller) configure(ctx context.Context, s snapshot, m member, a conf
 	key := client.ObjectKeyFromObject(s.Object)
 	h, err := c.connect(ctx, m)
 	if err == nil {
-		err = h.ConfigureVirtualIP(ctx, s.configuration(m), remote.VirtualIPConditions{Unused: a.Unused, Silent: a.Silent})
+		err = inventory.Neutral(m.Host, h.ConfigureVirtualIP(ctx, s.configuration(m), remote.VirtualIPConditions{Unused: a.Unused, Silent: a.Silent}))
 	}
 	if f := fault.As(err); f != nil && f.Kind == fault.Invalid {
 		c.states.put(key, m, memberState{At: c.now(), Refused: f, RefusedAt: c.now()})

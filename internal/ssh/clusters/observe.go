@@ -175,7 +175,7 @@ func (c *controller) readMember(ctx context.Context, m *clusterv1.Machine) (*mem
 		return nil, err
 	}
 	h, err := infrastructure.ReadObject(ctx, c.client, o.Status.HostRef.Namespace, o.Status.HostRef.Name, &infrav1.SSHHost{})
-	if err != nil || h == nil || !inventory.HasClaim(h, o) || h.Status.ConfirmedClaimID != o.Spec.ClaimID {
+	if err != nil || h == nil || !inventory.HasClaim(h, o) || !inventory.IsConfirmed(h) {
 		return nil, err
 	}
 	return &member{

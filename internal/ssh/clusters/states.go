@@ -106,13 +106,14 @@ func (s *states) forget(_ context.Context, cluster client.ObjectKey) error {
 	return nil
 }
 
-// connect connects to the host of a member.
+// connect connects to the host of a member. The error is for the users of the SSHCluster.
 func (c *controller) connect(ctx context.Context, m member) (Host, error) {
 	target, err := inventory.Target(ctx, c.secrets, m.Host, c.Policy)
-	if err != nil {
-		return nil, err
+	var host Host
+	if err == nil {
+		host, err = c.Connector.Connect(ctx, target)
 	}
-	return c.Connector.Connect(ctx, target)
+	return host, inventory.NeutralTarget(m.Host, err)
 }
 
 // readState reads the state of the host of a member. Errors that are no faults concern the management cluster.
@@ -123,11 +124,9 @@ func (c *controller) readState(ctx context.Context, s snapshot, m member) (membe
 	h, err := c.connect(ctx, m)
 	if err == nil {
 		state.VirtualIPState, err = h.VirtualIPState(ctx, m.ClaimID, s.address())
+		err = inventory.Neutral(m.Host, err)
 	}
-	if state.Fault = fault.As(err); state.Fault == nil && fault.KindOf(err) == fault.Unreachable {
-		state.Fault = fault.New(fault.Unreachable, remote.ReasonUnreachable, "host %s does not respond", m.Host.Name).From(err)
-	}
-	if state.Fault != nil {
+	if state.Fault = fault.As(err); state.Fault != nil {
 		err = nil
 	}
 	return state, err

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"net/netip"
 	"slices"
-	"unicode"
-	"unicode/utf8"
 
 	"k8s.io/utils/ptr"
 
@@ -154,7 +152,7 @@ func waitForMember(m member, p *reconciler.Plan) {
 	case m.State.Refused != nil:
 		p.WaitFor(m.State.Refused.Reason, "SSHHost %s: %s", m.Host.Name, m.State.Refused.Message).For("SSHHost", m.Host.Namespace+"/"+m.Host.Name).UntilUserActs()
 	case m.State.Fault != nil:
-		p.WaitFor(reasonHostUnreachable, "SSHHost %s cannot be reached: %s", m.Host.Name, m.State.Fault.Message).For("SSHHost", m.Host.Namespace+"/"+m.Host.Name).ForTime()
+		p.WaitFor(reasonHostUnreachable, "%s", inventory.Sentence(m.State.Fault.Message)).For("SSHHost", m.Host.Namespace+"/"+m.Host.Name).ForTime()
 	}
 }
 
@@ -193,7 +191,7 @@ func (j conditionInput) virtualIPHeld() condition.Result {
 	}
 	for _, m := range j.Members {
 		if m.State != nil && m.State.Refused != nil {
-			return condition.False(m.State.Refused.Reason, sentence(m.State.Refused.Message))
+			return condition.False(m.State.Refused.Reason, inventory.Sentence(m.State.Refused.Message))
 		}
 	}
 	if n > 1 {
@@ -202,7 +200,7 @@ func (j conditionInput) virtualIPHeld() condition.Result {
 	}
 	for _, m := range j.Members {
 		if m.State != nil && m.State.Fault != nil {
-			return condition.Unknown(reasonHostUnreachable, "SSHHost "+m.Host.Name+" cannot be reached: "+m.State.Fault.Message)
+			return condition.Unknown(reasonHostUnreachable, inventory.Sentence(m.State.Fault.Message))
 		}
 	}
 	return condition.False(cmp.Or(j.notStarted(), reasonNotHeld), "No control plane host holds the virtual IP address: it is held when an API server is ready")
@@ -228,10 +226,4 @@ func (s snapshot) virtualIPStatus() (out infrav1.SSHVirtualIPStatus) {
 		out.Members = append(out.Members, row)
 	}
 	return out
-}
-
-// sentence makes the first letter of a message of an error upper-case, as conditions have it.
-func sentence(text string) string {
-	r, n := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(r)) + text[n:]
 }

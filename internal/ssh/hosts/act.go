@@ -6,9 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
+	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -56,8 +55,11 @@ func (a recordClaim) String() string {
 	return fmt.Sprintf("record the claim of SSHMachine %s on the host: it is free", a.Machine)
 }
 
-// clean starts the job that cleans the host.
-type clean struct{ Claim string }
+// clean starts the job that cleans the host, and deletes its bundles if the SSHMachine requests it.
+type clean struct {
+	Claim         string
+	DeleteBundles bool
+}
 
 func (a clean) String() string {
 	return fmt.Sprintf("clean the host after claim %s: nothing uses it any more", a.Claim)
@@ -171,7 +173,10 @@ func (c *controller) clean(ctx context.Context, o *infrav1.SSHHost, a clean) err
 	if a.Claim == infrav1.CleanUnrecorded {
 		return nil
 	}
-	return h.DeleteRecord(ctx, a.Claim)
+	if err := h.DeleteRecord(ctx, a.Claim); err != nil || !a.DeleteBundles {
+		return err
+	}
+	return h.RemoveBundles(ctx)
 }
 
 // checkRecord returns a fault if the host has the record of another claim, which may have appeared since the last check.
@@ -187,31 +192,35 @@ func checkRecord(ctx context.Context, h Host, claim string) error {
 func notClean(leftovers []remote.Leftover) *fault.Fault {
 	var texts []string
 	for _, l := range leftovers {
-		texts = append(texts, fmt.Sprint(l))
+		texts = append(texts, l.String())
 	}
 	slices.Sort(texts)
 	return fault.New(fault.Invalid, reasonNotClean, "the host could not be cleaned completely: %s; remove this by hand, or reinstall the host; the cleaning is repeated every few minutes",
 		condition.Names(texts))
 }
 
+// finishClaim removes the claim that was cleaned, or the request of the operator. A host on which nothing of its first user ran is
+// not noted as used by the namespace.
+func (c *controller) finishClaim(ctx context.Context, o *infrav1.SSHHost, a finishCleaning) error {
+	claim := o.Status.Claim
+	if claim == nil || claim.ClaimID != a.Claim {
+		return c.annotate(ctx, o, infrav1.CleanHostAnnotation, "")
+	}
+	if ptr.Deref(claim.Unused, false) {
+		if err := c.annotate(ctx, o, infrav1.LastNamespaceAnnotation, ""); err != nil {
+			return err
+		}
+	}
+	return inventory.Drop(ctx, c.writer, o)
+}
+
 // finishCleaning forgets the job last: if a write fails, the host is cleaned again, which changes nothing.
 func (c *controller) finishCleaning(ctx context.Context, s snapshot, a finishCleaning) error {
-	key, claim := client.ObjectKeyFromObject(s.Object), s.Object.Status.Claim
+	key := client.ObjectKeyFromObject(s.Object)
 	c.checks.drop(key)
-	var err error
-	if claim != nil && claim.ClaimID == a.Claim {
-		err = inventory.Drop(ctx, c.writer, s.Object)
-	} else {
-		err = c.annotate(ctx, s.Object, infrav1.CleanHostAnnotation, "")
-	}
+	err := c.finishClaim(ctx, s.Object, a)
 	if err == nil {
 		c.Jobs.Forget(jobs.Key(kind, key))
 	}
 	return err
-}
-
-// sentence makes the first letter of a message of an error upper-case, as conditions have it.
-func sentence(text string) string {
-	r, n := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(r)) + text[n:]
 }

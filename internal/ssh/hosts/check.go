@@ -118,10 +118,20 @@ func readHost(ctx context.Context, h Host, o *infrav1.SSHHost, k *hostCheck) (er
 	if err != nil || !isFree(o, *k) {
 		return err
 	}
-	// A host with a container runtime is one that was prepared with all programs of a node.
-	k.Findings, err = h.Preflight(ctx, remote.PreflightOptions{ManagedBundle: k.Facts.ContainerRuntime == ""})
+	// A host with containerd is one that was prepared with all programs of a node. If it lacks some, the checks for a bundle name
+	// what prevents its installation.
+	installed := inventory.HasContainerd(k.Facts.ContainerRuntime)
+	k.Findings, err = h.Preflight(ctx, remote.PreflightOptions{ManagedBundle: !installed})
+	if err == nil && installed && k.lacksPrograms() {
+		k.Findings, err = h.Preflight(ctx, remote.PreflightOptions{ManagedBundle: true})
+	}
 	k.Preflight = err == nil
 	return err
+}
+
+// lacksPrograms reports whether programs of a node are missing on a host that has a container runtime.
+func (k hostCheck) lacksPrograms() bool {
+	return slices.ContainsFunc(k.Findings, func(f remote.Finding) bool { return f.Check == remote.CheckPrograms })
 }
 
 // isFree reports whether nothing uses a host, so that the preflight checks are meaningful.
@@ -140,7 +150,7 @@ func (k hostCheck) problems(fatal bool) string {
 	var out []string
 	for _, f := range k.Findings {
 		if f.Fatal == fatal {
-			out = append(out, "* "+sentence(f.String()))
+			out = append(out, "* "+inventory.Sentence(f.String()))
 		}
 	}
 	return strings.Join(out, "\n")

@@ -5,14 +5,13 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"k8s.io/utils/ptr"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/jobs"
@@ -40,6 +39,7 @@ type Host interface {
 	WriteRecord(ctx context.Context, r remote.Record) error
 	DeleteRecord(ctx context.Context, claimID string) error
 	Reset(ctx context.Context) ([]remote.Leftover, error)
+	RemoveBundles(ctx context.Context) error
 }
 
 // Connector connects to hosts.

@@ -3,6 +3,7 @@ package hosts
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,8 +14,10 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/jobs"
@@ -27,11 +30,13 @@ import (
 
 // fakeHost is a host in memory.
 type fakeHost struct {
-	facts     remote.Facts
-	findings  []remote.Finding
-	record    *remote.Record
-	leftovers []remote.Leftover
-	down      error
+	facts    remote.Facts
+	findings []remote.Finding
+	// withBundle are the findings of the checks for a bundle, if they are other ones.
+	withBundle []remote.Finding
+	record     *remote.Record
+	leftovers  []remote.Leftover
+	down       error
 	// targets are the connections, resets the claims that were cleaned.
 	targets []remote.Target
 	resets  []string
@@ -42,7 +47,10 @@ func (h *fakeHost) Connect(_ context.Context, t remote.Target) (Host, error) {
 	return h, h.down
 }
 func (h *fakeHost) Facts(context.Context) (remote.Facts, error) { return h.facts, nil }
-func (h *fakeHost) Preflight(context.Context, remote.PreflightOptions) ([]remote.Finding, error) {
+func (h *fakeHost) Preflight(_ context.Context, o remote.PreflightOptions) ([]remote.Finding, error) {
+	if o.ManagedBundle && h.withBundle != nil {
+		return h.withBundle, nil
+	}
 	return h.findings, nil
 }
 func (h *fakeHost) ReadRecord(context.Context) (*remote.Record, error) { return h.record, nil }
@@ -66,6 +74,10 @@ func (h *fakeHost) Reset(context.Context) ([]remote.Leftover, error) {
 	}
 	h.resets, h.facts.KubeletRunning = append(h.resets, id), false
 	return h.leftovers, nil
+}
+func (h *fakeHost) RemoveBundles(context.Context) error {
+	h.resets, h.facts.Bundles = append(h.resets, "bundles"), nil
+	return nil
 }
 
 // world is the controller with a host and an API server in memory.
@@ -138,7 +150,7 @@ func (w *world) setClaim(claim *infrav1.SSHHostClaim) {
 }
 
 func claim(released bool) *infrav1.SSHHostClaim {
-	c := &infrav1.SSHHostClaim{Namespace: "team-a", Name: "m", ClaimID: claimA}
+	c := &infrav1.SSHHostClaim{Namespace: "team-a", NamespaceUID: "uid-a", Name: "m", ClaimID: claimA}
 	if released {
 		c.Released = ptr.To(true)
 	}
@@ -173,8 +185,8 @@ func TestLife(t *testing.T) {
 		if got.Status.State != infrav1.SSHHostAvailable || got.Status.Claim != nil || got.Status.ConfirmedClaimID != "" || host.record != nil || len(host.resets) == 0 || host.resets[0] != claimA {
 			t.Fatalf("released: %+v, record %+v, resets %v", got.Status, host.record, host.resets)
 		}
-		if _, marked := got.Labels[infrastructure.MoveHierarchyLabel]; marked || got.Status.LastNamespace != "team-a" {
-			t.Errorf("it was used by %q, labels %v", got.Status.LastNamespace, got.Labels)
+		if _, marked := got.Labels[infrastructure.MoveHierarchyLabel]; marked || got.Status.LastNamespace != "team-a" || got.Status.LastNamespaceUID != "uid-a" {
+			t.Errorf("it was used by %q (%q), labels %v", got.Status.LastNamespace, got.Status.LastNamespaceUID, got.Labels)
 		}
 	})
 }
@@ -282,6 +294,112 @@ func TestUncleanAndUnreachable(t *testing.T) {
 	}
 	if k := w.checks.get(client.ObjectKeyFromObject(w.get())); k == nil || k.Failures != 3 {
 		t.Errorf("the last check is %+v", k)
+	}
+}
+
+// A host with a container runtime of its own shows which machines can claim it, and what is to be done for the others.
+func TestContainerRuntime(t *testing.T) {
+	noKubelet := remote.Finding{Check: remote.CheckPrograms, Problem: "the host has no kubelet", Remedy: "install it", Fatal: true}
+	noMemory := remote.Finding{Check: "Memory", Problem: "the host has less than 128 MiB", Remedy: "add memory", Fatal: true}
+	socket := remote.Finding{Check: "ContainerRuntime", Problem: "a container runtime that Slipway did not install listens on /run/containerd/containerd.sock", Remedy: "remove it", Fatal: true}
+	for name, tc := range map[string]struct {
+		reason      string
+		host        fakeHost
+		state       infrav1.SSHHostState
+		installable bool
+		message     string // of condition Available
+	}{
+		"none":             {"nothing is in the way", fakeHost{}, infrav1.SSHHostAvailable, true, ""},
+		"docker alone":     {"it can stay", fakeHost{facts: remote.Facts{ContainerRuntime: "docker"}, findings: []remote.Finding{noKubelet}, withBundle: []remote.Finding{}}, infrav1.SSHHostAvailable, true, ""},
+		"all programs":     {"machines without a bundle use them", fakeHost{facts: remote.Facts{ContainerRuntime: "containerd"}, withBundle: []remote.Finding{socket}}, infrav1.SSHHostAvailable, false, ""},
+		"Docker's":         {"nothing can use it", fakeHost{facts: remote.Facts{ContainerRuntime: "containerd,docker"}, findings: []remote.Finding{noKubelet}, withBundle: []remote.Finding{socket}}, infrav1.SSHHostQuarantined, false, "listens on /run/containerd"},
+		"too small anyway": {"the runtime is not the problem", fakeHost{facts: remote.Facts{ContainerRuntime: "containerd"}, findings: []remote.Finding{noMemory}, withBundle: []remote.Finding{socket}}, infrav1.SSHHostQuarantined, false, "less than 128 MiB"},
+	} {
+		w := newWorld(t, build(t, sshHost(nil)).Build(), &tc.host)
+		w.reconcile()
+		got := condition.Set(w.get().Status.Conditions)
+		if w.get().Status.State != tc.state || got.IsTrue(infrav1.BundleInstallableCondition) != tc.installable || !strings.Contains(got.Get(infrav1.AvailableCondition).Message, tc.message) {
+			t.Errorf("%s: %+v (%s)", name, w.get().Status, tc.reason)
+		}
+	}
+}
+
+// A host that its first user could not use is offered to others as before: nothing of that user ran on it.
+func TestUnusedHost(t *testing.T) {
+	for unused, want := range map[bool]string{true: "", false: "team-a"} {
+		host := &fakeHost{record: &remote.Record{ClaimID: claimA}}
+		w := newWorld(t, build(t, sshHost(func(o *infrav1.SSHHost) { released(o); o.Status.Claim.Unused = &unused }), machine(false)).Build(), host)
+		w.reconcile()
+		if got := w.get(); got.Annotations[infrav1.LastNamespaceAnnotation] != want || got.Status.LastNamespace != want || got.Status.Claim != nil || len(host.resets) != 1 {
+			t.Errorf("unused %t: annotations %v, status %+v, resets %v", unused, got.Annotations, got.Status, host.resets)
+		}
+	}
+}
+
+// The bundles are deleted after the record if the SSHMachine requests it, because the script leaves the bundles of a claimed host.
+func TestCleaningDeletesBundles(t *testing.T) {
+	for bundles, want := range map[infrav1.SSHBundleCache]int{"": 1, infrav1.SSHBundleCacheKeep: 1, infrav1.SSHBundleCacheDelete: 2} {
+		host := &fakeHost{record: &remote.Record{ClaimID: claimA}, facts: remote.Facts{Bundles: []string{"d"}}}
+		m := machine(true)
+		m.Spec.Cleaning.Bundles = bundles
+		w := newWorld(t, build(t, sshHost(released), m).Build(), host)
+		w.reconcile()
+		if got := w.get(); len(host.resets) != want || got.Status.State != infrav1.SSHHostAvailable || (len(got.Status.Bundles) == 0) != (want == 2) {
+			t.Errorf("%q: %v, %+v", bundles, host.resets, got.Status)
+		}
+	}
+}
+
+// A host that was released by force cannot be claimed before it was seen and cleaned.
+func TestReleasedByForce(t *testing.T) {
+	host := &fakeHost{record: &remote.Record{ClaimID: claimA}, facts: remote.Facts{KubeletRunning: true}}
+	host.down = fault.New(fault.Unreachable, remote.ReasonUnreachable, "host h does not respond")
+	w := newWorld(t, build(t, sshHost(released)).Build(), host)
+	w.reconcile()
+	got := w.get()
+	if c := condition.Set(got.Status.Conditions).Get(infrav1.AvailableCondition); got.Status.State != infrav1.SSHHostQuarantined || got.Status.Claim == nil || c.Reason != reasonForced {
+		t.Fatalf("forced: %+v, %+v", got.Status, c)
+	}
+	host.down, w.at = nil, w.at.Add(longestInterval)
+	w.reconcile()
+	if got := w.get(); got.Status.State != infrav1.SSHHostAvailable || got.Status.Claim != nil || len(host.resets) != 1 || host.record != nil {
+		t.Errorf("it responds again: %+v, resets %v", got.Status, host.resets)
+	}
+}
+
+// The checks of a free host write its status only if something has changed noticeably.
+func TestFewWrites(t *testing.T) {
+	host := &fakeHost{facts: remote.Facts{Hostname: "h", CPUs: 2, MemoryMiB: 8000, DiskMiB: 50000}}
+	writes := 0
+	cl := build(t, sshHost(nil)).WithInterceptorFuncs(interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			writes++
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+		SubResourceApply: func(ctx context.Context, c client.Client, sub string, o runtime.ApplyConfiguration, opts ...client.SubResourceApplyOption) error {
+			writes++
+			return c.SubResource(sub).Apply(ctx, o, opts...)
+		},
+	}).Build()
+	w := newWorld(t, cl, host)
+	w.reconcile()
+	if writes == 0 || w.get().Status.Facts.MemoryMiB != 8000 {
+		t.Fatalf("%d writes, %+v", writes, w.get().Status)
+	}
+	writes = 0
+	for i := range 60 {
+		host.facts.ClockOffset = []time.Duration{28 * time.Second, 32 * time.Second}[i%2]
+		host.facts.MemoryMiB, host.facts.DiskMiB = 8000+int64(i%3), 50000-int64(i%5)
+		w.at = w.at.Add(checkInterval)
+		w.reconcile()
+	}
+	if len(host.targets) < 60 || writes > 0 {
+		t.Errorf("%d writes in an hour without changes, %d checks", writes, len(host.targets))
+	}
+	host.facts.ClockOffset, host.facts.MemoryMiB, w.at = 3*time.Minute, 16000, w.at.Add(checkInterval)
+	w.reconcile()
+	if got := w.get().Status.Facts; writes == 0 || got.MemoryMiB != 16000 || ptr.Deref(got.ClockOffsetSeconds, 0) != 180 {
+		t.Errorf("%d writes after a change, %+v", writes, got)
 	}
 }
 

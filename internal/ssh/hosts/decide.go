@@ -27,6 +27,8 @@ const (
 	reasonNotChecked  = "NotChecked"
 	reasonMaintenance = "Maintenance"
 	reasonAdopting    = "AdoptingHost"
+	reasonForced      = "ReleasedByForce"
+	reasonRuntime     = "ContainerRuntimeFound"
 )
 
 // Stages of a plan ([reconciler.Stage]). Each is a state of the host.
@@ -63,7 +65,7 @@ const (
 //	deleting and not claimed                             nothing
 //	cleaning runs or has ended                           wait, or drop the claim
 //	no current check                                     check the host
-//	the host does not respond                            wait
+//	the host does not respond                            wait; it is quarantined if its machine did not wait for its cleaning
 //	released or cleaning requested, and not another's    clean the host
 //	another cleaning requested                           remove the request
 //	released and never recorded, or the machine is lost  drop the claim
@@ -107,8 +109,7 @@ func decideStage(s snapshot, p *reconciler.Plan) int {
 		p.Reads = append(p.Reads, readHostState{Address: s.Object.Spec.Address})
 		return stageUnreachable
 	case s.Check.Fault != nil:
-		waitForFault(s, p, s.Check.Fault)
-		return stageUnreachable
+		return decideFault(s, p, s.Check.Fault)
 	case s.mustClean():
 		return decideCleaning(s, p)
 	case s.requestedCleaning() != "":
@@ -168,7 +169,7 @@ func (s snapshot) cleanable() string {
 // belong to another machine since, or the operator requests it. A missing record does not prevent it, because a tenant
 // could delete the record.
 func (s snapshot) mustClean() bool {
-	if request := s.requestedCleaning(); request != "" && request == s.cleanable() {
+	if s.acceptedRequest() != "" {
 		return true
 	}
 	foreign := s.Check.Record != nil && !s.hasOwnRecord() || s.Check.InvalidRecord != "" || s.Check.Record == nil && s.Check.Facts.KubeletRunning
@@ -190,18 +191,18 @@ func decideCleaning(s snapshot, p *reconciler.Plan) int {
 		p.RecheckIn(immediateRecheck)
 		return stageCleaning
 	case ended && s.Now.Sub(job.Ended) < retryAfter(failed):
-		waitForFault(s, p, failed)
 		p.RecheckIn(job.Ended.Add(retryAfter(failed)).Sub(s.Now))
 		if failed.Kind == fault.Unreachable {
-			return stageUnreachable
+			return decideFault(s, p, failed)
 		}
+		waitForFault(s, p, failed)
 		return stageQuarantined
 	case job.Busy:
 		waitForCleaning(s, p)
 		p.RecheckIn(jobRecheck)
 		return stageCleaning
 	}
-	p.Do(clean{Claim: claimID})
+	p.Do(clean{Claim: claimID, DeleteBundles: s.deletesBundles()})
 	waitForCleaning(s, p)
 	return stageCleaning
 }
@@ -214,9 +215,22 @@ func retryAfter(f *fault.Fault) time.Duration {
 	return uncleanInterval
 }
 
+// decideFault waits until a host that cannot be reached can be. If nothing else waits for its cleaning, as after a release by
+// force, it is quarantined: its node may still run.
+func decideFault(s snapshot, p *reconciler.Plan, f *fault.Fault) int {
+	if claim := s.Object.Status.Claim; inventory.IsReleased(claim) && s.isConfirmed() && s.Machine == nil {
+		f = fault.New(f.Kind, reasonForced, "SSHMachine %s/%s released the host before it was clean, and it cannot be cleaned now: %s; it is cleaned as soon as it can be reached, and claimed by no machine before",
+			claim.Namespace, claim.Name, f.Message)
+		waitForFault(s, p, f)
+		return stageQuarantined
+	}
+	waitForFault(s, p, f)
+	return stageUnreachable
+}
+
 // waitForFault waits until a fault of the host is resolved.
 func waitForFault(s snapshot, p *reconciler.Plan, f *fault.Fault) {
-	message := sentence(f.Message)
+	message := inventory.Sentence(f.Message)
 	if s.Object.DeletionTimestamp != nil && inventory.IsReleased(s.Object.Status.Claim) {
 		message += fmt.Sprintf(". The SSHHost is deleted when the host is clean. If the machine is gone for good: kubectl annotate sshhost -n %s %s %s=true",
 			s.Object.Namespace, s.Object.Name, infrav1.ForceReleaseAnnotation)
@@ -230,10 +244,23 @@ func waitForFault(s snapshot, p *reconciler.Plan, f *fault.Fault) {
 
 // claimToClean returns the claim ID of what is cleaned, or [infrav1.CleanUnrecorded].
 func (s snapshot) claimToClean() string {
-	if request := s.requestedCleaning(); request != "" && request == s.cleanable() {
+	if request := s.acceptedRequest(); request != "" {
 		return request
 	}
 	return s.Object.Status.Claim.ClaimID
+}
+
+// acceptedRequest returns what the operator wants to be cleaned, empty if it is not on the host.
+func (s snapshot) acceptedRequest() string {
+	if request := s.requestedCleaning(); request == s.cleanable() {
+		return request
+	}
+	return ""
+}
+
+// deletesBundles reports whether the SSHMachine that releases the host wants its bundles to be deleted.
+func (s snapshot) deletesBundles() bool {
+	return s.Machine != nil && s.Machine.Spec.Cleaning.Bundles == infrav1.SSHBundleCacheDelete
 }
 
 func cleaningOf(claimID string) string { return "clean " + claimID }
@@ -265,7 +292,7 @@ func decideUse(s snapshot, p *reconciler.Plan) int {
 			k.Record.Namespace, k.Record.Name, s.cleanCommand("If that machine is gone")).For(kind, s.Object.Name).UntilUserActs()
 		return stageQuarantined
 	case k.InvalidRecord != "":
-		p.WaitFor(reasonInvalid, "%s", sentence(k.InvalidRecord)).For(kind, s.Object.Name).UntilUserActs()
+		p.WaitFor(reasonInvalid, "%s", inventory.Sentence(k.InvalidRecord)).For(kind, s.Object.Name).UntilUserActs()
 		return stageQuarantined
 	case inventory.IsReleased(claim): // without a record and with a kubelet, otherwise the host would be cleaned
 		p.WaitFor(reasonKubelet, "A kubelet runs on the released host, and the record of SSHMachine %s/%s is missing: the host is left unchanged. %s",

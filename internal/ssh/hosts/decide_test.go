@@ -111,16 +111,16 @@ func TestDecide(t *testing.T) {
 		"status lost":        {"the record confirms the claim", claimed, snapshot{Check: with(claimA), Machine: machine(true)}, nil, 0, infrav1.SSHHostInUse, ""},
 		"record lost":        {"the machine was reinstalled", confirmed, snapshot{Check: &hostCheck{At: now, Generation: 1}, Machine: machine(true)}, nil, 0, infrav1.SSHHostQuarantined, reasonRecordLost},
 		"machine missing":    {"it may have moved away", confirmed, snapshot{Check: with(claimA)}, nil, 0, infrav1.SSHHostQuarantined, reasonMachineLost},
-		"released":           {"nothing uses it", released, snapshot{Check: with(claimA)}, []reconciler.Action{clean{claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
+		"released":           {"nothing uses it", released, snapshot{Check: with(claimA)}, []reconciler.Action{clean{Claim: claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
 		"cleaning":           {"the job runs", released, snapshot{Check: with(claimA), Cleaning: jobs.State{Running: true}}, nil, 0, infrav1.SSHHostCleaning, reasonCleaning},
 		"others clean":       {"the job has to wait for others", released, snapshot{Check: with(claimA), Cleaning: jobs.State{Busy: true}}, nil, 0, infrav1.SSHHostCleaning, reasonCleaning},
 		"clean":              {"it is free again", released, snapshot{Check: with(claimA), Cleaning: ended(nil, time.Second)}, []reconciler.Action{finishCleaning{claimA}}, 0, infrav1.SSHHostCleaning, ""},
-		"result of before":   {"the job was for another claim", released, snapshot{Check: with(claimA), Cleaning: jobs.State{What: "clean " + claimB, Ended: now}}, []reconciler.Action{clean{claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
+		"result of before":   {"the job was for another claim", released, snapshot{Check: with(claimA), Cleaning: jobs.State{What: "clean " + claimB, Ended: now}}, []reconciler.Action{clean{Claim: claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
 		"not clean":          {"it is never reused silently", released, snapshot{Check: with(claimA), Cleaning: ended(unclean, time.Second)}, nil, 0, infrav1.SSHHostQuarantined, reasonNotClean},
-		"not clean, later":   {"it is tried again", released, snapshot{Check: with(claimA), Cleaning: ended(unclean, uncleanInterval)}, []reconciler.Action{clean{claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
-		"connection lost":    {"it may come back", released, snapshot{Check: with(claimA), Cleaning: ended(fault.New(fault.Unreachable, remote.ReasonUnreachable, "no"), time.Second)}, nil, 0, infrav1.SSHHostUnreachable, remote.ReasonUnreachable},
+		"not clean, later":   {"it is tried again", released, snapshot{Check: with(claimA), Cleaning: ended(unclean, uncleanInterval)}, []reconciler.Action{clean{Claim: claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
+		"connection lost":    {"it may come back", released, snapshot{Check: with(claimA), Machine: machine(true), Cleaning: ended(fault.New(fault.Unreachable, remote.ReasonUnreachable, "no"), time.Second)}, nil, 0, infrav1.SSHHostUnreachable, remote.ReasonUnreachable},
 		"script failed":      {"it is not clean", released, snapshot{Check: with(claimA), Cleaning: ended(errors.New("boom"), time.Second)}, nil, 0, infrav1.SSHHostQuarantined, reasonNotClean},
-		"record deleted":     {"a tenant cannot avoid the cleaning", released, snapshot{Check: &hostCheck{At: now, Generation: 1}}, []reconciler.Action{clean{claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
+		"record deleted":     {"a tenant cannot avoid the cleaning", released, snapshot{Check: &hostCheck{At: now, Generation: 1}}, []reconciler.Action{clean{Claim: claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
 		"released, foreign":  {"a tenant could have written the record, so that the host is not cleaned", released, snapshot{Check: with(claimB)}, nil, 0, infrav1.SSHHostQuarantined, reasonForeign},
 		"released, kubelet":  {"a tenant could have deleted the record of a node", released, snapshot{Check: &hostCheck{At: now, Generation: 1, Facts: remote.Facts{KubeletRunning: true}}}, nil, 0, infrav1.SSHHostQuarantined, reasonKubelet},
 		"released, invalid":  {"a tenant could have written the file", released, snapshot{Check: &hostCheck{At: now, Generation: 1, InvalidRecord: "it is not a record"}}, nil, 0, infrav1.SSHHostQuarantined, reasonInvalid},
@@ -136,14 +136,17 @@ func TestDecide(t *testing.T) {
 		}, snapshot{Check: with(claimA), Machine: machine(true)}, []reconciler.Action{noteUse{"team-a"}}, 0, infrav1.SSHHostInUse, reasonInUse},
 		"never recorded": {"nothing was changed", func(o *infrav1.SSHHost) { released(o); o.Status.ConfirmedClaimID = "" }, snapshot{Check: free()},
 			[]reconciler.Action{dropClaim{claimA, "it was released and never recorded on the host"}}, 0, infrav1.SSHHostCleaning, ""},
-		"released, unreachable": {"it cannot be cleaned now", released, snapshot{Check: &hostCheck{At: now, Generation: 1, Fault: fault.New(fault.Unreachable, remote.ReasonUnreachable, "no")}}, nil, 0, infrav1.SSHHostUnreachable, remote.ReasonUnreachable},
-		"asked to clean":        {"the operator names the record", ask(claimB), snapshot{Check: with(claimB)}, []reconciler.Action{clean{claimB}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
+		"released, unreachable": {"its machine waits", released, snapshot{Machine: machine(true), Check: &hostCheck{At: now, Generation: 1, Fault: fault.New(fault.Unreachable, remote.ReasonUnreachable, "no")}}, nil, 0, infrav1.SSHHostUnreachable, remote.ReasonUnreachable},
+		"forced, unreachable":   {"nobody waits, and its node may still run", released, snapshot{Check: &hostCheck{At: now, Generation: 1, Fault: fault.New(fault.Unreachable, remote.ReasonUnreachable, "no")}}, nil, 0, infrav1.SSHHostQuarantined, reasonForced},
+		"forced, cut":           {"the connection was lost while it was cleaned", released, snapshot{Check: with(claimA), Cleaning: ended(fault.New(fault.Unreachable, remote.ReasonUnreachable, "no"), time.Second)}, nil, 0, infrav1.SSHHostQuarantined, reasonForced},
+		"forced, responds":      {"it was seen, so it is cleaned", released, snapshot{Check: with(claimA)}, []reconciler.Action{clean{Claim: claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
+		"asked to clean":        {"the operator names the record", ask(claimB), snapshot{Check: with(claimB)}, []reconciler.Action{clean{Claim: claimB}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
 		"asked for another":     {"the request is about something else", ask(claimA), snapshot{Check: with(claimB)}, []reconciler.Action{removeRequest{claimA}}, 0, infrav1.SSHHostQuarantined, ""},
 		"asked for nothing":     {"the host is free", ask(claimA), snapshot{Check: free()}, []reconciler.Action{removeRequest{claimA}}, 0, infrav1.SSHHostQuarantined, ""},
 		"asked for a node": {"its SSHMachine exists", func(o *infrav1.SSHHost) { confirmed(o); o.Annotations[infrav1.CleanHostAnnotation] = claimA }, snapshot{Check: with(claimA), Machine: machine(true)},
 			[]reconciler.Action{removeRequest{claimA}}, 0, infrav1.SSHHostQuarantined, ""},
 		"asked for a lost node": {"its SSHMachine is gone", func(o *infrav1.SSHHost) { confirmed(o); o.Annotations[infrav1.CleanHostAnnotation] = claimA }, snapshot{Check: with(claimA)},
-			[]reconciler.Action{clean{claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
+			[]reconciler.Action{clean{Claim: claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
 		"adopting":         {"a move brought the host and its SSHMachine", nil, snapshot{Check: with(claimA), Adopter: machine(false)}, nil, 0, infrav1.SSHHostPreparing, reasonAdopting},
 		"adopting, asked":  {"its SSHMachine exists", ask(claimA), snapshot{Check: with(claimA), Adopter: machine(false)}, []reconciler.Action{removeRequest{claimA}}, 0, infrav1.SSHHostQuarantined, ""},
 		"in use, restored": {"clusterctl would leave it behind", func(o *infrav1.SSHHost) { confirmed(o); o.Labels = nil }, snapshot{Check: with(claimA), Machine: machine(true)}, []reconciler.Action{noteUse{"team-a"}}, 0, infrav1.SSHHostInUse, ""},
@@ -213,6 +216,20 @@ func TestReport(t *testing.T) {
 	}
 	if got = report(s, reconciler.Outcome{}); got.ConfirmedClaimID != "" || got.Record != nil {
 		t.Errorf("not recorded yet: %+v", got)
+	}
+
+	// The UID belongs to the namespace in the annotation: after a move only the name is known, and somebody may change it.
+	for name, tc := range map[string]struct {
+		annotation, reported, uid, want string
+	}{
+		"known": {"team-a", "team-a", "uid-a", "uid-a"}, "moved": {"team-a", "", "", ""}, "reinstalled": {"", "team-a", "uid-a", ""}, "changed": {"team-b", "team-a", "uid-a", ""},
+	} {
+		s := snapshot{Object: sshHost(nil), Check: free(), Now: now}
+		s.Object.Annotations = map[string]string{infrav1.LastNamespaceAnnotation: tc.annotation}
+		s.Object.Status.LastNamespace, s.Object.Status.LastNamespaceUID = tc.reported, tc.uid
+		if got := report(s, reconciler.Outcome{}); got.LastNamespaceUID != tc.want || got.LastNamespace != tc.annotation {
+			t.Errorf("%s: %q (%q), want %q", name, got.LastNamespace, got.LastNamespaceUID, tc.want)
+		}
 	}
 
 	// A clean host has no claim.

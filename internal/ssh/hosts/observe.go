@@ -5,9 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/infrastructure"
@@ -94,8 +93,7 @@ func (c *controller) readRequested(ctx context.Context, s snapshot, _ reconciler
 
 // isConfirmed reports whether the claim was recorded on the host.
 func (s snapshot) isConfirmed() bool {
-	c := s.Object.Status.Claim
-	return c != nil && (s.Object.Status.ConfirmedClaimID == c.ClaimID || s.hasOwnRecord())
+	return inventory.IsConfirmed(s.Object) || s.hasOwnRecord()
 }
 
 // hasOwnRecord reports whether the record on the host is the record of the claim.

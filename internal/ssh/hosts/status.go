@@ -21,6 +21,11 @@ const (
 	maxBundles = 8
 	// maxMiB limits the reported sizes, which a host could exaggerate until their number of bytes is not a number any more.
 	maxMiB = 1 << 40
+	// clockTolerance is the change of a clock offset from which on it is reported. It is more than half of the unit, which is a
+	// minute.
+	clockTolerance = 40 * time.Second
+	// sizeTolerance is the part of a size by which it has to change to be reported.
+	sizeTolerance = 50
 )
 
 // states returns the state of the host in each stage.
@@ -42,6 +47,7 @@ var conditions = condition.Table[conditionInput]{
 	{Type: infrav1.AvailableCondition, Compute: conditionInput.available},
 	{Type: infrav1.ReachableCondition, Compute: conditionInput.reachable},
 	{Type: infrav1.PreflightPassedCondition, Compute: conditionInput.preflightPassed},
+	{Type: infrav1.BundleInstallableCondition, Compute: conditionInput.bundleInstallable},
 	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
 }
 
@@ -69,7 +75,7 @@ func (j conditionInput) reachable() condition.Result {
 	case j.Check == nil:
 		return condition.Unknown(reasonNotChecked, "")
 	case j.Check.Fault != nil:
-		return condition.False(j.Check.Fault.Reason, sentence(j.Check.Fault.Message))
+		return condition.False(j.Check.Fault.Reason, inventory.Sentence(j.Check.Fault.Message))
 	}
 	return condition.True("Connected")
 }
@@ -83,6 +89,18 @@ func (j conditionInput) preflightPassed() condition.Result {
 		return condition.False(reasonPreflight, j.Check.problems(true))
 	}
 	return condition.TrueBecause("Passed", j.Check.problems(false))
+}
+
+// bundleInstallable reports the container runtime of the host before a machine claims it.
+func (j conditionInput) bundleInstallable() condition.Result {
+	switch {
+	case j.Check == nil || j.Check.Fault != nil:
+		return condition.Mirror(j.Object.Status.Conditions, infrav1.BundleInstallableCondition, condition.Absent())
+	case inventory.HasContainerd(j.Check.Facts.ContainerRuntime):
+		return condition.False(reasonRuntime, "The containerd that is active on the host was not installed by Slipway, so only SSHMachines with spec.bundle None can claim the host: "+
+			"remove containerd, and Docker if it uses it, to offer the host to others")
+	}
+	return condition.True("NoContainerRuntime")
 }
 
 func (j conditionInput) deleting() condition.Result {
@@ -105,6 +123,7 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		Record:             old.Record,
 		Bundles:            old.Bundles,
 		LastNamespace:      inventory.LastNamespace(s.Object),
+		LastNamespaceUID:   s.lastNamespaceUID(),
 	}
 	if status.State != old.State || old.StateSince == nil {
 		status.StateSince = ptr.To(metav1.NewTime(s.Now.Truncate(time.Second)))
@@ -113,9 +132,21 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		status.ConfirmedClaimID = s.Object.Status.Claim.ClaimID
 	}
 	if k := s.Check; k != nil && k.Fault == nil {
-		status.Facts, status.Record, status.Bundles = facts(k.Facts), record(k.Record), bundles(k.Facts.Bundles, s.Versions)
+		status.Facts, status.Record, status.Bundles = facts(k.Facts, old.Facts), record(k.Record), bundles(k.Facts.Bundles, s.Versions)
 	}
 	return reconciler.Report{Status: status, Events: eventsOf(s, p, status, out)}
+}
+
+// lastNamespaceUID returns the UID of the namespace in the annotation, which was written for the claim before the record. It is
+// unknown if the annotation was changed by somebody else.
+func (s snapshot) lastNamespaceUID() string {
+	switch last, claim := inventory.LastNamespace(s.Object), s.Object.Status.Claim; {
+	case claim != nil && claim.Namespace == last:
+		return claim.NamespaceUID
+	case last != s.Object.Status.LastNamespace:
+		return ""
+	}
+	return s.Object.Status.LastNamespaceUID
 }
 
 // after returns the snapshot with the results of the plan's actions.
@@ -140,16 +171,29 @@ func (s snapshot) after(out reconciler.Outcome) snapshot {
 	return s
 }
 
-// facts returns the facts for the status. The clock offset is rounded, so that it does not change with every check.
-func facts(f remote.Facts) infrav1.SSHHostFacts {
+// facts returns the facts for the status. Values that vary from one check to the next retain their reported value until they differ
+// from it noticeably, because the status of every host would be written with every check otherwise.
+func facts(f remote.Facts, reported infrav1.SSHHostFacts) infrav1.SSHHostFacts {
 	out := infrav1.SSHHostFacts{
-		Hostname: f.Hostname, OSImage: f.OSImage, Architecture: f.Architecture, Kernel: f.Kernel, CPUs: int32(f.CPUs), MemoryMiB: min(f.MemoryMiB, maxMiB),
-		DiskMiB: min(f.DiskMiB, maxMiB), ContainerRuntime: f.ContainerRuntime, CgroupVersion: int32(f.CgroupVersion), MachineIDHash: f.MachineIDHash,
+		Hostname: f.Hostname, OSImage: f.OSImage, Architecture: f.Architecture, Kernel: f.Kernel, CPUs: int32(f.CPUs), MemoryMiB: steadySize(f.MemoryMiB, reported.MemoryMiB),
+		DiskMiB: steadySize(f.DiskMiB, reported.DiskMiB), ContainerRuntime: f.ContainerRuntime, CgroupVersion: int32(f.CgroupVersion), MachineIDHash: f.MachineIDHash,
 	}
-	if offset := f.ClockOffset.Round(time.Minute); offset != 0 {
+	before := time.Duration(ptr.Deref(reported.ClockOffsetSeconds, 0)) * time.Second
+	if difference := f.ClockOffset - before; difference.Abs() < clockTolerance {
+		out.ClockOffsetSeconds = reported.ClockOffsetSeconds
+	} else if offset := f.ClockOffset.Round(time.Minute); offset != 0 {
 		out.ClockOffsetSeconds = ptr.To(int32(min(max(offset.Seconds(), -1<<30), 1<<30)))
 	}
 	return out
+}
+
+// steadySize returns the reported size in MiB if the measured one differs by less than a part of sizeTolerance.
+func steadySize(measured, reported int64) int64 {
+	measured = min(measured, maxMiB)
+	if reported > 0 && max(measured-reported, reported-measured) < reported/sizeTolerance {
+		return reported
+	}
+	return measured
 }
 
 func record(r *remote.Record) *infrav1.SSHHostRecord {

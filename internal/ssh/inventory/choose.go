@@ -12,6 +12,7 @@ import (
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
+	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
 // Request describes the host that a machine needs.
@@ -27,6 +28,12 @@ type Request struct {
 	Turn int
 	// Version is the Kubernetes version of the machine: hosts that have its bundle are preferred.
 	Version string
+	// Installed is set if the machine uses the programs that are installed on the host, instead of those of a bundle.
+	Installed bool
+	// ControlPlane is set for a machine of a control plane, which needs more memory and processors.
+	ControlPlane bool
+	// Unsuitable are the hosts that cannot become this machine.
+	Unsuitable []infrav1.SSHHostReference
 	// Peers are the hosts of the other machines of the cluster.
 	Peers []*infrav1.SSHHost
 }
@@ -44,6 +51,10 @@ const (
 	quarantined  Obstacle = "quarantined"
 	maintenance  Obstacle = "in maintenance"
 	usedByOthers Obstacle = "used by another namespace before"
+	ownRuntime   Obstacle = "with a container runtime that prevents the installation of a bundle"
+	noRuntime    Obstacle = "without containerd, which spec.bundle None needs"
+	tooSmall     Obstacle = "too small for a control plane"
+	unsuitable   Obstacle = "that failed the preflight checks of this machine"
 	sameIdentity Obstacle = "with the hostname or machine ID of another node of the cluster"
 )
 
@@ -63,8 +74,17 @@ type Choice struct {
 // counted, so that the result discloses nothing about them. The order depends on no name of a machine, which may be random:
 // equal requests together take the same hosts in every run.
 func (r Request) Choose(hosts []*infrav1.SSHHost) Choice {
-	out := Choice{Obstacles: map[Obstacle]int{}, names: map[Obstacle][]string{}}
-	var free []*infrav1.SSHHost
+	free, out := r.available(hosts)
+	if len(free) > 0 {
+		slices.SortFunc(free, r.compare)
+		out.Host = free[r.Turn%len(free)] // a machine that precedes this one may never claim a host
+	}
+	return out
+}
+
+// available returns the hosts that can be claimed, and counts why the others cannot.
+func (r Request) available(hosts []*infrav1.SSHHost) (free []*infrav1.SSHHost, out Choice) {
+	out = Choice{Obstacles: map[Obstacle]int{}, names: map[Obstacle][]string{}}
 	for _, h := range r.selected(hosts, &out) {
 		if o := r.obstacle(h); o != "" {
 			out.Obstacles[o]++
@@ -73,11 +93,7 @@ func (r Request) Choose(hosts []*infrav1.SSHHost) Choice {
 			free = append(free, h)
 		}
 	}
-	if len(free) > 0 {
-		slices.SortFunc(free, r.compare)
-		out.Host = free[r.Turn%len(free)] // a machine that precedes this one may never claim a host
-	}
-	return out
+	return free, out
 }
 
 // Matching returns the hosts that are offered to the namespace and have the labels, whether they are free or not.
@@ -123,12 +139,32 @@ func (r Request) obstacle(h *infrav1.SSHHost) Obstacle {
 		return quarantined
 	case state != infrav1.SSHHostAvailable || h.Status.ObservedGeneration != h.Generation:
 		return unchecked
-	case !isReusable(h, r.Namespace.Name):
+	case !isReusable(h, r.Namespace):
 		return usedByOthers
+	case HasContainerd(h.Status.Facts.ContainerRuntime) != r.Installed:
+		if r.Installed {
+			return noRuntime
+		}
+		return ownRuntime
+	case r.ControlPlane && isTooSmall(h.Status.Facts):
+		return tooSmall
+	case slices.Contains(r.Unsuitable, infrav1.SSHHostReference{Namespace: h.Namespace, Name: h.Name}):
+		return unsuitable
 	case slices.ContainsFunc(r.Peers, func(p *infrav1.SSHHost) bool { return haveSameIdentity(h, p) }):
 		return sameIdentity
 	}
 	return ""
+}
+
+// HasContainerd reports whether containerd is one of the container runtimes in the facts of a host. A bundle cannot be installed
+// beside it, and a machine without a bundle needs it. Others can stay.
+func HasContainerd(runtimes string) bool {
+	return slices.Contains(strings.Split(runtimes, ","), "containerd")
+}
+
+// isTooSmall reports whether the preflight checks of a control plane would refuse the memory or the processors of a host.
+func isTooSmall(f infrav1.SSHHostFacts) bool {
+	return f.MemoryMiB > 0 && f.MemoryMiB < remote.MinControlPlaneMemoryMiB || f.CPUs > 0 && f.CPUs < remote.MinControlPlaneCPUs
 }
 
 // haveSameIdentity reports whether two hosts cannot be nodes of one cluster: the name of a Node is the hostname, and the
@@ -171,12 +207,12 @@ func (c Choice) Message(r Request) string {
 
 func (c Choice) obstacles() string {
 	var out []string
-	for _, o := range []Obstacle{otherDomain, inUse, cleaning, unchecked, unreachable, quarantined, maintenance, usedByOthers, sameIdentity} {
+	for _, o := range []Obstacle{otherDomain, inUse, cleaning, unchecked, unreachable, quarantined, maintenance, usedByOthers, ownRuntime, noRuntime, tooSmall, unsuitable, sameIdentity} {
 		if c.Obstacles[o] == 0 {
 			continue
 		}
 		text, names := fmt.Sprintf("%d %s", c.Obstacles[o], o), c.names[o]
-		if len(names) > 0 && slices.Contains([]Obstacle{unreachable, quarantined, maintenance}, o) { // the operator can make these available
+		if slices.Contains([]Obstacle{unreachable, quarantined, maintenance, ownRuntime, unsuitable}, o) { // the operator can make these available
 			slices.Sort(names)
 			text += fmt.Sprintf(" (SSHHost %s)", condition.Names(names))
 		}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,14 +27,34 @@ func HasRecord(h *infrav1.SSHHost, m *infrav1.SSHMachine) bool {
 	return h.Status.Claim == nil && r != nil && m.Spec.ClaimID != "" && r.ClaimID == m.Spec.ClaimID && r.Namespace == m.Namespace && r.Name == m.Name
 }
 
-// Claim writes the claim of an SSHMachine to a host. The error is a conflict if the host has changed since it was read.
-func Claim(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, m *infrav1.SSHMachine) error {
-	return setClaim(ctx, w, h, &infrav1.SSHHostClaim{Namespace: m.Namespace, Name: m.Name, ClaimID: m.Spec.ClaimID})
+// NewClaim returns the claim of an SSHMachine, with the UID of its Namespace.
+func NewClaim(m *infrav1.SSHMachine, namespace types.UID) infrav1.SSHHostClaim {
+	return infrav1.SSHHostClaim{Namespace: m.Namespace, NamespaceUID: string(namespace), Name: m.Name, ClaimID: m.Spec.ClaimID}
 }
 
-// Release marks the claim of an SSHMachine as released: the controller of SSHHosts cleans the host and then drops the claim.
-func Release(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, m *infrav1.SSHMachine) error {
-	return setClaim(ctx, w, h, &infrav1.SSHHostClaim{Namespace: m.Namespace, Name: m.Name, ClaimID: m.Spec.ClaimID, Released: ptr.To(true)})
+// Claim writes a claim to a host. The error is a conflict if the host has changed since it was read.
+func Claim(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, c infrav1.SSHHostClaim) error {
+	if LastNamespace(h) == "" {
+		c.FirstUse = ptr.To(true)
+	}
+	return setClaim(ctx, w, h, &c)
+}
+
+// Reject releases the claim of a host on which nothing of the machine ran, so that its users never had the rights of root on it.
+func Reject(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost) error {
+	c := *h.Status.Claim
+	c.Released, c.Unused = ptr.To(true), c.FirstUse
+	return setClaim(ctx, w, h, &c)
+}
+
+// Release marks a claim as released: the controller of SSHHosts cleans the host and then drops the claim. It is the claim of the
+// host, or a new one for a host that has only the record of the machine.
+func Release(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, c infrav1.SSHHostClaim) error {
+	if h.Status.Claim != nil {
+		c = *h.Status.Claim
+	}
+	c.Released = ptr.To(true)
+	return setClaim(ctx, w, h, &c)
 }
 
 // Drop removes the claim of a host that was cleaned or never changed.

@@ -34,7 +34,7 @@ func host(name string, change func(*infrav1.SSHHost)) *infrav1.SSHHost {
 	return h
 }
 
-var teamA = inventory.Namespace{Name: "team-a", Labels: map[string]string{"team": "a"}}
+var teamA = inventory.Namespace{Name: "team-a", UID: "uid-a", Labels: map[string]string{"team": "a"}}
 
 func TestIsOffered(t *testing.T) {
 	selector := func(s metav1.LabelSelector) func(*infrav1.SSHHost) {
@@ -98,7 +98,23 @@ func TestChoose(t *testing.T) {
 		"used by others": {"root of another namespace may have left something", used(infrav1.SSHReuseSameNamespace), nil, "1 used by another namespace before"},
 		"reuse by any":   {reason: "the operator trusts all", change: used(infrav1.SSHReuseAny)},
 		"used by same":   {reason: "the same users", change: func(h *infrav1.SSHHost) { h.Annotations = map[string]string{infrav1.LastNamespaceAnnotation: "team-a"} }},
-		"same hostname":  {"a Node has the name of its host", nil, func(r *inventory.Request) { r.Peers = []*infrav1.SSHHost{host("h", nil)} }, "1 with the hostname or machine ID"},
+		"recreated": {"other users may own a namespace of the same name", func(h *infrav1.SSHHost) {
+			h.Annotations, h.Status.LastNamespaceUID = map[string]string{infrav1.LastNamespaceAnnotation: "team-a"}, "old"
+		}, nil, "1 used by another namespace before"},
+		"used by same, recorded": {reason: "the namespace is the same object", change: func(h *infrav1.SSHHost) {
+			h.Annotations, h.Status.LastNamespaceUID = map[string]string{infrav1.LastNamespaceAnnotation: "team-a"}, "uid-a"
+		}},
+		"containerd":    {"a bundle cannot be installed beside it", func(h *infrav1.SSHHost) { h.Status.Facts.ContainerRuntime = "containerd,docker" }, nil, "1 with a container runtime that prevents the installation of a bundle (SSHHost hosts/h)"},
+		"docker alone":  {reason: "it can stay", change: func(h *infrav1.SSHHost) { h.Status.Facts.ContainerRuntime = "docker" }},
+		"installed":     {reason: "the machine uses it", change: func(h *infrav1.SSHHost) { h.Status.Facts.ContainerRuntime = "containerd" }, request: func(r *inventory.Request) { r.Installed = true }},
+		"not installed": {"the machine brings no programs", nil, func(r *inventory.Request) { r.Installed = true }, "1 without containerd"},
+		"small":         {"etcd and the API server need more", func(h *infrav1.SSHHost) { h.Status.Facts.MemoryMiB = 1024 }, func(r *inventory.Request) { r.ControlPlane = true }, "1 too small for a control plane"},
+		"one CPU":       {"kubeadm refuses it", func(h *infrav1.SSHHost) { h.Status.Facts.CPUs = 1 }, func(r *inventory.Request) { r.ControlPlane = true }, "1 too small for a control plane"},
+		"small worker":  {reason: "a worker needs less", change: func(h *infrav1.SSHHost) { h.Status.Facts.MemoryMiB, h.Status.Facts.CPUs = 1024, 1 }},
+		"large enough":  {reason: "it suffices", change: func(h *infrav1.SSHHost) { h.Status.Facts.MemoryMiB, h.Status.Facts.CPUs = 2048, 2 }, request: func(r *inventory.Request) { r.ControlPlane = true }},
+		"unsuitable": {"its checks have failed", nil, func(r *inventory.Request) { r.Unsuitable = []infrav1.SSHHostReference{{Namespace: "hosts", Name: "h"}} },
+			"1 that failed the preflight checks of this machine (SSHHost hosts/h)"},
+		"same hostname": {"a Node has the name of its host", nil, func(r *inventory.Request) { r.Peers = []*infrav1.SSHHost{host("h", nil)} }, "1 with the hostname or machine ID"},
 	} {
 		r := inventory.Request{Namespace: teamA}
 		if tc.request != nil {
@@ -243,10 +259,10 @@ func TestClaimIsAtomic(t *testing.T) {
 	}
 	first, second := read(), read()
 	a, b := machine("a", "a"), machine("b", "b")
-	if err := inventory.Claim(t.Context(), kube.NewWriter(c, "one"), first, a); err != nil {
+	if err := inventory.Claim(t.Context(), kube.NewWriter(c, "one"), first, inventory.NewClaim(a, "u")); err != nil {
 		t.Fatal(err)
 	}
-	if err := inventory.Claim(t.Context(), kube.NewWriter(c, "two"), second, b); fault.KindOf(err) != fault.Conflict {
+	if err := inventory.Claim(t.Context(), kube.NewWriter(c, "two"), second, inventory.NewClaim(b, "u")); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("the second claim: %v", err)
 	}
 	got := read()
@@ -257,7 +273,7 @@ func TestClaimIsAtomic(t *testing.T) {
 	if thief := machine("c", "a"); inventory.HasClaim(got, thief) {
 		t.Error("the claim of another machine with the same ID")
 	}
-	if err := inventory.Release(t.Context(), kube.NewWriter(c, "one"), got, a); err != nil || !inventory.IsReleased(read().Status.Claim) {
+	if err := inventory.Release(t.Context(), kube.NewWriter(c, "one"), got, inventory.NewClaim(a, "other")); err != nil || !inventory.IsReleased(read().Status.Claim) || read().Status.Claim.NamespaceUID != "u" {
 		t.Errorf("released: %+v, %v", read().Status.Claim, err)
 	}
 	if err := inventory.Drop(t.Context(), kube.NewWriter(c, "one"), read()); err != nil || read().Status.Claim != nil {

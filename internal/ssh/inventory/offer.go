@@ -5,15 +5,17 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// Namespace is a namespace with the labels of its Namespace object.
+// Namespace is a namespace with the UID and the labels of its Namespace object.
 type Namespace struct {
 	Name   string
+	UID    types.UID
 	Labels map[string]string
 }
 
@@ -28,9 +30,16 @@ func IsOffered(h *infrav1.SSHHost, n Namespace) bool {
 
 // isReusable reports whether the namespace may claim the host although another namespace used it before. The users of a
 // namespace have the rights of root on a host while they use it.
-func isReusable(h *infrav1.SSHHost, namespace string) bool {
-	last := LastNamespace(h)
-	return last == "" || last == namespace || h.Spec.Reuse == infrav1.SSHReuseAny
+func isReusable(h *infrav1.SSHHost, n Namespace) bool {
+	return LastNamespace(h) == "" || WasUsedBy(h, n) || h.Spec.Reuse == infrav1.SSHReuseAny
+}
+
+// WasUsedBy reports whether the namespace used the host last. A namespace that was deleted and created again may have other
+// users, so the UID has to be the same. A move and a restore lose the status with the UID, because all namespaces have other
+// UIDs there; then the name decides.
+func WasUsedBy(h *infrav1.SSHHost, n Namespace) bool {
+	uid := h.Status.LastNamespaceUID
+	return LastNamespace(h) == n.Name && (uid == "" || uid == string(n.UID))
 }
 
 // LastNamespace returns the namespace that used the host last, empty if none did. It is stored in an annotation, because a
@@ -39,6 +48,12 @@ func LastNamespace(h *infrav1.SSHHost) string { return h.Annotations[infrav1.Las
 
 // IsReleased reports whether the machine of a claim does not need the host any more.
 func IsReleased(c *infrav1.SSHHostClaim) bool { return c != nil && ptr.Deref(c.Released, false) }
+
+// IsConfirmed reports whether the claim of a host was recorded on it. The SSHMachine uses the host only then.
+func IsConfirmed(h *infrav1.SSHHost) bool {
+	c := h.Status.Claim
+	return c != nil && h.Status.ConfirmedClaimID == c.ClaimID
+}
 
 // Denied returns why the operator's configuration denies connections to the host, or an empty string if it allows them.
 // The jump host is checked like the host.

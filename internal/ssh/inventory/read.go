@@ -21,7 +21,7 @@ import (
 // LabelsInterval is the interval in which the labels of a namespace are read again, which select hosts and are not watched.
 const LabelsInterval = 5 * time.Minute
 
-// Read reads all SSHHosts, and the labels of the namespace for a request that selects some of them. The hosts are shared with
+// Read reads all SSHHosts, and the UID and the labels of the namespace for a request that selects some of them. The hosts are shared with
 // the cache and must not be changed.
 func Read(ctx context.Context, c client.Reader, namespace string) (Request, []*infrav1.SSHHost, error) {
 	request := Request{Namespace: Namespace{Name: namespace}}
@@ -30,7 +30,7 @@ func Read(ctx context.Context, c client.Reader, namespace string) (Request, []*i
 		return request, nil, err
 	}
 	if n != nil {
-		request.Namespace.Labels = n.Labels
+		request.Namespace.UID, request.Namespace.Labels = n.UID, n.Labels
 	}
 	list := &infrav1.SSHHostList{}
 	if err := c.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {

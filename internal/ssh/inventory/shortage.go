@@ -16,6 +16,8 @@ type Group struct {
 	Count int
 	// Labels of the hosts. Empty: any host.
 	Labels map[string]string
+	// Installed and ControlPlane are as in [Request].
+	Installed, ControlPlane bool
 }
 
 // Shortage describes how many hosts are missing for groups of machines of a namespace, with the labels that they need and
@@ -25,7 +27,7 @@ func Shortage(namespace Namespace, hosts []*infrav1.SSHHost, groups []Group) str
 	var lines []string
 	needed, any := 0, map[*infrav1.SSHHost]bool{}
 	for _, g := range groups {
-		request := Request{Namespace: namespace}
+		request := Request{Namespace: namespace, Installed: g.Installed, ControlPlane: g.ControlPlane}
 		if len(g.Labels) > 0 {
 			request.Selector = &metav1.LabelSelector{MatchLabels: g.Labels}
 		}
@@ -44,20 +46,6 @@ func Shortage(namespace Namespace, hosts []*infrav1.SSHHost, groups []Group) str
 		lines = append(lines, fmt.Sprintf("%s missing, because several groups need the same ones: %d needed, %d can be claimed", hostsAre(missing), needed, len(any)))
 	}
 	return strings.Join(lines, "; ")
-}
-
-// available returns the hosts that can be claimed, and counts why the others cannot.
-func (r Request) available(hosts []*infrav1.SSHHost) ([]*infrav1.SSHHost, Choice) {
-	var free []*infrav1.SSHHost
-	out := Choice{Obstacles: map[Obstacle]int{}}
-	for _, h := range r.selected(hosts, &out) {
-		if o := r.obstacle(h); o != "" {
-			out.Obstacles[o]++
-		} else {
-			free = append(free, h)
-		}
-	}
-	return free, out
 }
 
 func (r Request) labels() string {

@@ -46,6 +46,11 @@ type releaseHost struct{ Host, Why string }
 
 func (a releaseHost) String() string { return fmt.Sprintf("release SSHHost %s: %s", a.Host, a.Why) }
 
+// rejectHost releases a host that cannot become this machine.
+type rejectHost struct{ Host, Why string }
+
+func (a rejectHost) String() string { return fmt.Sprintf("release SSHHost %s: %s", a.Host, a.Why) }
+
 // dropClaim removes the claim of a host that was not changed for it.
 type dropClaim struct{ Host, Why string }
 
@@ -78,12 +83,14 @@ func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) e
 		return c.identify(ctx, s.Object)
 	case claimHost:
 		if h := find(a.Host, s.Recorded, s.Hosts); h != nil {
-			return inventory.Claim(ctx, c.writer, h, s.Object)
+			return inventory.Claim(ctx, c.writer, h, inventory.NewClaim(s.Object, s.Namespace.UID))
 		}
 	case releaseHost:
 		if h := find(a.Host, s.Recorded, []*infrav1.SSHHost{s.Host}); h != nil {
-			return inventory.Release(ctx, c.writer, h, s.Object)
+			return inventory.Release(ctx, c.writer, h, inventory.NewClaim(s.Object, s.Namespace.UID))
 		}
+	case rejectHost:
+		return inventory.Reject(ctx, c.writer, s.Host)
 	case dropClaim:
 		if h := find(a.Host, s.Surplus, []*infrav1.SSHHost{s.Host}); h != nil {
 			return inventory.Drop(ctx, c.writer, h)
@@ -136,7 +143,7 @@ const preparationTimeout = time.Hour
 
 // startPreparation starts the job that prepares the host.
 func (c *controller) startPreparation(s snapshot, a prepare) {
-	h, b, settings := s.Host.DeepCopy(), s.Bundle, nodeSettings(s.Host.Spec.Settings)
+	h, b, settings := s.Host.DeepCopy(), s.Bundle, nodeSettings(s.Host.Spec.Settings, s.Object.Spec.Settings)
 	options, claimID := s.preflightOptions(), s.Object.Spec.ClaimID
 	managed := s.Object.Spec.Bundle != infrav1.SSHBundleNone
 	c.Jobs.Start(jobs.Key(kind, client.ObjectKeyFromObject(s.Object)), a.What, func(ctx context.Context) error {
@@ -146,10 +153,10 @@ func (c *controller) startPreparation(s snapshot, a prepare) {
 		if err != nil {
 			return err
 		}
-		if err := checkHost(ctx, host, options); err != nil || !managed {
-			return err
+		if err = checkHost(ctx, host, options); err == nil && managed {
+			err = installNode(ctx, host, b, settings)
 		}
-		return installNode(ctx, host, b, settings)
+		return inventory.Neutral(h, err)
 	})
 }
 
@@ -162,7 +169,7 @@ func checkHost(ctx context.Context, h Host, o remote.PreflightOptions) error {
 	var fatal []string
 	for _, f := range findings {
 		if f.Fatal {
-			fatal = append(fatal, "* "+sentence(f.String()))
+			fatal = append(fatal, "* "+inventory.Sentence(f.String()))
 		}
 	}
 	if len(fatal) == 0 {
@@ -181,7 +188,7 @@ func installNode(ctx context.Context, h Host, b bundle.Bundle, s remote.NodeSett
 // preflightOptions describes the node for the preflight checks.
 func (s snapshot) preflightOptions() remote.PreflightOptions {
 	managed := s.Object.Spec.Bundle != infrav1.SSHBundleNone
-	out := remote.PreflightOptions{ControlPlane: s.controlPlane(), ManagedBundle: managed, Hostnames: map[string]string{}, MachineIDs: map[string]string{}}
+	out := remote.PreflightOptions{ControlPlane: s.isControlPlane(), ManagedBundle: managed, Hostnames: map[string]string{}, MachineIDs: map[string]string{}}
 	if managed {
 		out.Architecture, out.BundleBytes = s.Bundle.Architecture, s.Bundle.Size()
 	}
@@ -199,7 +206,18 @@ func (s snapshot) preflightOptions() remote.PreflightOptions {
 	return out
 }
 
-func nodeSettings(s infrav1.SSHHostSettings) remote.NodeSettings {
+// nodeSettings returns the settings of a host with those of the machine that uses it.
+func nodeSettings(host, machine infrav1.SSHHostSettings) remote.NodeSettings {
+	s := host
+	if p := machine.Proxy; p.HTTP != "" || p.HTTPS != "" || len(p.No) > 0 {
+		s.Proxy = p
+	}
+	if len(machine.RegistryMirrors) > 0 {
+		s.RegistryMirrors = machine.RegistryMirrors
+	}
+	if machine.AdditionalTrustedCAs != "" {
+		s.AdditionalTrustedCAs = strings.Trim(host.AdditionalTrustedCAs+"\n"+machine.AdditionalTrustedCAs, "\n") + "\n"
+	}
 	return remote.NodeSettings{
 		HTTPProxy: s.Proxy.HTTP, HTTPSProxy: s.Proxy.HTTPS, NoProxy: strings.Join(s.Proxy.No, ","),
 		RegistryMirrors: s.RegistryMirrors, TrustedCAs: []byte(s.AdditionalTrustedCAs),
@@ -217,11 +235,11 @@ func (c *controller) bootstrap(ctx context.Context, s snapshot, a runBootstrap) 
 	if err != nil {
 		return err
 	}
-	err = h.StartBootstrap(ctx, remote.Bootstrap{
+	err = inventory.Neutral(s.Host, h.StartBootstrap(ctx, remote.Bootstrap{
 		ClaimID: s.Object.Spec.ClaimID, Name: s.Object.Name, Hostname: s.Host.Status.Facts.Hostname, ProviderID: s.Object.Spec.ProviderID,
 		Address: inventory.NodeAddress(s.Host), Format: format, Data: value, Timeout: s.timeout(),
-	})
-	if f := fault.As(err); f != nil && f.Kind == fault.Invalid {
+	}))
+	if f := fault.As(err); f != nil && f.Kind == fault.Invalid && !remote.ConcernsConnection(f) {
 		return fault.New(f.Kind, f.Reason, "Secret %s: %s; correct the bootstrap data", a.Secret, f.Message).From(err)
 	}
 	return err

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,6 +28,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 	"github.com/slipwayhq/slipway/test/testkit"
 )
@@ -74,6 +76,9 @@ func (h *fakeHost) BootstrapProgress(_ context.Context, id string) (remote.Progr
 	return h.progress, nil
 }
 
+// credentials is the Secret of the hosts.
+var credentials = &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hosts", Name: "key"}, Data: map[string][]byte{"ssh-privatekey": []byte("k")}}
+
 // bundles has one bundle.
 type bundles struct{}
 
@@ -102,8 +107,8 @@ func build(t *testing.T, objs ...client.Object) *fake.ClientBuilder {
 		}
 	}
 	objs = append(objs,
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}, coreCluster(true), coreMachine(nil),
-		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "hosts", Name: "key"}, Data: map[string][]byte{"ssh-privatekey": []byte("k")}},
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a", UID: "uid-a"}}, coreCluster(true), coreMachine(nil),
+		credentials.DeepCopy(),
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "boot"}, Data: map[string][]byte{
 			"value": []byte("#cloud-config\nwrite_files:\n- path: /etc/token\n  permissions: '0600'\n  content: s3cr3t-Th1sIsOpaque99\n"), "format": []byte("cloud-config")}},
 	)
@@ -124,17 +129,25 @@ func newWorld(t *testing.T, cl client.WithWatch) *world {
 func (w *world) reconcile() {
 	w.t.Helper()
 	for range 10 {
-		ended := make(chan string, 9)
-		cancel := w.Jobs.Subscribe(func(key string) { ended <- key })
-		_, err := w.r.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "team-a", Name: "m"}})
-		if err != nil && !errors.Is(err, testkit.ErrInjected) {
+		if err := w.attempt(); err != nil && !errors.Is(err, testkit.ErrInjected) {
 			w.t.Fatal(err)
 		}
-		if w.Jobs.State(jobs.Key(kind, client.ObjectKey{Namespace: "team-a", Name: "m"})).Running {
-			<-ended
-		}
-		cancel()
 	}
+}
+
+// attempt reconciles once, and waits for the job that this starts.
+func (w *world) attempt() error {
+	ended := make(chan string, 9)
+	defer w.Jobs.Subscribe(func(key string) { ended <- key })()
+	_, err := w.r.Reconcile(w.t.Context(), request())
+	if w.Jobs.State(jobs.Key(kind, request().NamespacedName)).Running {
+		<-ended
+	}
+	return err
+}
+
+func request() ctrl.Request {
+	return ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "team-a", Name: "m"}}
 }
 
 func (w *world) get() *infrav1.SSHMachine {
@@ -181,7 +194,7 @@ func TestLife(t *testing.T) {
 			t.Fatalf("%+v, log %v", got.Spec, w.host.log)
 		}
 		h := w.changeHost("h", confirm)
-		if h.Status.Claim == nil || h.Status.Claim.ClaimID != got.Spec.ClaimID || h.Status.Claim.Namespace != "team-a" || h.Status.Claim.Name != "m" {
+		if h.Status.Claim == nil || h.Status.Claim.ClaimID != got.Spec.ClaimID || h.Status.Claim.Namespace != "team-a" || h.Status.Claim.NamespaceUID != "uid-a" || h.Status.Claim.Name != "m" {
 			t.Fatalf("claim %+v", h.Status.Claim)
 		}
 		w.reconcile()
@@ -242,6 +255,107 @@ func TestPreflight(t *testing.T) {
 	w.reconcile()
 	if len(w.host.log) != 3 {
 		t.Errorf("log %v", w.host.log)
+	}
+}
+
+// A host whose checks for this machine fail is released: at once if another one is available, and otherwise after ten minutes. It is
+// not claimed again for ten minutes.
+func TestUnsuitableHost(t *testing.T) {
+	small := []remote.Finding{{Problem: "the host has about 1 GiB of memory", Remedy: "add memory", Fatal: true}}
+	w := newWorld(t, build(t, sshMachine(nil), sshHost("h", nil)).Build())
+	w.host.findings = small
+	host := func(name string) *infrav1.SSHHost { return w.changeHost(name, func(*infrav1.SSHHost) {}) }
+	clean := func(name string) { // as the controller of SSHHosts does
+		w.changeHost(name, func(h *infrav1.SSHHost) {
+			h.Status.Claim, h.Status.ConfirmedClaimID, h.Status.State = nil, "", infrav1.SSHHostAvailable
+		})
+	}
+	w.reconcile()
+	w.changeHost("h", confirm)
+	w.reconcile()
+	if h := host("h"); inventory.IsReleased(h.Status.Claim) || h.Status.Claim == nil {
+		t.Fatalf("no other host is available, and the operator can correct it: %+v", h.Status.Claim)
+	}
+
+	w.at = w.at.Add(unsuitableAfter)
+	w.reconcile()
+	got := w.get()
+	if h := host("h"); !inventory.IsReleased(h.Status.Claim) || !ptr.Deref(h.Status.Claim.Unused, false) || got.Status.HostRef != nil || len(got.Status.UnsuitableHosts) != 1 || got.DeletionTimestamp != nil {
+		t.Fatalf("claim %+v, status %+v", h.Status.Claim, got.Status)
+	}
+	clean("h")
+	w.reconcile()
+	conditions := condition.Set(w.get().Status.Conditions)
+	if h := host("h"); h.Status.Claim != nil || !strings.Contains(conditions.Get(infrav1.HostClaimedCondition).Message, "1 that failed the preflight checks of this machine (SSHHost hosts/h)") ||
+		!strings.Contains(conditions.Get(infrav1.HostPreparedCondition).Message, "SSHHost hosts/h was released: The host cannot become this node:\n* The host has about 1 GiB of memory; add memory") {
+		t.Fatalf("claim %+v, conditions %+v", h.Status.Claim, conditions)
+	}
+
+	// After ten minutes it is tried again. Another host that has become available is claimed while the first one is cleaned.
+	w.at = w.at.Add(unsuitableFor)
+	used := host("h")
+	used.Annotations = map[string]string{infrav1.LastNamespaceAnnotation: "team-a"}
+	if err := w.client.Update(t.Context(), used); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	w.changeHost("h", confirm)
+	if err := w.client.Create(t.Context(), sshHost("i", nil)); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	if h, i := host("h"), host("i"); !inventory.IsReleased(h.Status.Claim) || h.Status.Claim.Unused != nil || i.Status.Claim == nil || i.Status.Claim.Name != "m" {
+		t.Fatalf("claims %+v, %+v", h.Status.Claim, i.Status.Claim)
+	}
+	w.host.findings = nil
+	w.changeHost("i", confirm)
+	w.reconcile()
+	if got := w.get(); got.Status.HostRef.Name != "i" || w.host.progress.State != remote.BootstrapRunning {
+		t.Errorf("status %+v, log %v", got.Status, w.host.log)
+	}
+	w.host.progress.State = remote.BootstrapDone
+	w.reconcile()
+	if err := w.client.Delete(t.Context(), w.get()); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	if h, i := host("h"), host("i"); !inventory.IsReleased(i.Status.Claim) || h.Status.Claim == nil {
+		t.Errorf("both are cleaned: %+v, %+v", h.Status.Claim, i.Status.Claim)
+	}
+	clean("i")
+	w.reconcile()
+	if w.get().DeletionTimestamp == nil || host("h").Status.Claim == nil {
+		t.Error("the claim of a host that is not clean was dropped")
+	}
+	clean("h")
+	w.reconcile()
+	if err := w.client.Get(t.Context(), request().NamespacedName, &infrav1.SSHMachine{}); err == nil {
+		t.Error("the SSHMachine still exists")
+	}
+}
+
+// The settings of a machine, which its class can set, supplement those of its host.
+func TestSettings(t *testing.T) {
+	hostSettings := infrav1.SSHHostSettings{
+		Proxy: infrav1.SSHHostProxy{HTTP: "http://host:1", No: []string{"a"}}, RegistryMirrors: []string{"https://host"}, AdditionalTrustedCAs: "HOST\n",
+	}
+	for name, tc := range map[string]struct {
+		reason  string
+		machine infrav1.SSHHostSettings
+		want    remote.NodeSettings
+	}{
+		"none":        {"the host decides", infrav1.SSHHostSettings{}, remote.NodeSettings{HTTPProxy: "http://host:1", NoProxy: "a", RegistryMirrors: []string{"https://host"}, TrustedCAs: []byte("HOST\n")}},
+		"proxy":       {"half of a proxy would be a mixture", infrav1.SSHHostSettings{Proxy: infrav1.SSHHostProxy{HTTPS: "http://m:1"}}, remote.NodeSettings{HTTPSProxy: "http://m:1", RegistryMirrors: []string{"https://host"}, TrustedCAs: []byte("HOST\n")}},
+		"mirrors":     {"their order is that of the machine", infrav1.SSHHostSettings{RegistryMirrors: []string{"https://m"}}, remote.NodeSettings{HTTPProxy: "http://host:1", NoProxy: "a", RegistryMirrors: []string{"https://m"}, TrustedCAs: []byte("HOST\n")}},
+		"authorities": {"the proxy of the host may need its own", infrav1.SSHHostSettings{AdditionalTrustedCAs: "MACHINE\n"}, remote.NodeSettings{HTTPProxy: "http://host:1", NoProxy: "a", RegistryMirrors: []string{"https://host"}, TrustedCAs: []byte("HOST\n\nMACHINE\n")}},
+	} {
+		w := newWorld(t, build(t, sshMachine(func(o *infrav1.SSHMachine) { o.Spec.Settings = tc.machine }), sshHost("h", func(h *infrav1.SSHHost) { h.Spec.Settings = hostSettings })).Build())
+		w.reconcile()
+		w.changeHost("h", confirm)
+		w.reconcile()
+		if diff := cmp.Diff(tc.want, w.host.settings); diff != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", name, tc.reason, diff)
+		}
 	}
 }
 

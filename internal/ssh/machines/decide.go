@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"k8s.io/utils/ptr"
 
@@ -59,6 +57,10 @@ const (
 	progressRecheck = time.Second
 	// hostRecheck is the delay before the next attempt to reach a host.
 	hostRecheck = 10 * time.Second
+	// unsuitableAfter is the time from the creation of a machine after which it releases a host whose preflight checks fail, even
+	// if no other host is available. Until then, the operator can correct the host. unsuitableFor is the time for which it does
+	// not claim the host again.
+	unsuitableAfter, unsuitableFor = 10 * time.Minute, 10 * time.Minute
 	// cacheRecheck is the delay until the cache has the last write of this controller.
 	cacheRecheck = 50 * time.Millisecond
 )
@@ -79,7 +81,7 @@ const (
 //	the host is being prepared                         wait
 //	the progress of the bootstrap is unknown           read it
 //	the bootstrap runs, has succeeded or has failed    wait, nothing, or wait for its replacement
-//	the host is not prepared                           prepare it
+//	the host is not prepared                           prepare it; release it if it is unsuitable
 //	it creates a cluster with a virtual IP address     wait until its host holds the address
 //	otherwise                                          run the bootstrap data
 func decide(s snapshot) reconciler.Plan {
@@ -106,7 +108,7 @@ func decideStage(s snapshot, p *reconciler.Plan) (stage int, reason string) {
 	case s.Host == nil && len(s.Recorded) > 0:
 		decideAdoption(s, p)
 		return stageClaim, reasonClaiming
-	case s.provisioned():
+	case s.isProvisioned():
 		return stageProvisioned, ""
 	case s.Machine == nil:
 		p.WaitFor(reasonOwner, "Waiting for a Machine to own this object").For(kind, s.Object.Name).ToChange("metadata.ownerReferences")
@@ -154,7 +156,7 @@ func decideAdoption(s snapshot, p *reconciler.Plan) {
 		return
 	}
 	h := s.Recorded[0]
-	if !inventory.IsOffered(h, s.Namespace) && inventory.LastNamespace(h) != s.Namespace.Name {
+	if !inventory.IsOffered(h, s.Namespace) && !inventory.WasUsedBy(h, s.Namespace) {
 		p.WaitFor(reasonNoHost, "SSHHost %s has the record of this machine, but is not offered to namespace %s: let the operator offer it (spec.offeredTo)", h.Name, s.Namespace.Name).
 			For("SSHHost", nameOf(h)).ToChange("spec.offeredTo")
 		p.RecheckIn(waitRecheck)
@@ -168,7 +170,7 @@ func decideAdoption(s snapshot, p *reconciler.Plan) {
 // until then, so it does not hold the deletion.
 func decideDeletion(s snapshot, p *reconciler.Plan) {
 	h := s.Host
-	_, force := s.Object.Annotations[infrav1.ForceReleaseAnnotation]
+	force := s.Object.Annotations[infrav1.ForceReleaseAnnotation] == "true"
 	switch {
 	case h == nil && len(s.Recorded) > 0:
 		for _, recorded := range s.Recorded {
@@ -188,7 +190,7 @@ func decideDeletion(s snapshot, p *reconciler.Plan) {
 	case !inventory.IsReleased(h.Status.Claim):
 		p.Do(releaseHost{Host: nameOf(h), Why: "the SSHMachine is being deleted"})
 		waitForRelease(s, p)
-	case force, !isConfirmed(h), h.Status.State == infrav1.SSHHostQuarantined:
+	case force, !inventory.IsConfirmed(h), h.Status.State == infrav1.SSHHostQuarantined:
 	case h.Status.State == infrav1.SSHHostUnreachable:
 		p.WaitFor(reasonUnreachable, "SSHHost %s cannot be cleaned, because it %s%s. If it is gone, annotate this SSHMachine with %s: \"true\"; "+
 			"the host cannot be claimed until it responds and is clean", h.Name, unreachableText(h), since(h), infrav1.ForceReleaseAnnotation).For("SSHHost", nameOf(h)).ToChange("status.state")
@@ -232,24 +234,24 @@ func waitForRelease(s snapshot, p *reconciler.Plan) {
 func decideHost(s snapshot, p *reconciler.Plan) (stage int, reason string) {
 	h := s.Host
 	switch {
-	case h.Status.State == infrav1.SSHHostQuarantined && !isConfirmed(h) && !hasOwnRecord(h):
+	case h.Status.State == infrav1.SSHHostQuarantined && !inventory.IsConfirmed(h) && !hasOwnRecord(h):
 		p.Do(dropClaim{Host: nameOf(h), Why: "the host was quarantined before anything on it was changed"})
 		p.RecheckIn(cacheRecheck)
 		return stageClaim, reasonClaiming
 	case h.Status.State == infrav1.SSHHostUnreachable:
 		p.WaitFor(reasonUnreachable, "SSHHost %s %s", h.Name, unreachableText(h)).For("SSHHost", nameOf(h)).ToChange("status.state")
 		return s.hostStage(), reasonUnreachable
-	case h.Status.State == infrav1.SSHHostQuarantined && isConfirmed(h):
+	case h.Status.State == infrav1.SSHHostQuarantined && inventory.IsConfirmed(h):
 		p.WaitFor(reasonQuarantined, "SSHHost %s is quarantined: its condition Available has the reason", h.Name).For("SSHHost", nameOf(h)).ToChange("status.state")
 		return s.hostStage(), reasonQuarantined
-	case !isConfirmed(h):
+	case !inventory.IsConfirmed(h):
 		p.WaitFor(reasonRecording, "Waiting for the claim to be recorded on SSHHost %s", h.Name).For("SSHHost", nameOf(h)).ToChange("status.confirmedClaimID")
 		return stageClaim, reasonRecording
 	case s.Preparing.Running:
 		waitForPreparation(s, p)
 		return stagePreparation, reasonPreparing
 	case s.Fault != nil:
-		p.WaitFor(s.Fault.Reason, "%s", sentence(s.Fault.Message)).For("SSHHost", nameOf(h)).ForTime()
+		p.WaitFor(s.Fault.Reason, "%s", inventory.Sentence(s.Fault.Message)).For("SSHHost", nameOf(h)).ForTime()
 		p.RecheckIn(hostRecheck)
 		return s.hostStage(), s.Fault.Reason
 	case s.Progress == nil:
@@ -267,7 +269,7 @@ func hasOwnRecord(h *infrav1.SSHHost) bool {
 
 // hostStage returns the stage of a machine whose host cannot be used now.
 func (s snapshot) hostStage() int {
-	if isConfirmed(s.Host) {
+	if inventory.IsConfirmed(s.Host) {
 		return stagePreparation
 	}
 	return stageClaim
@@ -308,7 +310,7 @@ func decideBootstrap(s snapshot, p *reconciler.Plan) (stage int, reason string) 
 // needsVirtualIP reports whether the machine creates the control plane of a cluster with a virtual IP address that its host
 // does not hold yet.
 func (s snapshot) needsVirtualIP() bool {
-	if !s.controlPlane() || s.SSHCluster == nil || s.SSHCluster.Spec.VirtualIP == "" || ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false) {
+	if !s.isControlPlane() || s.SSHCluster == nil || s.SSHCluster.Spec.VirtualIP == "" || ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false) {
 		return false
 	}
 	return !slices.ContainsFunc(s.SSHCluster.Status.VirtualIP.Members, func(m infrav1.SSHVirtualIPMember) bool {
@@ -328,10 +330,13 @@ func decidePreparation(s snapshot, p *reconciler.Plan) bool {
 		p.WaitFor("NodeAddressMissing", "SSHHost %s has a DNS name as its address: let the operator set spec.nodeAddress to the IP address of the node", s.Host.Name).
 			For("SSHHost", nameOf(s.Host)).ToChange("spec.nodeAddress")
 	case s.NoBundle != nil:
-		p.WaitFor(s.NoBundle.Reason, "%s", sentence(s.NoBundle.Message)).For(kind, s.Object.Name).UntilUserActs()
+		p.WaitFor(s.NoBundle.Reason, "%s", inventory.Sentence(s.NoBundle.Message)).For(kind, s.Object.Name).UntilUserActs()
 		p.RecheckIn(waitRecheck)
 	case ended && job.Err == nil:
 		return true
+	case ended && s.mustReject():
+		p.Do(rejectHost{Host: nameOf(s.Host), Why: "its preflight checks for this machine failed"})
+		p.RecheckIn(cacheRecheck)
 	case ended && s.Now.Sub(job.Ended) < retryAfter(job.Err):
 		waitForFailure(s, p)
 		p.RecheckIn(job.Ended.Add(retryAfter(job.Err)).Sub(s.Now))
@@ -344,6 +349,16 @@ func decidePreparation(s snapshot, p *reconciler.Plan) bool {
 		p.RecheckIn(hostRecheck) // another machine may have taken the last place
 	}
 	return false
+}
+
+// mustReject reports whether the machine releases its host because the preflight checks failed, before anything was installed: at
+// once if another host is available, or else after some time, so that another machine can use the host.
+func (s snapshot) mustReject() bool {
+	f := fault.As(s.Preparing.Err)
+	if f == nil || f.Reason != reasonPreflight {
+		return false
+	}
+	return s.request().Choose(s.Hosts).Host != nil || s.Now.Sub(s.Object.CreationTimestamp.Time) >= unsuitableAfter
 }
 
 // preparation describes the job that prepares the host. It is a new one for another host, claim or bundle.
@@ -374,9 +389,9 @@ func waitForFailure(s snapshot, p *reconciler.Plan) {
 	case f == nil:
 		p.WaitFor(reasonPreparing, "SSHHost %s could not be prepared, retrying: %s", s.Host.Name, s.Preparing.Err.Error()).For("SSHHost", nameOf(s.Host)).ForTime()
 	case f.Kind == fault.Invalid:
-		p.WaitFor(f.Reason, "%s", sentence(f.Message)).For("SSHHost", nameOf(s.Host)).UntilUserActs()
+		p.WaitFor(f.Reason, "%s", inventory.Sentence(f.Message)).For("SSHHost", nameOf(s.Host)).UntilUserActs()
 	default:
-		p.WaitFor(f.Reason, "%s", sentence(f.Message)).For("SSHHost", nameOf(s.Host)).ForTime()
+		p.WaitFor(f.Reason, "%s", inventory.Sentence(f.Message)).For("SSHHost", nameOf(s.Host)).ForTime()
 	}
 }
 
@@ -387,10 +402,4 @@ func names(hosts []*infrav1.SSHHost) (out []string) {
 		out = append(out, nameOf(h))
 	}
 	return out
-}
-
-// sentence makes the first letter of a message of an error upper-case, as conditions have it.
-func sentence(text string) string {
-	r, n := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(r)) + text[n:]
 }

@@ -31,7 +31,7 @@ const (
 
 func sshMachine(change func(*infrav1.SSHMachine)) *infrav1.SSHMachine {
 	o := &infrav1.SSHMachine{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "team-a", Name: "m", UID: "u", Generation: 1, Finalizers: []string{infrav1.SSHMachineFinalizer},
+		Namespace: "team-a", Name: "m", UID: "u", Generation: 1, CreationTimestamp: metav1.NewTime(now), Finalizers: []string{infrav1.SSHMachineFinalizer},
 		Labels:          map[string]string{clusterv1.ClusterNameLabel: "c"},
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: "core", UID: "core"}},
 	}}

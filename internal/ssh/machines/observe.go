@@ -72,7 +72,7 @@ func (c *controller) observe(ctx context.Context, o *infrav1.SSHMachine) (snapsh
 	if s.Host != nil {
 		c.findBundle(&s)
 	}
-	if s.Host != nil && (s.provisioned() || !o.DeletionTimestamp.IsZero()) {
+	if s.Host != nil && (s.isProvisioned() || !o.DeletionTimestamp.IsZero()) {
 		return s, nil
 	}
 	if s.SSHCluster, err = c.readSSHCluster(ctx, s); err != nil {
@@ -83,7 +83,7 @@ func (c *controller) observe(ctx context.Context, o *infrav1.SSHMachine) (snapsh
 
 // readSSHCluster reads the infrastructure of the Cluster of a control plane machine.
 func (c *controller) readSSHCluster(ctx context.Context, s snapshot) (*infrav1.SSHCluster, error) {
-	if s.Cluster == nil || !s.controlPlane() {
+	if s.Cluster == nil || !s.isControlPlane() {
 		return nil, nil
 	}
 	ref := s.Cluster.Spec.InfrastructureRef
@@ -93,7 +93,8 @@ func (c *controller) readSSHCluster(ctx context.Context, s snapshot) (*infrav1.S
 	return infrastructure.ReadObject(ctx, c.client, s.Object.Namespace, ref.Name, &infrav1.SSHCluster{})
 }
 
-// readClaimed reads the hosts that have the claim or the record of the machine.
+// readClaimed reads the hosts that have the claim or the record of the machine. A host that it has released is not its host any
+// more: the controller of SSHHosts cleans it.
 func (c *controller) readClaimed(ctx context.Context, s *snapshot) error {
 	if s.Object.Spec.ClaimID == "" {
 		return nil
@@ -102,37 +103,58 @@ func (c *controller) readClaimed(ctx context.Context, s *snapshot) error {
 	if err := c.client.List(ctx, list, client.MatchingFields{claimIndex: s.Object.Spec.ClaimID}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("listing SSHHosts: %w", err)
 	}
-	var claimed []*infrav1.SSHHost
+	var claimed, released []*infrav1.SSHHost
 	for i := range list.Items {
 		switch h := &list.Items[i]; {
 		case inventory.HasClaim(h, s.Object):
-			claimed = append(claimed, h)
 			s.Stale = s.Stale || c.writer.Writes().Stale(h)
-		case inventory.HasRecord(h, s.Object):
+			if inventory.IsReleased(h.Status.Claim) {
+				released = append(released, h)
+			} else {
+				claimed = append(claimed, h)
+			}
+		case inventory.HasRecord(h, s.Object) && !slices.Contains(s.unsuitable(), reference(h)):
 			s.Recorded = append(s.Recorded, h)
 		}
 	}
 	slices.SortFunc(claimed, compareClaims)
-	if len(claimed) > 0 {
+	slices.SortFunc(released, compareClaims)
+	switch {
+	case len(claimed) > 0:
 		s.Host, s.Surplus = claimed[0], claimed[1:]
+	case len(released) > 0 && !s.Object.DeletionTimestamp.IsZero():
+		s.Host = released[0] // the deletion waits until it is clean
 	}
 	return nil
 }
 
+func reference(h *infrav1.SSHHost) infrav1.SSHHostReference {
+	return infrav1.SSHHostReference{Namespace: h.Namespace, Name: h.Name}
+}
+
+// unsuitable returns the hosts that the machine has released a short time ago because it cannot use them.
+func (s snapshot) unsuitable() (out []infrav1.SSHHostReference) {
+	for _, u := range s.Object.Status.UnsuitableHosts {
+		if s.isUnsuitable(u) {
+			out = append(out, u.SSHHostReference)
+		}
+	}
+	return out
+}
+
+func (s snapshot) isUnsuitable(u infrav1.SSHUnsuitableHost) bool {
+	return s.Now.Sub(u.Since.Time) < unsuitableFor
+}
+
 // compareClaims orders hosts with the same claim: the one that has its record is first.
 func compareClaims(a, b *infrav1.SSHHost) int {
-	switch x, y := isConfirmed(a), isConfirmed(b); {
+	switch x, y := inventory.IsConfirmed(a), inventory.IsConfirmed(b); {
 	case x && !y:
 		return -1
 	case y && !x:
 		return 1
 	}
 	return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
-}
-
-// isConfirmed reports whether the claim of a host was recorded on it.
-func isConfirmed(h *infrav1.SSHHost) bool {
-	return h != nil && h.Status.Claim != nil && h.Status.ConfirmedClaimID == h.Status.Claim.ClaimID
 }
 
 // readHosts reads what the choice of a host needs.
@@ -156,7 +178,7 @@ func (c *controller) readHosts(ctx context.Context, s *snapshot) error {
 
 // findBundle finds the bundle for a host that is not a node yet.
 func (c *controller) findBundle(s *snapshot) {
-	if s.provisioned() || s.Object.Spec.Bundle == infrav1.SSHBundleNone || s.version() == "" || s.Host.Status.Facts.Architecture == "" {
+	if s.isProvisioned() || s.Object.Spec.Bundle == infrav1.SSHBundleNone || s.version() == "" || s.Host.Status.Facts.Architecture == "" {
 		return
 	}
 	b, err := c.Bundles.Find(s.version(), s.Host.Status.Facts.Architecture)
@@ -166,7 +188,7 @@ func (c *controller) findBundle(s *snapshot) {
 		}
 		return
 	}
-	s.Bundle = b.ForNode(s.controlPlane())
+	s.Bundle = b.ForNode(s.isControlPlane())
 }
 
 // readRequested reads the progress of the bootstrap.
@@ -181,27 +203,20 @@ func (c *controller) readRequested(ctx context.Context, s snapshot, _ reconciler
 	if err == nil {
 		p, err = c.maskSecrets(ctx, s, p)
 	}
-	s.Fault = connectionFault(s.Host, err)
-	if s.Fault != nil {
-		return s, nil
+	if err = inventory.Neutral(s.Host, err); err != nil {
+		if s.Fault = fault.As(err); s.Fault != nil {
+			err = nil
+		}
+		return s, err
 	}
 	s.Progress = &p
-	return s, err
+	return s, nil
 }
 
 // progressTimeout limits the time of a reconciliation that reads the progress.
 const progressTimeout = 30 * time.Second
 
-// connectionFault returns the fault of an error that concerns the host, nil for others.
-func connectionFault(h *infrav1.SSHHost, err error) *fault.Fault {
-	if f := fault.As(err); f != nil || fault.KindOf(err) != fault.Unreachable {
-		return f
-	}
-	return fault.New(fault.Unreachable, remote.ReasonUnreachable, "host %s does not respond", h.Name).From(err)
-}
-
-// connect connects to the host of an object. The error is for users of the SSHMachine, who may not know the addresses, users,
-// keys and Secrets of the operator. The condition Reachable of the SSHHost has the details.
+// connect connects to the host of an object. The error is for the users of the SSHMachine.
 func (c *controller) connect(ctx context.Context, h *infrav1.SSHHost) (Host, error) {
 	return c.connectFor(ctx, h, "")
 }
@@ -214,16 +229,13 @@ func (c *controller) connectFor(ctx context.Context, h *infrav1.SSHHost, claimID
 		target.ClaimID = claimID
 		host, err = c.Connector.Connect(ctx, target)
 	}
-	if f := fault.As(err); f != nil {
-		return nil, fault.New(f.Kind, f.Reason, "SSHHost %s cannot be reached: its condition %s has the reason", h.Name, infrav1.ReachableCondition).From(err)
-	}
-	return host, err
+	return host, inventory.NeutralTarget(h, err)
 }
 
 // request describes the host that the machine needs.
 func (s snapshot) request() inventory.Request {
 	r := RequestOf(s.Object, s.Machine)
-	r.Namespace, r.Peers, r.Turn = s.Namespace, s.Peers, s.Turn
+	r.Namespace, r.Peers, r.Turn, r.Unsuitable = s.Namespace, s.Peers, s.Turn, s.unsuitable()
 	return r
 }
 
@@ -231,20 +243,23 @@ func (s snapshot) request() inventory.Request {
 // the simulation of `slipway plan` use it.
 func RequestOf(o *infrav1.SSHMachine, m *clusterv1.Machine) inventory.Request {
 	s := snapshot{Object: o, Machine: m}
-	return inventory.Request{Selector: o.Spec.HostSelector, FailureDomain: s.failureDomain(), Version: s.version()}
+	return inventory.Request{
+		Selector: o.Spec.HostSelector, FailureDomain: s.failureDomain(), Version: s.version(),
+		Installed: o.Spec.Bundle == infrav1.SSHBundleNone, ControlPlane: s.isControlPlane(),
+	}
 }
 
 func (s snapshot) clusterName() string { return s.Object.Labels[clusterv1.ClusterNameLabel] }
 
-// provisioned reports whether the machine has ever been provisioned.
-func (s snapshot) provisioned() bool {
+// isProvisioned reports whether the machine has ever been provisioned.
+func (s snapshot) isProvisioned() bool {
 	return ptr.Deref(s.Object.Status.Initialization.Provisioned, false)
 }
 
 // wasProvisioned reports whether the machine was provisioned before its status was lost, as in a restore: the core copies
 // the provider ID only then.
 func (s snapshot) wasProvisioned() bool {
-	return s.provisioned() || s.Machine != nil && s.Machine.Spec.ProviderID != ""
+	return s.isProvisioned() || s.Machine != nil && s.Machine.Spec.ProviderID != ""
 }
 
 // bootstrapSecretName returns the name of the bootstrap data Secret, empty if there is none.
@@ -263,8 +278,8 @@ func (s snapshot) version() string {
 	return s.Machine.Spec.Version
 }
 
-// controlPlane reports whether the machine runs a control plane.
-func (s snapshot) controlPlane() bool {
+// isControlPlane reports whether the machine runs a control plane.
+func (s snapshot) isControlPlane() bool {
 	if s.Machine == nil {
 		return false
 	}

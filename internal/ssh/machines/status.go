@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/redact"
 	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 	"github.com/slipwayhq/slipway/sdk/contract"
@@ -55,7 +58,7 @@ func (conditionInput) ready(set condition.Set) condition.Result {
 
 func (j conditionInput) hostClaimed() condition.Result {
 	switch h := j.Host; {
-	case h != nil && j.provisioned() && h.Status.State == infrav1.SSHHostQuarantined:
+	case h != nil && j.isProvisioned() && h.Status.State == infrav1.SSHHostQuarantined:
 		return condition.False(reasonMachineRemoved, fmt.Sprintf(
 			"SSHHost %s is quarantined, so the node is lost: its condition Available has the reason; delete the Machine to have it replaced", h.Name))
 	case h != nil && j.plan.Stage.Order == stageClaim && j.plan.Stage.Message != "":
@@ -64,7 +67,7 @@ func (j conditionInput) hostClaimed() condition.Result {
 		return condition.True(reasonClaimed)
 	case !j.Object.DeletionTimestamp.IsZero():
 		return condition.False(clusterv1.DeletingReason, "The machine has no host any more")
-	case j.provisioned() && len(j.Recorded) == 0:
+	case j.isProvisioned() && len(j.Recorded) == 0:
 		return condition.False(reasonMachineRemoved, "No SSHHost has the claim of this machine any more: delete its Machine to have it replaced")
 	}
 	return condition.False(j.plan.Stage.Reason, j.plan.Stage.Message)
@@ -74,16 +77,24 @@ func (j conditionInput) hostReachable() condition.Result {
 	if j.Host == nil {
 		return condition.Absent()
 	}
-	return condition.Mirror(j.Host.Status.Conditions, infrav1.ReachableCondition, condition.Absent())
+	out := condition.Mirror(j.Host.Status.Conditions, infrav1.ReachableCondition, condition.Absent())
+	if out.Message != "" {
+		out.Message = inventory.UnreachableMessage(j.Host)
+	}
+	return out
 }
 
 func (j conditionInput) hostPrepared() condition.Result {
 	stage := j.plan.Stage
 	switch {
-	case j.provisioned(), stage.Order == stageBootstrap, stage.Order == stageProvisioned:
+	case j.isProvisioned(), stage.Order == stageBootstrap, stage.Order == stageProvisioned:
 		return condition.True(reasonPrepared)
 	case stage.Order == stagePreparation && stage.Message != "":
 		return condition.False(stage.Reason, stage.Message)
+	}
+	if list := j.unsuitableHosts(j.outcome); len(list) > 0 { // the problems remain visible while the machine waits for another host
+		last := list[len(list)-1]
+		return condition.False(reasonPreflight, fmt.Sprintf("SSHHost %s/%s was released: %s", last.Namespace, last.Name, last.Message))
 	}
 	return condition.False(reasonNotPrepared, "")
 }
@@ -94,10 +105,10 @@ func (j conditionInput) bootstrapSucceeded() condition.Result {
 		why = nil
 	}
 	switch {
-	case j.provisioned(), stage.Order == stageProvisioned:
+	case j.isProvisioned(), stage.Order == stageProvisioned:
 		return condition.True(reasonSucceeded)
 	case why != nil:
-		return condition.False(why.Reason, sentence(why.Message))
+		return condition.False(why.Reason, inventory.Sentence(why.Message))
 	case j.Progress != nil && j.Progress.State == remote.BootstrapFailed:
 		return condition.False(reasonFailed, j.failedText())
 	case stage.Order == stageBootstrap && stage.Message != "":
@@ -147,13 +158,14 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 		ObservedGeneration: s.Object.Generation,
 		Conditions:         conditions.Evaluate(conditionInput{s, p, out}, reconciler.EvaluateOptionsFor(s.Object, s.Now)),
 		Initialization:     old.Initialization,
+		UnsuitableHosts:    s.unsuitableHosts(out),
 	}
 	switch {
 	case s.Host != nil:
 		status.HostRef = &infrav1.SSHHostReference{Namespace: s.Host.Namespace, Name: s.Host.Name}
 		status.FailureDomain, status.Interruptible = s.Host.Spec.FailureDomain, s.Host.Spec.Interruptible
 		status.Addresses = addresses(s.Host)
-	case s.provisioned(): // the addresses of a lost node help to find it
+	case s.isProvisioned(): // the addresses of a lost node help to find it
 		status.Addresses, status.FailureDomain, status.Interruptible = old.Addresses, old.FailureDomain, old.Interruptible
 	}
 	if s.Progress != nil && s.Progress.State == remote.BootstrapDone {
@@ -161,6 +173,23 @@ func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	}
 	return reconciler.Report{Status: status, Events: eventsOf(s, p, status, out)}
 }
+
+// unsuitableHosts returns the hosts that the machine does not claim now, the newest last.
+func (s snapshot) unsuitableHosts(out reconciler.Outcome) (list []infrav1.SSHUnsuitableHost) {
+	for _, u := range s.Object.Status.UnsuitableHosts {
+		if s.isUnsuitable(u) && !s.isProvisioned() {
+			list = append(list, u)
+		}
+	}
+	if slices.ContainsFunc(out.Done, func(a reconciler.Action) bool { _, rejected := a.(rejectHost); return rejected }) {
+		message := redact.Clip(inventory.Sentence(fault.As(s.Preparing.Err).Message), maxUnsuitableMessage)
+		list = append(list, infrav1.SSHUnsuitableHost{SSHHostReference: reference(s.Host), Since: metav1.NewTime(s.Now.Truncate(time.Second)), Message: message})
+	}
+	return list[max(len(list)-maxUnsuitable, 0):]
+}
+
+// Limits of the hosts that a machine does not claim.
+const maxUnsuitable, maxUnsuitableMessage = 16, 4096
 
 // addresses returns the addresses of the node on a host.
 func addresses(h *infrav1.SSHHost) (out clusterv1.MachineAddresses) {
@@ -184,9 +213,11 @@ func eventsOf(s snapshot, p reconciler.Plan, status infrav1.SSHMachineStatus, ou
 			list = append(list, reconciler.Warning("ClaimDropped", "Dropped the claim of SSHHost %s: %s", a.Host, a.Why))
 		case releaseHost:
 			list = append(list, reconciler.Normal("HostReleased", "Released SSHHost %s", a.Host))
+		case rejectHost:
+			list = append(list, reconciler.Warning("HostUnsuitable", "Released SSHHost %s: %s", a.Host, a.Why))
 		}
 	}
-	if s.provisioned() != ptr.Deref(status.Initialization.Provisioned, false) {
+	if s.isProvisioned() != ptr.Deref(status.Initialization.Provisioned, false) {
 		list = append(list, reconciler.Normal("Provisioned", "The bootstrap data has succeeded on SSHHost %s", s.Host.Name))
 	}
 	before := condition.Set(s.Object.Status.Conditions).Get(infrav1.BootstrapExecSucceededCondition)

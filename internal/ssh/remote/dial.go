@@ -129,7 +129,7 @@ func (h *handshake) classify(err error) error {
 	}
 	var negotiation *ssh.AlgorithmNegotiationError
 	if errors.As(err, &negotiation) {
-		return fault.New(fault.Invalid, "NoCommonAlgorithm", "the SSH server of host %s supports none of the algorithms that Slipway accepts; update OpenSSH there to version 7 or newer", h.target.Address).From(err)
+		return fault.New(fault.Invalid, reasonNoCommonAlgorithm, "the SSH server of host %s supports none of the algorithms that Slipway accepts; update OpenSSH there to version 7 or newer", h.target.Address).From(err)
 	}
 	return unreachable(h.target, err)
 }
@@ -174,7 +174,7 @@ func (p *Pool) ScanHostKeys(ctx context.Context, t Target) ([]string, error) {
 		}
 	}
 	if len(out) == 0 {
-		return nil, fault.New(fault.Invalid, "NoHostKey", "the SSH server of host %s has no ed25519, ECDSA or RSA key", t.Address)
+		return nil, fault.New(fault.Invalid, reasonNoHostKey, "the SSH server of host %s has no ed25519, ECDSA or RSA key", t.Address)
 	}
 	return out, nil
 }

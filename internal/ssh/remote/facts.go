@@ -26,7 +26,8 @@ type Facts struct {
 	MemoryMiB    int64
 	// DiskMiB is the size of the file system of /var/lib, DiskFreeMiB its free space.
 	DiskMiB, DiskFreeMiB int64
-	// ContainerRuntime lists the units of container runtimes that are active, separated by commas.
+	// ContainerRuntime lists the units of container runtimes that are active and were not installed by Slipway, separated by
+	// commas.
 	ContainerRuntime string
 	// ClockOffset is how far the host's clock is ahead, with an error of about a second.
 	ClockOffset time.Duration

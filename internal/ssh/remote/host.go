@@ -320,7 +320,7 @@ func (h *Host) openFiles(l *link) (*sftp.Client, error) {
 			return nil, unreachable(h.target, fmt.Errorf("%w: %w", errNoSession, err))
 		}
 		_ = session.Close()
-		return nil, fault.New(fault.Invalid, "NoFileTransfer",
+		return nil, fault.New(fault.Invalid, reasonNoFileTransfer,
 			"host %s has no SFTP server; install openssh-sftp-server, or enable \"Subsystem sftp\" in /etc/ssh/sshd_config", h.target.Address).From(err)
 	}
 	go func() {

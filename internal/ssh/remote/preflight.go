@@ -40,13 +40,18 @@ type Finding struct {
 // String returns the finding as one sentence.
 func (f Finding) String() string { return f.Problem + "; " + f.Remedy }
 
+// Limits of the checks for a control plane.
+const (
+	MinControlPlaneMemoryMiB = 1700
+	MinControlPlaneCPUs      = 2
+)
+
 // Limits of the checks.
 const (
-	minMemoryMiB             = 700
-	minControlPlaneMemoryMiB = 1700
-	minFreeDiskMiB           = 2048
-	minFreeRunMiB            = 16
-	maxClockOffset           = 30 * time.Second
+	minMemoryMiB   = 700
+	minFreeDiskMiB = 2048
+	minFreeRunMiB  = 16
+	maxClockOffset = 30 * time.Second
 )
 
 // observation is the output of the preflight script.
@@ -62,6 +67,9 @@ type observation struct {
 	foreign         []string
 	cgroup, selinux string
 }
+
+// CheckPrograms is the check of the programs that a host without a bundle needs.
+const CheckPrograms = "Programs"
 
 // Preflight runs all checks and returns their findings, fatal ones first. It changes nothing on the host that remains,
 // except for kernel modules that it loads.
@@ -179,12 +187,12 @@ func checkKernel(seen observation, _ PreflightOptions) (out []Finding) {
 func checkResources(seen observation, o PreflightOptions) (out []Finding) {
 	least := int64(minMemoryMiB)
 	if o.ControlPlane {
-		least = minControlPlaneMemoryMiB
+		least = MinControlPlaneMemoryMiB
 	}
 	if seen.memory < least {
 		out = append(out, fatal("Memory", fmt.Sprintf("the host has %s of memory, %d MiB are required", roughly(seen.memory), least), "add memory, or select another host"))
 	}
-	if cpus := number(first(seen.values, "CPUS")); o.ControlPlane && cpus < 2 {
+	if cpus := number(first(seen.values, "CPUS")); o.ControlPlane && cpus < MinControlPlaneCPUs {
 		out = append(out, fatal("CPUs", "the host has one CPU, a control plane requires two", "add a CPU, or select another host"))
 	}
 	need := int64(minFreeDiskMiB)
@@ -300,7 +308,7 @@ func checkInstallation(seen observation, o PreflightOptions) (out []Finding) {
 	if !o.ManagedBundle {
 		for _, program := range []string{"kubelet", "kubeadm", "containerd"} {
 			if !slices.Contains(seen.values["PROGRAM"], program) {
-				out = append(out, fatal("Programs", "the host has no "+program, "install it, or let Slipway install a bundle (spec.bundle: Managed)"))
+				out = append(out, fatal(CheckPrograms, "the host has no "+program, "install it, or let Slipway install a bundle (spec.bundle: Managed)"))
 			}
 		}
 		return out

@@ -16,7 +16,8 @@ const (
 	resetTimeout = 4 * time.Minute
 	// maxLeftovers limits the reported leftovers.
 	maxLeftovers = 50
-	maxLogLines  = 10_000
+	// MaxLogLines limits the lines of a log.
+	MaxLogLines = 10_000
 )
 
 // Leftover is something that cleaning did not remove.
@@ -96,8 +97,8 @@ var unitName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
 // Logs returns the last lines of the journal of a unit, such as "kubelet", or of the bootstrap data for "bootstrap". They
 // may contain secrets.
 func (h *Host) Logs(ctx context.Context, unit string, lines int) ([]byte, error) {
-	if !unitName.MatchString(unit) || lines < 1 || lines > maxLogLines {
-		return nil, fault.New(fault.Invalid, "InvalidUnit", "the logs of unit %.64q with %d lines cannot be read: the name has lower-case letters, digits and -, and at most %d lines are returned", unit, lines, maxLogLines)
+	if !unitName.MatchString(unit) || lines < 1 || lines > MaxLogLines {
+		return nil, fault.New(fault.Invalid, "InvalidUnit", "the logs of unit %.64q with %d lines cannot be read: the name has lower-case letters, digits and -, and at most %d lines are returned", unit, lines, MaxLogLines)
 	}
 	out, err := h.run(ctx, call{script: "logs", parameters: []parameter{{"UNIT", unit}, {"LINES", strconv.Itoa(lines)}}})
 	var failed *scriptError

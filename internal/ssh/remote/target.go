@@ -28,7 +28,22 @@ const (
 	reasonInvalidTarget = "InvalidTarget"
 	// reasonNotRoot means that the user is not root on the host and cannot become root; the kind is Invalid.
 	reasonNotRoot = "NotRoot"
+	// reasonNoCommonAlgorithm, reasonNoHostKey and reasonNoFileTransfer mean that the SSH server cannot be used; the kind is
+	// Invalid.
+	reasonNoCommonAlgorithm = "NoCommonAlgorithm"
+	reasonNoHostKey         = "NoHostKey"
+	reasonNoFileTransfer    = "NoFileTransfer"
 )
+
+// ConcernsConnection reports whether a fault is about the connection to a host, so that its message can contain the address, the
+// user or the keys. Every call to a host can return such a fault, because a lost connection is opened again.
+func ConcernsConnection(f *fault.Fault) bool {
+	switch f.Reason {
+	case ReasonUnreachable, ReasonHostKeyMismatch, reasonAuthenticationFailed, reasonInvalidTarget, reasonNotRoot, reasonNoCommonAlgorithm, reasonNoHostKey, reasonNoFileTransfer:
+		return true
+	}
+	return false
+}
 
 const (
 	defaultPort = 22

@@ -17,6 +17,7 @@ echo "PRODUCT_UUID=$(head -c 64 /sys/class/dmi/id/product_uuid 2>/dev/null)"
 
 runtime=
 for unit in containerd docker crio; do
+	[ $unit != containerd ] || ! installed /etc/systemd/system/containerd.service || continue
 	! systemctl is-active --quiet $unit.service 2>/dev/null || runtime="${runtime:+$runtime,}$unit"
 done
 echo "RUNTIME=$runtime"
