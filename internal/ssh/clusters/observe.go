@@ -32,7 +32,7 @@ type snapshot struct {
 	FailureDomains []string
 	// Taken is the reason why another object has the virtual IP address. Empty: none has.
 	Taken string
-	// Members are the control plane machines whose hosts are prepared, the oldest first.
+	// Members are the control plane machines whose hosts are or were prepared, the oldest first.
 	Members []member
 	// Unresolved are the control plane machines that are nodes, but whose hosts are unknown, as after a restore.
 	Unresolved []string
@@ -46,6 +46,8 @@ type member struct {
 	// Name of the SSHMachine, and the claim of its host.
 	Name, ClaimID string
 	Host          *infrav1.SSHHost
+	// Prepared is set if the host is prepared now. It remains a member if it cannot be reached, because it may run still.
+	Prepared bool
 	// Bootstrapping is set if the machine has bootstrap data.
 	Bootstrapping bool
 	// Leaving is set if the Machine is being deleted, and Released if its host is being cleaned.
@@ -135,7 +137,7 @@ func isBefore(a, b *infrav1.SSHCluster) bool {
 	return a.Namespace+"/"+a.Name < b.Namespace+"/"+b.Name
 }
 
-// readMembers reads the control plane machines of the Cluster whose hosts are prepared.
+// readMembers reads the control plane machines of the Cluster whose hosts are prepared, and those that are members already.
 func (c *controller) readMembers(ctx context.Context, s *snapshot) error {
 	machines := &clusterv1.MachineList{}
 	err := c.client.List(ctx, machines, client.InNamespace(s.Object.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.Cluster.Name},
@@ -151,7 +153,7 @@ func (c *controller) readMembers(ctx context.Context, s *snapshot) error {
 		if ref := items[i].Spec.InfrastructureRef; ref.Kind != machineKind || ref.APIGroup != infrav1.GroupVersion.Group || len(s.Members) >= maxMembers {
 			continue
 		}
-		m, err := c.readMember(ctx, &items[i])
+		m, err := c.readMember(ctx, s.Object, &items[i])
 		if err != nil {
 			return err
 		}
@@ -167,19 +169,25 @@ func (c *controller) readMembers(ctx context.Context, s *snapshot) error {
 	return nil
 }
 
-// readMember returns the member of a Machine, nil if it has no prepared host. The status of an SSHMachine is written by users
-// as well, so that the claim of the host has to be the claim of the machine.
-func (c *controller) readMember(ctx context.Context, m *clusterv1.Machine) (*member, error) {
+// readMember returns the member of a Machine, nil if its host was never prepared. A member remains one until its host is released,
+// whatever its conditions are: a host that is not a peer any more, but runs still, hears nobody and holds the address beside another
+// one. The status of an SSHMachine is written by users as well, so that the claim of the host has to be the claim of the machine.
+func (c *controller) readMember(ctx context.Context, cluster *infrav1.SSHCluster, m *clusterv1.Machine) (*member, error) {
 	o, err := infrastructure.ReadObject(ctx, c.client, m.Namespace, m.Spec.InfrastructureRef.Name, &infrav1.SSHMachine{})
-	if err != nil || o == nil || o.Status.HostRef == nil || !condition.Set(o.Status.Conditions).IsTrue(infrav1.HostPreparedCondition) {
+	if err != nil || o == nil || o.Status.HostRef == nil {
 		return nil, err
+	}
+	isPrepared := condition.Set(o.Status.Conditions).IsTrue(infrav1.HostPreparedCondition)
+	isMember := slices.ContainsFunc(cluster.Status.VirtualIP.Members, func(m infrav1.SSHVirtualIPMember) bool { return m.Machine == o.Name })
+	if !isPrepared && !isMember {
+		return nil, nil
 	}
 	h, err := infrastructure.ReadObject(ctx, c.client, o.Status.HostRef.Namespace, o.Status.HostRef.Name, &infrav1.SSHHost{})
 	if err != nil || h == nil || !inventory.HasClaim(h, o) || !inventory.IsConfirmed(h) {
 		return nil, err
 	}
 	return &member{
-		Name: o.Name, ClaimID: o.Spec.ClaimID, Host: h, Bootstrapping: m.Spec.Bootstrap.DataSecretName != nil,
+		Name: o.Name, ClaimID: o.Spec.ClaimID, Host: h, Prepared: isPrepared, Bootstrapping: m.Spec.Bootstrap.DataSecretName != nil,
 		Leaving: !m.DeletionTimestamp.IsZero(), Released: !o.DeletionTimestamp.IsZero() || inventory.IsReleased(h.Status.Claim),
 	}, nil
 }

@@ -95,7 +95,8 @@ func decideVirtualIP(s snapshot, p *reconciler.Plan) {
 //	the state of a host is unknown                       read it
 //	a running host has another configuration             change it, before any host starts
 //	a host refused its configuration a moment ago        wait
-//	a host is released, or the cluster is not created    nothing
+//	a host is released or not prepared any more          nothing
+//	the cluster is not created                           start only the host that creates it
 //	a host cannot be reached                             start others only if it does not respond in their network either
 //	no running host holds the address                    start one host, if no other machine has the address
 //	otherwise                                            start the hosts that do not run
@@ -124,7 +125,7 @@ func decideMembers(s snapshot, p *reconciler.Plan) {
 	held := s.holders() > 0
 	for _, m := range s.Members {
 		refused := m.State.Refused != nil && s.Now.Sub(m.State.RefusedAt) < refusedInterval
-		if m.runs() || m.Released || m.State.Fault != nil || refused || !s.isCreated() && !s.isInitial(m) {
+		if m.runs() || m.Released || !m.Prepared || m.State.Fault != nil || refused || !s.isCreated() && !s.isInitial(m) {
 			continue
 		}
 		p.Do(configure{Machine: m.Name, Why: "its host is prepared", Unused: !held, Silent: s.unreachable()})

@@ -490,6 +490,45 @@ func TestUnknownHostStaysAPeer(t *testing.T) {
 	}
 }
 
+// A host that joins and cannot be reached for a moment is not prepared any more, by its conditions. Its API server may run: if its
+// peers stopped to send their advertisements to it, it would hold the address beside another host.
+func TestUnreachableHostStaysAPeer(t *testing.T) {
+	c := newCluster(t)
+	c.add(0)
+	c.add(1)
+	c.initialize()
+	c.reconcile(5)
+	setPrepared := func(n int, status metav1.ConditionStatus) {
+		o := &infrav1.SSHMachine{}
+		c.must(c.Get(t.Context(), client.ObjectKey{Namespace: "team-a", Name: fmt.Sprintf("m-%d", n)}, o))
+		o.Status.Conditions[0].Status = status
+		c.must(c.Status().Update(t.Context(), o))
+	}
+	c.host(1).unreachable = true
+	setPrepared(1, metav1.ConditionFalse)
+	o := c.reconcile(3)
+	if len(c.host(0).config.Peers) != 1 || len(o.Status.VirtualIP.Members) != 2 {
+		t.Errorf("the peer was removed: %+v, %+v", c.host(0), o.Status.VirtualIP)
+	}
+	// It gets the changes of its peers as soon as it responds, prepared or not, but it is not started.
+	c.host(1).unreachable = false
+	c.add(2)
+	c.reconcile(3)
+	if h := c.host(1); len(h.config.Peers) != 2 {
+		t.Errorf("%+v", h)
+	}
+	c.host(1).running = false
+	c.reconcile(3)
+	if h := c.host(1); h.running {
+		t.Error("a host that is not prepared was started")
+	}
+	setPrepared(1, metav1.ConditionTrue)
+	c.reconcile(3)
+	if h := c.host(1); !h.running {
+		t.Error("the host was not started")
+	}
+}
+
 func TestMemberChanged(t *testing.T) {
 	machine := func(change func(*clusterv1.Machine)) client.Object {
 		m := &clusterv1.Machine{}

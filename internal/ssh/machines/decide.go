@@ -267,12 +267,16 @@ func hasOwnRecord(h *infrav1.SSHHost) bool {
 	return h.Status.Record != nil && h.Status.Record.ClaimID == h.Status.Claim.ClaimID
 }
 
-// hostStage returns the stage of a machine whose host cannot be used now.
+// hostStage returns the stage of a machine whose host cannot be used now. A host that was prepared remains so when it cannot be
+// reached: its data may run.
 func (s snapshot) hostStage() int {
-	if inventory.IsConfirmed(s.Host) {
-		return stagePreparation
+	switch {
+	case !inventory.IsConfirmed(s.Host):
+		return stageClaim
+	case condition.Set(s.Object.Status.Conditions).IsTrue(infrav1.HostPreparedCondition):
+		return stageBootstrap
 	}
-	return stageClaim
+	return stagePreparation
 }
 
 func decideBootstrap(s snapshot, p *reconciler.Plan) (stage int, reason string) {

@@ -51,6 +51,11 @@ func provisioned(o *infrav1.SSHMachine) {
 	o.Status.Initialization.Provisioned = ptr.To(true)
 }
 
+func wasPrepared(o *infrav1.SSHMachine) {
+	identified(o)
+	o.Status.Conditions = []metav1.Condition{{Type: infrav1.HostPreparedCondition, Status: metav1.ConditionTrue, Reason: reasonPrepared}}
+}
+
 func coreMachine(change func(*clusterv1.Machine)) *clusterv1.Machine {
 	m := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "core", UID: "core"}}
 	m.Spec.ClusterName, m.Spec.Version, m.Spec.Bootstrap.DataSecretName = "c", "v1.36.3", ptr.To("boot")
@@ -149,25 +154,27 @@ func TestDecide(t *testing.T) {
 			recorded(h)
 			h.Spec.OfferedTo, h.Annotations = nil, map[string]string{infrav1.LastNamespaceAnnotation: "team-a"}
 		}))}, []reconciler.Action{claimHost{"hosts/h", "it has the record of this machine"}}, 0, stageClaim, ""},
-		"record, not offered": {"the operator took it away", identified, snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Recorded: list(h(func(h *infrav1.SSHHost) { recorded(h); h.Spec.OfferedTo = nil }))}, nil, 0, stageClaim, reasonNoHost},
-		"two claims":          {"a machine has one host", identified, snapshot{Host: h(confirmed), Surplus: list(sshHost("i", claimed))}, []reconciler.Action{dropClaim{"hosts/i", "host hosts/h has the claim too"}}, 0, stageClaim, ""},
-		"not recorded":        {"nothing is changed before the record", identified, snapshot{Host: h(claimed)}, nil, 0, stageClaim, reasonRecording},
-		"taken by others":     {"another management cluster has it", identified, snapshot{Host: h(in(infrav1.SSHHostQuarantined, claimed))}, []reconciler.Action{dropClaim{"hosts/h", "the host was quarantined before anything on it was changed"}}, 0, stageClaim, ""},
-		"just adopted":        {"its record was foreign until now", identified, snapshot{Host: h(func(h *infrav1.SSHHost) { in(infrav1.SSHHostQuarantined, claimed)(h); recorded(h) })}, nil, 0, stageClaim, reasonRecording},
-		"unreachable":         {"it may come back", identified, snapshot{Host: h(in(infrav1.SSHHostUnreachable, confirmed))}, nil, 0, stagePreparation, reasonUnreachable},
-		"quarantined":         {"the record is lost", identified, snapshot{Host: h(in(infrav1.SSHHostQuarantined, confirmed))}, nil, 0, stagePreparation, reasonQuarantined},
-		"unknown progress":    {"it may be a node already", identified, snapshot{Host: h(confirmed)}, nil, 1, stageBootstrap, ""},
-		"connection lost":     {"it is tried again", identified, snapshot{Host: h(confirmed), Fault: gone}, nil, 0, stagePreparation, remote.ReasonUnreachable},
-		"prepare":             {"nothing is installed", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone)}, []reconciler.Action{prepare{"hosts/h", preparation}}, 0, stagePreparation, reasonPreparing},
-		"preparing":           {"it runs", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Preparing: jobs.State{Running: true}}, nil, 0, stagePreparation, reasonPreparing},
-		"others prepare":      {"they are first", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: jobs.State{Busy: true}}, nil, 0, stagePreparation, reasonPreparing},
-		"another bundle":      {"the job was for another", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: jobs.State{What: "prepare x", Ended: now}}, []reconciler.Action{prepare{"hosts/h", preparation}}, 0, stagePreparation, reasonPreparing},
-		"preflight":           {"the host has problems", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(preflight, time.Second)}, nil, 0, stagePreparation, reasonPreflight},
-		"preflight, later":    {"they may be solved", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(preflight, waitRecheck)}, []reconciler.Action{prepare{"hosts/h", preparation}}, 0, stagePreparation, reasonPreparing},
-		"upload cut":          {"it is continued", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(gone, time.Second)}, nil, 0, stagePreparation, remote.ReasonUnreachable},
-		"no bundle":           {"the operator has to build it", identified, snapshot{Host: h(confirmed), NoBundle: fault.New(fault.Invalid, "BundleMissing", "there is no bundle"), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, "BundleMissing"},
-		"no version":          {"which bundle?", identified, snapshot{Host: h(confirmed), Machine: coreMachine(func(m *clusterv1.Machine) { m.Spec.Version = "" }), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, reasonNoVersion},
-		"no node address":     {"a name is no address", identified, snapshot{Host: h(func(h *infrav1.SSHHost) { confirmed(h); h.Spec.Address = "a.example" }), Bundle: theBundle(), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, "NodeAddressMissing"},
+		"record, not offered":       {"the operator took it away", identified, snapshot{Machine: coreMachine(nil), Cluster: coreCluster(true), Recorded: list(h(func(h *infrav1.SSHHost) { recorded(h); h.Spec.OfferedTo = nil }))}, nil, 0, stageClaim, reasonNoHost},
+		"two claims":                {"a machine has one host", identified, snapshot{Host: h(confirmed), Surplus: list(sshHost("i", claimed))}, []reconciler.Action{dropClaim{"hosts/i", "host hosts/h has the claim too"}}, 0, stageClaim, ""},
+		"not recorded":              {"nothing is changed before the record", identified, snapshot{Host: h(claimed)}, nil, 0, stageClaim, reasonRecording},
+		"taken by others":           {"another management cluster has it", identified, snapshot{Host: h(in(infrav1.SSHHostQuarantined, claimed))}, []reconciler.Action{dropClaim{"hosts/h", "the host was quarantined before anything on it was changed"}}, 0, stageClaim, ""},
+		"just adopted":              {"its record was foreign until now", identified, snapshot{Host: h(func(h *infrav1.SSHHost) { in(infrav1.SSHHostQuarantined, claimed)(h); recorded(h) })}, nil, 0, stageClaim, reasonRecording},
+		"unreachable":               {"it may come back", identified, snapshot{Host: h(in(infrav1.SSHHostUnreachable, confirmed))}, nil, 0, stagePreparation, reasonUnreachable},
+		"unreachable, prepared":     {"its data may run", wasPrepared, snapshot{Host: h(in(infrav1.SSHHostUnreachable, confirmed))}, nil, 0, stageBootstrap, reasonUnreachable},
+		"connection lost, prepared": {"its data may run", wasPrepared, snapshot{Host: h(confirmed), Fault: gone}, nil, 0, stageBootstrap, remote.ReasonUnreachable},
+		"quarantined":               {"the record is lost", identified, snapshot{Host: h(in(infrav1.SSHHostQuarantined, confirmed))}, nil, 0, stagePreparation, reasonQuarantined},
+		"unknown progress":          {"it may be a node already", identified, snapshot{Host: h(confirmed)}, nil, 1, stageBootstrap, ""},
+		"connection lost":           {"it is tried again", identified, snapshot{Host: h(confirmed), Fault: gone}, nil, 0, stagePreparation, remote.ReasonUnreachable},
+		"prepare":                   {"nothing is installed", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone)}, []reconciler.Action{prepare{"hosts/h", preparation}}, 0, stagePreparation, reasonPreparing},
+		"preparing":                 {"it runs", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Preparing: jobs.State{Running: true}}, nil, 0, stagePreparation, reasonPreparing},
+		"others prepare":            {"they are first", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: jobs.State{Busy: true}}, nil, 0, stagePreparation, reasonPreparing},
+		"another bundle":            {"the job was for another", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: jobs.State{What: "prepare x", Ended: now}}, []reconciler.Action{prepare{"hosts/h", preparation}}, 0, stagePreparation, reasonPreparing},
+		"preflight":                 {"the host has problems", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(preflight, time.Second)}, nil, 0, stagePreparation, reasonPreflight},
+		"preflight, later":          {"they may be solved", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(preflight, waitRecheck)}, []reconciler.Action{prepare{"hosts/h", preparation}}, 0, stagePreparation, reasonPreparing},
+		"upload cut":                {"it is continued", identified, snapshot{Host: h(confirmed), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: failed(gone, time.Second)}, nil, 0, stagePreparation, remote.ReasonUnreachable},
+		"no bundle":                 {"the operator has to build it", identified, snapshot{Host: h(confirmed), NoBundle: fault.New(fault.Invalid, "BundleMissing", "there is no bundle"), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, "BundleMissing"},
+		"no version":                {"which bundle?", identified, snapshot{Host: h(confirmed), Machine: coreMachine(func(m *clusterv1.Machine) { m.Spec.Version = "" }), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, reasonNoVersion},
+		"no node address":           {"a name is no address", identified, snapshot{Host: h(func(h *infrav1.SSHHost) { confirmed(h); h.Spec.Address = "a.example" }), Bundle: theBundle(), Progress: progress(remote.BootstrapNone)}, nil, 0, stagePreparation, "NodeAddressMissing"},
 		"without a bundle": {"the checks run nevertheless", func(o *infrav1.SSHMachine) { identified(o); o.Spec.Bundle = infrav1.SSHBundleNone }, snapshot{Host: h(confirmed), Progress: progress(remote.BootstrapNone)},
 			[]reconciler.Action{prepare{"hosts/h", "prepare host hosts/h for claim " + claimA + " without a bundle"}}, 0, stagePreparation, reasonPreparing},
 		"no data":       {"the host is ready before the data", identified, snapshot{Host: h(confirmed), Machine: coreMachine(func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = nil }), Bundle: theBundle(), Progress: progress(remote.BootstrapNone), Preparing: prepared}, nil, 0, stageBootstrap, infrastructure.ReasonBootstrapData},
