@@ -192,7 +192,8 @@ type SSHHostSpec struct {
 	Jump *SSHServer `json:"jump,omitempty"`
 
 	// nodeAddress is the IP address of the node in its cluster, if it differs from spec.address, as behind a NAT. It is
-	// required if spec.address is a DNS name.
+	// required if spec.address is a DNS name. If it is not set, the node has the address that spec.address was when an
+	// SSHMachine claimed the host.
 	// +optional
 	// +kubebuilder:validation:MinLength=2
 	// +kubebuilder:validation:MaxLength=45
@@ -325,6 +326,13 @@ type SSHHostClaim struct {
 	// +kubebuilder:validation:MinLength=26
 	// +kubebuilder:validation:MaxLength=26
 	ClaimID string `json:"claimID,omitempty"`
+
+	// nodeAddress is the IP address of the node if spec.nodeAddress was not set when the host was claimed. Another
+	// spec.address does not change it.
+	// +optional
+	// +kubebuilder:validation:MinLength=2
+	// +kubebuilder:validation:MaxLength=45
+	NodeAddress string `json:"nodeAddress,omitempty"`
 
 	// released is true when the SSHMachine does not need the host any more, which is then cleaned.
 	// +optional

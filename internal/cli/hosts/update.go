@@ -3,6 +3,7 @@ package hosts
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -22,10 +23,10 @@ import (
 
 // updateFlags are the flags of hosts update.
 type updateFlags struct {
-	address, user, keyFile, certificateFile string
-	port                                    int
-	hostKeys                                []string
-	rescan, yes, noCheck, split             bool
+	address, nodeAddress, user, keyFile, certificateFile string
+	port                                                 int
+	hostKeys                                             []string
+	rescan, yes, noCheck, split                          bool
 }
 
 func updateCommand(e term.Env) *cobra.Command {
@@ -34,9 +35,9 @@ func updateCommand(e term.Env) *cobra.Command {
 		Use:   "update NAME",
 		Short: "Change the address, the credentials or the pinned keys of a host",
 		Long: `Change how a host is reached: another private key, other host keys, another address or user. The
-node on the host is not touched. The command first connects with the new settings and checks that
-the host is the same one: a host in use must have the record of its machine. Nothing is changed if
-the check fails.
+node on the host is not touched, and keeps its IP address unless --node-address corrects it. The
+command first connects with the new settings and checks that the host is the same one: a host in use
+must have the record of its machine. Nothing is changed if the check fails.
 
 If other hosts have their credentials in the same Secret, new ones apply to all of them, and the
 command asks before. With --split, this host gets a Secret of its own, and the others keep theirs.`,
@@ -49,6 +50,7 @@ command asks before. With --split, this host gets a Secret of its own, and the o
 	connection := management.AddFlags(cmd.Flags())
 	flags := cmd.Flags()
 	flags.StringVar(&f.address, "address", "", "new address")
+	flags.StringVar(&f.nodeAddress, "node-address", "", "IP address of the node, if it differs from the address; required for a DNS name")
 	flags.IntVar(&f.port, "port", 0, "new port")
 	flags.StringVar(&f.user, "user", "", "new user")
 	flags.StringVar(&f.keyFile, "key", "", "file with the new private key")
@@ -59,7 +61,7 @@ command asks before. With --split, this host gets a Secret of its own, and the o
 	flags.BoolVar(&f.noCheck, "no-check", false, "do not connect before the objects are changed")
 	flags.BoolVar(&f.split, "split", false, "give the host a Secret of its own if it shares the credentials with other hosts")
 	cmd.MarkFlagsMutuallyExclusive("host-key", "rescan")
-	cmd.MarkFlagsOneRequired("address", "port", "user", "key", "certificate", "host-key", "rescan")
+	cmd.MarkFlagsOneRequired("address", "node-address", "port", "user", "key", "certificate", "host-key", "rescan")
 	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, args []string) error {
 		host, err := getHost(ctx, c, args[0])
 		if err != nil {
@@ -113,6 +115,9 @@ func (f updateFlags) run(ctx context.Context, e term.Env, c *management.Connecti
 		}
 	}); err != nil {
 		return err
+	}
+	if host.Spec.NodeAddress != oldHost.Spec.NodeAddress {
+		_, _ = fmt.Fprintf(e.Err, "The IP address of the node on host %s is %s (spec.nodeAddress).\n", host.Name, host.Spec.NodeAddress)
 	}
 	_, err = fmt.Fprintf(e.Out, "SSHHost %s/%s updated\n", host.Namespace, host.Name)
 	return err
@@ -183,8 +188,8 @@ func splitSecret(ctx context.Context, c *management.Connection, n credentials) e
 
 // apply sets the fields that the flags change.
 func (f updateFlags) apply(host *infrav1.SSHHost, secret *corev1.Secret, home string) error {
-	if f.address != "" {
-		host.Spec.Address = f.address
+	if err := f.applyAddress(host); err != nil {
+		return err
 	}
 	if f.port != 0 {
 		host.Spec.Port = int32(min(f.port, 1<<16))
@@ -213,6 +218,23 @@ func (f updateFlags) apply(host *infrav1.SSHHost, secret *corev1.Secret, home st
 	}
 	if f.keyFile != "" && f.certificateFile == "" {
 		delete(secret.Data, "ssh-certificate") // it was issued for the previous key
+	}
+	return nil
+}
+
+// applyAddress sets the addresses. The node on a claimed host keeps its address, which follows from the previous one if it is not set.
+func (f updateFlags) applyAddress(host *infrav1.SSHHost) error {
+	if before := inventory.NodeAddress(host); f.address != "" {
+		if host.Status.Claim != nil {
+			host.Spec.NodeAddress = before
+		}
+		host.Spec.Address = f.address
+	}
+	if f.nodeAddress != "" {
+		host.Spec.NodeAddress = f.nodeAddress
+	}
+	if _, err := netip.ParseAddr(inventory.NodeAddress(host)); err != nil && (f.address != "" || f.nodeAddress != "") {
+		return fault.New(fault.Invalid, reasonUsage, "SSHHost %s needs the IP address of its node: provide it with --node-address", host.Name)
 	}
 	return nil
 }

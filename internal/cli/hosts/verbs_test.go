@@ -189,3 +189,43 @@ func TestUpdateOfASharedSecret(t *testing.T) {
 		})
 	}
 }
+
+// Another address of a host does not move the node on it.
+func TestUpdateOfTheAddress(t *testing.T) {
+	used := &infrav1.SSHHostClaim{Namespace: "n", Name: "m", ClaimID: claimID}
+	for name, tc := range map[string]struct {
+		reason      string
+		claim       *infrav1.SSHHostClaim
+		nodeAddress string // of the SSHHost
+		flags       updateFlags
+		want, fails string // node address, or the reason of the error
+	}{
+		"free":          {"its next node has the new address", nil, "", updateFlags{address: "192.0.2.99"}, "", ""},
+		"in use":        {"the cluster knows the node by its address", used, "", updateFlags{address: "192.0.2.99"}, "127.0.0.1", ""},
+		"behind a NAT":  {"the node has an address of its own", used, "10.0.0.1", updateFlags{address: "192.0.2.99"}, "10.0.0.1", ""},
+		"corrected":     {"the operator knows better", used, "", updateFlags{nodeAddress: "10.0.0.1"}, "10.0.0.1", ""},
+		"name":          {"a name is no address", nil, "", updateFlags{address: "h1.example"}, "", reasonUsage},
+		"name, in use":  {"the node has an address", used, "", updateFlags{address: "h1.example"}, "127.0.0.1", ""},
+		"name, address": {"the operator knows it", nil, "", updateFlags{address: "h1.example", nodeAddress: "10.0.0.1"}, "10.0.0.1", ""},
+		"no address":    {"a name is no address", used, "", updateFlags{nodeAddress: "h1.example"}, "", reasonUsage},
+	} {
+		w, host := checkWorld(t)
+		host.Spec.NodeAddress = tc.nodeAddress
+		if err := w.connection.Client.Update(t.Context(), host); err != nil {
+			t.Fatal(err)
+		}
+		host.Status.Claim = tc.claim
+		tc.flags.noCheck = true
+		err := tc.flags.run(t.Context(), w.env, w.connection, host)
+		if f := fault.As(err); (f == nil) != (tc.fails == "") || f != nil && f.Reason != tc.fails {
+			t.Errorf("%s: %v (%s)", name, err, tc.reason)
+		}
+		got, err := getHost(t.Context(), w.connection, "h1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Spec.NodeAddress != tc.want {
+			t.Errorf("%s: %q, want %q (%s)", name, got.Spec.NodeAddress, tc.want, tc.reason)
+		}
+	}
+}

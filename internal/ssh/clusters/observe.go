@@ -34,7 +34,8 @@ type snapshot struct {
 	Taken string
 	// Members are the control plane machines whose hosts are or were prepared, the oldest first.
 	Members []member
-	// Unresolved are the control plane machines that are nodes, but whose hosts are unknown, as after a restore.
+	// Unresolved are the control plane machines that are nodes, but whose hosts are unknown, as after a restore, and the members
+	// whose hosts have no IP address of the node.
 	Unresolved []string
 	// Policy is the operator's configuration.
 	Policy policy.Configuration
@@ -99,7 +100,7 @@ func isHosted(ref clusterv1.ContractVersionedObjectReference) bool {
 func (c *controller) takenBy(ctx context.Context, o *infrav1.SSHCluster, hosts []*infrav1.SSHHost) (string, error) {
 	address := o.Spec.VirtualIP
 	for _, h := range hosts {
-		if isSame(address, h.Spec.Address) || isSame(address, h.Spec.NodeAddress) || h.Spec.Jump != nil && isSame(address, h.Spec.Jump.Address) {
+		if isSame(address, h.Spec.Address) || isSame(address, inventory.NodeAddress(h)) || h.Spec.Jump != nil && isSame(address, h.Spec.Jump.Address) {
 			return "a host", nil
 		}
 	}
@@ -161,6 +162,9 @@ func (c *controller) readMembers(ctx context.Context, s *snapshot) error {
 		case m != nil:
 			m.State = c.states.get(client.ObjectKeyFromObject(s.Object), *m, s.Now)
 			s.Members = append(s.Members, *m)
+			if !nodeAddress(m.Host).IsValid() {
+				s.Unresolved = append(s.Unresolved, items[i].Name)
+			}
 		case items[i].Spec.ProviderID != "" && items[i].DeletionTimestamp.IsZero():
 			s.Unresolved = append(s.Unresolved, items[i].Name)
 		}

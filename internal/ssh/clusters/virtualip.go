@@ -91,8 +91,8 @@ func decideVirtualIP(s snapshot, p *reconciler.Plan) {
 // before the others send it their advertisements. Therefore all hosts learn about a new one before it starts. The first row
 // that applies decides:
 //
-//	a host is unknown                                    wait
 //	the state of a host is unknown                       read it
+//	a host or the address of its node is unknown         wait
 //	a running host has another configuration             change it, before any host starts
 //	a host refused its configuration a moment ago        wait
 //	a host is released or not prepared any more          nothing
@@ -101,17 +101,21 @@ func decideVirtualIP(s snapshot, p *reconciler.Plan) {
 //	no running host holds the address                    start one host, if no other machine has the address
 //	otherwise                                            start the hosts that do not run
 func decideMembers(s snapshot, p *reconciler.Plan) {
-	if len(s.Unresolved) > 0 {
-		p.WaitFor(reasonUnresolved, "Waiting for the hosts of Machines %s to be known", condition.Names(s.Unresolved)).ForAll("Machine", s.Unresolved).ToChange("")
-		p.RecheckIn(unsteadyInterval)
-		return
-	}
 	for _, m := range s.Members {
 		if m.State == nil {
 			p.Reads = append(p.Reads, readMember{Machine: m.Name})
 		}
 	}
-	if len(p.Reads) > 0 || len(s.Members) == 0 {
+	if len(p.Reads) > 0 {
+		return
+	}
+	if len(s.Unresolved) > 0 {
+		p.WaitFor(reasonUnresolved, "Waiting for the hosts of Machines %s and the IP addresses of their nodes to be known", condition.Names(s.Unresolved)).
+			ForAll("Machine", s.Unresolved).ToChange("")
+		p.RecheckIn(unsteadyInterval)
+		return
+	}
+	if len(s.Members) == 0 {
 		return
 	}
 	p.RecheckIn(steadyInterval)

@@ -91,6 +91,8 @@ func TestVirtualIPIsTheEndpoint(t *testing.T) {
 // site is hosts with keepalived. A host that runs holds the address if it receives advertisements of no other one that does.
 type site struct {
 	hosts map[string]*siteHost
+	// names are the addresses of hosts with a DNS name.
+	names map[string]string
 	// foreign is set if another machine has the address.
 	foreign bool
 }
@@ -107,6 +109,9 @@ type siteHost struct {
 type siteConnector struct{ *site }
 
 func (c siteConnector) Connect(_ context.Context, t remote.Target) (Host, error) {
+	if address, ok := c.names[t.Address]; ok {
+		t.Address = address
+	}
 	h := c.hosts[t.Address]
 	if h == nil || h.unreachable {
 		return nil, fault.New(fault.Unreachable, remote.ReasonUnreachable, "host %s does not respond", t.Address)
@@ -526,6 +531,30 @@ func TestUnreachableHostStaysAPeer(t *testing.T) {
 	c.reconcile(3)
 	if h := c.host(1); !h.running {
 		t.Error("the host was not started")
+	}
+}
+
+// A host whose node address is unknown, because the operator changed the address to a DNS name, does not change the others.
+func TestUnknownAddressChangesNothing(t *testing.T) {
+	c := newCluster(t)
+	c.add(0)
+	c.add(1)
+	c.initialize()
+	c.reconcile(5)
+	h := &infrav1.SSHHost{}
+	c.must(c.Get(t.Context(), client.ObjectKey{Namespace: "hosts", Name: "h-1"}, h))
+	h.Spec.Address = "h1.example"
+	c.must(c.Update(t.Context(), h))
+	c.site.names = map[string]string{"h1.example": "192.0.2.101"}
+	calls := c.host(0).calls + c.host(1).calls
+	if o := c.reconcile(4); heldReason(o) != reasonHeld || c.host(0).calls+c.host(1).calls != calls || len(o.Status.VirtualIP.Members) != 2 {
+		t.Errorf("%s, %+v, %+v", heldReason(o), c.host(0), c.host(1))
+	}
+	h.Spec.NodeAddress = "192.0.2.101"
+	c.must(c.Update(t.Context(), h))
+	c.add(2)
+	if o := c.reconcile(4); heldReason(o) != reasonHeld || len(c.host(0).config.Peers) != 2 {
+		t.Errorf("%s, %+v", heldReason(o), c.host(0))
 	}
 }
 

@@ -27,9 +27,13 @@ func HasRecord(h *infrav1.SSHHost, m *infrav1.SSHMachine) bool {
 	return h.Status.Claim == nil && r != nil && m.Spec.ClaimID != "" && r.ClaimID == m.Spec.ClaimID && r.Namespace == m.Namespace && r.Name == m.Name
 }
 
-// NewClaim returns the claim of an SSHMachine, with the UID of its Namespace.
-func NewClaim(m *infrav1.SSHMachine, namespace types.UID) infrav1.SSHHostClaim {
-	return infrav1.SSHHostClaim{Namespace: m.Namespace, NamespaceUID: string(namespace), Name: m.Name, ClaimID: m.Spec.ClaimID}
+// NewClaim returns the claim of an SSHMachine for a host, with the UID of its Namespace and the address of the node.
+func NewClaim(m *infrav1.SSHMachine, namespace types.UID, h *infrav1.SSHHost) infrav1.SSHHostClaim {
+	out := infrav1.SSHHostClaim{Namespace: m.Namespace, NamespaceUID: string(namespace), Name: m.Name, ClaimID: m.Spec.ClaimID}
+	if h.Spec.NodeAddress == "" {
+		out.NodeAddress = NodeAddress(h)
+	}
+	return out
 }
 
 // Claim writes a claim to a host. The error is a conflict if the host has changed since it was read.

@@ -259,10 +259,10 @@ func TestClaimIsAtomic(t *testing.T) {
 	}
 	first, second := read(), read()
 	a, b := machine("a", "a"), machine("b", "b")
-	if err := inventory.Claim(t.Context(), kube.NewWriter(c, "one"), first, inventory.NewClaim(a, "u")); err != nil {
+	if err := inventory.Claim(t.Context(), kube.NewWriter(c, "one"), first, inventory.NewClaim(a, "u", first)); err != nil {
 		t.Fatal(err)
 	}
-	if err := inventory.Claim(t.Context(), kube.NewWriter(c, "two"), second, inventory.NewClaim(b, "u")); fault.KindOf(err) != fault.Conflict {
+	if err := inventory.Claim(t.Context(), kube.NewWriter(c, "two"), second, inventory.NewClaim(b, "u", second)); fault.KindOf(err) != fault.Conflict {
 		t.Errorf("the second claim: %v", err)
 	}
 	got := read()
@@ -273,10 +273,41 @@ func TestClaimIsAtomic(t *testing.T) {
 	if thief := machine("c", "a"); inventory.HasClaim(got, thief) {
 		t.Error("the claim of another machine with the same ID")
 	}
-	if err := inventory.Release(t.Context(), kube.NewWriter(c, "one"), got, inventory.NewClaim(a, "other")); err != nil || !inventory.IsReleased(read().Status.Claim) || read().Status.Claim.NamespaceUID != "u" {
+	if err := inventory.Release(t.Context(), kube.NewWriter(c, "one"), got, inventory.NewClaim(a, "other", got)); err != nil || !inventory.IsReleased(read().Status.Claim) || read().Status.Claim.NamespaceUID != "u" {
 		t.Errorf("released: %+v, %v", read().Status.Claim, err)
 	}
 	if err := inventory.Drop(t.Context(), kube.NewWriter(c, "one"), read()); err != nil || read().Status.Claim != nil {
 		t.Errorf("dropped: %+v, %v", read().Status.Claim, err)
+	}
+}
+
+// The node on a claimed host keeps its address, because its cluster knows it, whatever becomes of the address of the SSH server.
+func TestNodeAddress(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason             string
+		before, after      func(*infrav1.SSHHost)
+		wanted, wantedFree string
+	}{
+		"the same":       {"nothing changes", nil, nil, "192.0.2.1", "192.0.2.1"},
+		"another one":    {"the network of the operator was changed", nil, func(h *infrav1.SSHHost) { h.Spec.Address = "192.0.2.99" }, "192.0.2.1", "192.0.2.99"},
+		"a name":         {"the operator uses names now", nil, func(h *infrav1.SSHHost) { h.Spec.Address = "h1.example" }, "192.0.2.1", ""},
+		"corrected":      {"the operator sets what the node has", nil, func(h *infrav1.SSHHost) { h.Spec.NodeAddress = "10.0.0.1" }, "10.0.0.1", "10.0.0.1"},
+		"set":            {"the host is behind a NAT", func(h *infrav1.SSHHost) { h.Spec.NodeAddress = "10.0.0.1" }, func(h *infrav1.SSHHost) { h.Spec.Address = "192.0.2.99" }, "10.0.0.1", "10.0.0.1"},
+		"set afterwards": {"the machine waits for it", func(h *infrav1.SSHHost) { h.Spec.Address = "h1.example" }, func(h *infrav1.SSHHost) { h.Spec.NodeAddress = "10.0.0.1" }, "10.0.0.1", "10.0.0.1"},
+	} {
+		h := host("h", tc.before)
+		m := &infrav1.SSHMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "m"}}
+		claim := inventory.NewClaim(m, "u", h)
+		h.Status.Claim = &claim
+		if tc.after != nil {
+			tc.after(h)
+		}
+		if got := inventory.NodeAddress(h); got != tc.wanted {
+			t.Errorf("%s: %q, want %q (%s)", name, got, tc.wanted, tc.reason)
+		}
+		h.Status.Claim = nil
+		if got := inventory.NodeAddress(h); got != tc.wantedFree {
+			t.Errorf("%s, free again: %q, want %q", name, got, tc.wantedFree)
+		}
 	}
 }

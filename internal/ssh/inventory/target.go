@@ -21,10 +21,14 @@ const (
 	keyCertificate = "ssh-certificate"
 )
 
-// NodeAddress returns the IP address of the node on a host, empty if the SSHHost does not have it.
+// NodeAddress returns the IP address of the node on a host, empty if the SSHHost does not have it. Another address of the SSH server
+// does not change the address of the node on a claimed host.
 func NodeAddress(h *infrav1.SSHHost) string {
-	if h.Spec.NodeAddress != "" {
+	switch claim := h.Status.Claim; {
+	case h.Spec.NodeAddress != "":
 		return h.Spec.NodeAddress
+	case claim != nil && claim.NodeAddress != "":
+		return claim.NodeAddress
 	}
 	if _, err := netip.ParseAddr(h.Spec.Address); err == nil {
 		return h.Spec.Address

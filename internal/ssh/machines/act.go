@@ -83,11 +83,11 @@ func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) e
 		return c.identify(ctx, s.Object)
 	case claimHost:
 		if h := find(a.Host, s.Recorded, s.Hosts); h != nil {
-			return inventory.Claim(ctx, c.writer, h, inventory.NewClaim(s.Object, s.Namespace.UID))
+			return inventory.Claim(ctx, c.writer, h, inventory.NewClaim(s.Object, s.Namespace.UID, h))
 		}
 	case releaseHost:
 		if h := find(a.Host, s.Recorded, []*infrav1.SSHHost{s.Host}); h != nil {
-			return inventory.Release(ctx, c.writer, h, inventory.NewClaim(s.Object, s.Namespace.UID))
+			return inventory.Release(ctx, c.writer, h, inventory.NewClaim(s.Object, s.Namespace.UID, h))
 		}
 	case rejectHost:
 		return inventory.Reject(ctx, c.writer, s.Host)
