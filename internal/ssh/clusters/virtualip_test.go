@@ -558,6 +558,74 @@ func TestUnknownAddressChangesNothing(t *testing.T) {
 	}
 }
 
+// brokenConnector fails at one of the calls, as a host does whose connection was lost and cannot be opened again.
+type brokenConnector struct {
+	siteConnector
+	at  string
+	err error
+}
+
+func (c brokenConnector) Connect(ctx context.Context, t remote.Target) (Host, error) {
+	if c.at == "connect" {
+		return nil, c.err
+	}
+	h, err := c.siteConnector.Connect(ctx, t)
+	return brokenHost{h, c}, err
+}
+
+type brokenHost struct {
+	Host
+	brokenConnector
+}
+
+func (h brokenHost) ConfigureVirtualIP(ctx context.Context, v remote.VirtualIP, only remote.VirtualIPConditions) error {
+	if h.at == "configure" {
+		return h.err
+	}
+	return h.Host.ConfigureVirtualIP(ctx, v, only)
+}
+
+func (h brokenHost) VirtualIPState(ctx context.Context, claimID string, a netip.Addr) (remote.VirtualIPState, error) {
+	if h.at == "state" {
+		return remote.VirtualIPState{}, h.err
+	}
+	return h.Host.VirtualIPState(ctx, claimID, a)
+}
+
+// The conditions of an SSHCluster are for its tenant, who may not know the address, the user, the keys and the Secret of the operator.
+func TestConditionsDiscloseNothing(t *testing.T) {
+	secrets := []string{"192.0.2.100", "gate.internal", "opsuser", "SHA256:", "fleet-secret"}
+	for name, err := range map[string]error{
+		"another key": fault.New(fault.Invalid, remote.ReasonHostKeyMismatch, "host 192.0.2.100 presented the ssh-ed25519 key SHA256:abc, but pinned are SHA256:def"),
+		"login":       fault.New(fault.Invalid, "AuthenticationFailed", "host 192.0.2.100 does not accept the key SHA256:abc for user opsuser"),
+		"no response": fault.New(fault.Unreachable, remote.ReasonUnreachable, "host 192.0.2.100 does not respond at 192.0.2.100:22 through jump host gate.internal"),
+		"Secret":      fault.New(fault.Invalid, "CredentialsAbsent", "Secret fleet-secret with the SSH key of host 192.0.2.100 does not exist in namespace hosts"),
+		"timeout":     context.DeadlineExceeded,
+	} {
+		for _, at := range []string{"connect", "state", "configure"} {
+			if name == "Secret" && at != "connect" {
+				continue
+			}
+			c := newCluster(t)
+			c.add(0)
+			c.ctrl.Connector = brokenConnector{siteConnector{c.site}, at, err}
+			o := c.reconcile(4)
+			isReported := false
+			for _, got := range o.Status.Conditions {
+				isReported = isReported || strings.Contains(got.Message, "SSHHost h-0")
+				for _, secret := range secrets {
+					if strings.Contains(got.Message, secret) {
+						t.Errorf("%s, %s: condition %s discloses %q: %s", name, at, got.Type, secret, got.Message)
+					}
+				}
+			}
+			if !isReported {
+				t.Errorf("%s, %s: the host is missing: %+v", name, at, o.Status.Conditions)
+			}
+		}
+	}
+}
+
 func TestMemberChanged(t *testing.T) {
 	machine := func(change func(*clusterv1.Machine)) client.Object {
 		m := &clusterv1.Machine{}

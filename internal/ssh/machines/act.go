@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -96,7 +97,7 @@ func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) e
 			return inventory.Drop(ctx, c.writer, h)
 		}
 	case prepare:
-		c.startPreparation(s, a)
+		c.startPreparation(ctx, s, a)
 		return nil
 	case cancelPreparation:
 		c.Jobs.Cancel(jobs.Key(kind, client.ObjectKeyFromObject(s.Object)))
@@ -141,8 +142,10 @@ func newClaimID() string {
 // preparationTimeout ends the preparation of a host that makes no progress. The next one continues the upload.
 const preparationTimeout = time.Hour
 
-// startPreparation starts the job that prepares the host.
-func (c *controller) startPreparation(s snapshot, a prepare) {
+// startPreparation starts the job that prepares the host. An error that is no fault concerns the manager: it is logged, because users
+// may not know it.
+func (c *controller) startPreparation(ctx context.Context, s snapshot, a prepare) {
+	logger := ctrl.LoggerFrom(ctx)
 	h, b, settings := s.Host.DeepCopy(), s.Bundle, nodeSettings(s.Host.Spec.Settings, s.Object.Spec.Settings)
 	options, claimID := s.preflightOptions(), s.Object.Spec.ClaimID
 	managed := s.Object.Spec.Bundle != infrav1.SSHBundleNone
@@ -156,7 +159,10 @@ func (c *controller) startPreparation(s snapshot, a prepare) {
 		if err = checkHost(ctx, host, options); err == nil && managed {
 			err = installNode(ctx, host, b, settings)
 		}
-		return inventory.Neutral(h, err)
+		if err = inventory.Neutral(h, err); err != nil && fault.As(err) == nil {
+			logger.Error(err, "preparing a host failed", "SSHHost", nameOf(h))
+		}
+		return err
 	})
 }
 

@@ -391,7 +391,7 @@ func waitForFailure(s snapshot, p *reconciler.Plan) {
 	f := fault.As(s.Preparing.Err)
 	switch {
 	case f == nil:
-		p.WaitFor(reasonPreparing, "SSHHost %s could not be prepared, retrying: %s", s.Host.Name, s.Preparing.Err.Error()).For("SSHHost", nameOf(s.Host)).ForTime()
+		p.WaitFor(reasonPreparing, "SSHHost %s could not be prepared because of an error of the manager: it is repeated", s.Host.Name).For("SSHHost", nameOf(s.Host)).ForTime()
 	case f.Kind == fault.Invalid:
 		p.WaitFor(f.Reason, "%s", inventory.Sentence(f.Message)).For("SSHHost", nameOf(s.Host)).UntilUserActs()
 	default:

@@ -3,6 +3,7 @@ package machines
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -53,7 +54,7 @@ func (h *brokenHost) BootstrapProgress(context.Context, string) (remote.Progress
 // The conditions of an SSHMachine are for its tenant, who may not know the address, the user, the keys and the Secret of the
 // operator, whatever fails and whenever the connection is lost.
 func TestConditionsDiscloseNothing(t *testing.T) {
-	secrets := []string{"192.0.2.77", "gate.internal", "opsuser", "SHA256:", "fleet-secret"}
+	secrets := []string{"192.0.2.77", "gate.internal", "opsuser", "SHA256:", "fleet-secret", "/srv/slipway"}
 	faults := map[string]error{
 		"another key":     fault.New(fault.Invalid, remote.ReasonHostKeyMismatch, "host 192.0.2.77 presented the ssh-ed25519 key SHA256:abc, but pinned are SHA256:def"),
 		"login":           fault.New(fault.Invalid, "AuthenticationFailed", "host 192.0.2.77 does not accept the key SHA256:abc for user opsuser"),
@@ -62,10 +63,14 @@ func TestConditionsDiscloseNothing(t *testing.T) {
 		"no SFTP":         fault.New(fault.Invalid, "NoFileTransfer", "host 192.0.2.77 has no SFTP server"),
 		"timeout":         context.DeadlineExceeded,
 		"file":            fault.New(fault.Invalid, "FileExists", "host 192.0.2.77 has files that Slipway did not install"),
+		"bundle":          &fs.PathError{Op: "open", Path: "/srv/slipway/bundles/x", Err: fs.ErrPermission},
 		"another's claim": fault.New(fault.Conflict, remote.ReasonClaimedByAnother, "host 192.0.2.77 has the record of another claim"),
 	}
 	for name, err := range faults {
 		for _, at := range []string{"connect", "preflight", "install", "prepare", "bootstrap", "progress"} {
+			if name == "bundle" && at != "install" {
+				continue // only this step reads it
+			}
 			w := disclosureWorld(t)
 			w.Connector = &brokenHost{w.host, at, err}
 			isReported := false
@@ -76,6 +81,21 @@ func TestConditionsDiscloseNothing(t *testing.T) {
 			if !isReported {
 				t.Errorf("%s, %s: the reason of the host is missing", name, at)
 			}
+		}
+	}
+	// The bundle on the disk of the manager cannot be read.
+	for name, err := range map[string]error{
+		"damaged":      fault.New(fault.Invalid, bundle.ReasonInvalid, "the bundle in /srv/slipway/bundles/x is incomplete"),
+		"not readable": &fs.PathError{Op: "open", Path: "/srv/slipway/bundles/x", Err: fs.ErrPermission},
+	} {
+		w := disclosureWorld(t)
+		w.Bundles = brokenBundles{err}
+		_ = w.attempt()
+		if !w.checkConditions(name, secrets) {
+			t.Errorf("%s: the reason of the host is missing", name)
+		}
+		if c := condition.Set(w.get().Status.Conditions).Get(infrav1.HostPreparedCondition); !strings.Contains(c.Message, "The bundle for Kubernetes v1.36.3 on amd64") {
+			t.Errorf("%s: %+v", name, c)
 		}
 	}
 	// The Secret cannot be read, and an error of the API server has its name.
@@ -117,6 +137,11 @@ func (w *world) checkConditions(name string, secrets []string) bool {
 	c := condition.Set(got).Get(infrav1.HostReachableCondition)
 	return c != nil && c.Reason == "HostKeyMismatch"
 }
+
+// brokenBundles fails to find bundles.
+type brokenBundles struct{ err error }
+
+func (b brokenBundles) Find(string, string) (bundle.Bundle, error) { return bundle.Bundle{}, b.err }
 
 // failingReader fails to read objects.
 type failingReader struct{ err error }

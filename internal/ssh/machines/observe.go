@@ -181,14 +181,26 @@ func (c *controller) findBundle(s *snapshot) {
 	if s.isProvisioned() || s.Object.Spec.Bundle == infrav1.SSHBundleNone || s.version() == "" || s.Host.Status.Facts.Architecture == "" {
 		return
 	}
-	b, err := c.Bundles.Find(s.version(), s.Host.Status.Facts.Architecture)
+	architecture := s.Host.Status.Facts.Architecture
+	b, err := c.Bundles.Find(s.version(), architecture)
 	if err != nil {
-		if s.NoBundle = fault.As(err); s.NoBundle == nil {
-			s.NoBundle = fault.New(fault.Transient, "BundleNotReadable", "the bundle cannot be read: %v", err)
-		}
+		s.NoBundle = noBundle(err, s.version(), architecture)
 		return
 	}
 	s.Bundle = b.ForNode(s.isControlPlane())
+}
+
+// noBundle returns why there is no bundle, for users who may not know the directories of the manager.
+func noBundle(err error, version, architecture string) *fault.Fault {
+	const remedy = "let the operator build it again with \"slipway bundle build\", or import it"
+	switch f := fault.As(err); {
+	case f == nil:
+		return fault.New(fault.Transient, "BundleNotReadable", "the bundle for Kubernetes %s on %s cannot be read: %s", version, architecture, remedy).From(err)
+	case f.Reason == bundle.ReasonInvalid:
+		return fault.New(f.Kind, f.Reason, "the bundle for Kubernetes %s on %s is damaged: %s", version, architecture, remedy).From(err)
+	default:
+		return f
+	}
 }
 
 // readRequested reads the progress of the bootstrap.

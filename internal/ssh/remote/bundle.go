@@ -131,7 +131,7 @@ type upload struct {
 func (u upload) copy(b bundle.Bundle, f bundle.File) error {
 	from, err := b.Open(f)
 	if err != nil {
-		return fault.New(fault.Invalid, bundle.ReasonInvalid, "the bundle in %s cannot be read", b.Dir).From(err)
+		return fault.New(fault.Invalid, bundle.ReasonInvalid, "the bundle for Kubernetes %s on %s cannot be read", b.KubernetesVersion, b.Architecture).From(err)
 	}
 	defer from.Close()
 	begin, err := u.resumeAt()
