@@ -121,7 +121,7 @@ func validateSSHCluster(r Request, c *sshv1.SSHCluster) Response {
 	old, _ := r.Old.(*sshv1.SSHCluster)
 	switch {
 	case old == nil || old.Spec.VirtualIP != c.Spec.VirtualIP:
-		errs = append(errs, validateSSHClusterSpec(r, c.Spec, field.NewPath("spec"))...)
+		errs = append(errs, validateSSHClusterSpec(r, c.Namespace, c.Spec, field.NewPath("spec"))...)
 	case old.Spec.ControlPlaneEndpoint != c.Spec.ControlPlaneEndpoint && c.Spec.VirtualIP == "":
 		errs = append(errs, validateEndpoint(r, c.Spec.ControlPlaneEndpoint, field.NewPath("spec", "controlPlaneEndpoint"))...)
 	case old.Spec.ControlPlaneEndpoint != c.Spec.ControlPlaneEndpoint:
@@ -130,8 +130,9 @@ func validateSSHCluster(r Request, c *sshv1.SSHCluster) Response {
 	return Response{Errors: errs}
 }
 
-// validateSSHClusterSpec validates the endpoint, or the virtual IP address, which then is the endpoint.
-func validateSSHClusterSpec(r Request, s sshv1.SSHClusterSpec, path *field.Path) field.ErrorList {
+// validateSSHClusterSpec validates the endpoint, or the virtual IP address, which then is the endpoint. The namespace is empty for a
+// template, which classes use in other namespaces, too.
+func validateSSHClusterSpec(r Request, namespace string, s sshv1.SSHClusterSpec, path *field.Path) field.ErrorList {
 	if s.VirtualIP == "" {
 		return validateEndpoint(r, s.ControlPlaneEndpoint, path.Child("controlPlaneEndpoint"))
 	}
@@ -139,7 +140,7 @@ func validateSSHClusterSpec(r Request, s sshv1.SSHClusterSpec, path *field.Path)
 	if err != nil {
 		return field.ErrorList{field.Invalid(path.Child("virtualIP"), s.VirtualIP, "set an IP address")}
 	}
-	if message := r.Policy.DeniedVirtualIP(address); message != "" {
+	if message := r.Policy.DeniedVirtualIP(namespace, address); message != "" {
 		return field.ErrorList{field.Forbidden(path.Child("virtualIP"), message)}
 	}
 	return validateVirtualEndpoint(s, path.Child("controlPlaneEndpoint"))
@@ -183,7 +184,7 @@ func validateSSHTemplate(r Request, path *field.Path) field.ErrorList {
 	case *sshv1.SSHMachineTemplate:
 		return validateSSHMachineSpec(t.Spec.Template.Spec, path)
 	case *sshv1.SSHClusterTemplate:
-		return validateSSHClusterSpec(r, t.Spec.Template.Spec, path)
+		return validateSSHClusterSpec(r, "", t.Spec.Template.Spec, path)
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func TestSSHClusterAndMachine(t *testing.T) {
 			}
 		}
 	}
-	restricted.Hosts.VirtualIPs = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24"), netip.MustParsePrefix("224.0.0.0/3")}
+	restricted.Hosts.VirtualIPs = []policy.VirtualIPRange{{Range: netip.MustParsePrefix("10.0.0.0/24")}, {Range: netip.MustParsePrefix("224.0.0.0/3")}}
 	for address, want := range map[string]string{
 		"10.0.0.9": "", "10.0.1.1": "hosts.virtualIPs", "192.0.2.9": "hosts.virtualIPs", "::ffff:10.0.0.9": "hosts.virtualIPs", "224.0.0.18": "hosts.virtualIPs",
 		"255.255.255.255": "hosts.virtualIPs", "lb.example": "spec.virtualIP", "10.0.0.9/24": "spec.virtualIP", "10.0.0.9 }": "spec.virtualIP", "10.0.0.9\n}": "spec.virtualIP",

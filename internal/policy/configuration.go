@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/netip"
 	"slices"
 
@@ -177,9 +179,36 @@ type Hosts struct {
 	Endpoints []netip.Prefix `json:"endpoints"`
 	// VirtualIPs are the ranges that must contain the virtual IP addresses of SSHClusters, which control plane hosts add to
 	// their network interfaces. Default: none.
-	VirtualIPs []netip.Prefix `json:"virtualIPs"`
+	VirtualIPs []VirtualIPRange `json:"virtualIPs"`
 	// AtOnce is the number of hosts that are worked on at the same time. Default: 20.
 	AtOnce int32 `json:"atOnce"`
+}
+
+// VirtualIPRange is a range of virtual IP addresses. A file has the range alone, or an object that also names the namespaces whose
+// SSHClusters may use it. No namespaces: all.
+type VirtualIPRange struct {
+	Range      netip.Prefix `json:"range"`
+	Namespaces []string     `json:"namespaces,omitempty"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (r *VirtualIPRange) UnmarshalJSON(text []byte) error {
+	if bytes.HasPrefix(text, []byte(`"`)) {
+		return json.Unmarshal(text, &r.Range)
+	}
+	type fields VirtualIPRange
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode((*fields)(r))
+}
+
+// MarshalJSON implements json.Marshaler.
+func (r VirtualIPRange) MarshalJSON() ([]byte, error) {
+	if len(r.Namespaces) == 0 {
+		return json.Marshal(r.Range)
+	}
+	type fields VirtualIPRange
+	return json.Marshal(fields(r))
 }
 
 // Workloads limits the connections of the manager to workload clusters, whose kubeconfigs are Secrets in the
@@ -252,7 +281,7 @@ func Default() Configuration {
 			WidestPrefix: 15, Internet: Internet{Namespaces: []string{}, NameServers: []netip.Addr{}},
 		},
 		ControlPlanes: ControlPlanes{Addresses: []netip.Prefix{}, ReservedPorts: []int32{}, Issuers: []string{}},
-		Hosts:         Hosts{Ranges: []netip.Prefix{}, Namespaces: []string{}, Endpoints: []netip.Prefix{}, VirtualIPs: []netip.Prefix{}, AtOnce: 20},
+		Hosts:         Hosts{Ranges: []netip.Prefix{}, Namespaces: []string{}, Endpoints: []netip.Prefix{}, VirtualIPs: []VirtualIPRange{}, AtOnce: 20},
 		Workloads:     Workloads{Ranges: []netip.Prefix{}, Proxies: []string{}},
 		Snapshots:     Snapshots{Folders: []SnapshotFolder{}, Endpoints: []string{}, NamespaceMiB: 10240},
 		Maxima: Maxima{

@@ -135,16 +135,23 @@ func (c Configuration) DeniedEndpoint(host string, address netip.Addr) string {
 	return fmt.Sprintf("Control plane endpoint %s is not an IP address in %s: use another one, or ask the operator to allow it in hosts.endpoints %s", host, list(c.Hosts.Endpoints), settingLocation)
 }
 
-// DeniedVirtualIP returns why control plane hosts of the SSH provider may not hold the address, or an empty string if they
-// may. No range is allowed by default, because the address belongs to the operator's network.
-func (c Configuration) DeniedVirtualIP(address netip.Addr) string {
+// DeniedVirtualIP returns why control plane hosts of the SSH provider may not hold the address for a cluster of the namespace, or an
+// empty string if they may. No range is allowed by default, because the address belongs to the operator's network. An empty
+// namespace means any, because a template can be used in all of them.
+func (c Configuration) DeniedVirtualIP(namespace string, address netip.Addr) string {
+	var ranges []netip.Prefix
+	for _, r := range c.Hosts.VirtualIPs {
+		if namespace == "" || len(r.Namespaces) == 0 || slices.Contains(r.Namespaces, namespace) {
+			ranges = append(ranges, r.Range)
+		}
+	}
 	switch {
-	case contains(c.Hosts.VirtualIPs, address) && isHostAddress(address):
+	case contains(ranges, address) && isHostAddress(address):
 		return ""
-	case len(c.Hosts.VirtualIPs) == 0:
+	case len(ranges) == 0:
 		return fmt.Sprintf("Virtual IP address %s may not be used: set controlPlaneEndpoint to a load balancer instead, or ask the operator to allow the address in hosts.virtualIPs %s", address, settingLocation)
 	}
-	return fmt.Sprintf("Virtual IP address %s is not the address of a host in %s: use another one, or ask the operator to allow it in hosts.virtualIPs %s", address, list(c.Hosts.VirtualIPs), settingLocation)
+	return fmt.Sprintf("Virtual IP address %s is not the address of a host in %s: use another one, or ask the operator to allow it in hosts.virtualIPs %s", address, list(ranges), settingLocation)
 }
 
 // isHostAddress reports whether a host can have the address on a network interface.

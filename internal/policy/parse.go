@@ -93,9 +93,13 @@ func (c Configuration) problems() []error {
 	if b := c.Networks.WidestPrefix; b < 8 || b > 20 {
 		wrong("networks.widestPrefix is %d: choose 8 to 20", b)
 	}
+	virtual := make([]netip.Prefix, 0, len(c.Hosts.VirtualIPs))
+	for _, r := range c.Hosts.VirtualIPs {
+		virtual = append(virtual, r.Range)
+	}
 	for where, ranges := range map[string][]netip.Prefix{
 		"networks.ranges": c.Networks.Ranges, "controlPlanes.addresses": c.ControlPlanes.Addresses, "workloads.ranges": c.Workloads.Ranges,
-		"hosts.ranges": c.Hosts.Ranges, "hosts.endpoints": c.Hosts.Endpoints, "hosts.virtualIPs": c.Hosts.VirtualIPs,
+		"hosts.ranges": c.Hosts.Ranges, "hosts.endpoints": c.Hosts.Endpoints, "hosts.virtualIPs": virtual,
 	} {
 		for _, r := range ranges {
 			if !r.IsValid() || r != r.Masked() {

@@ -184,6 +184,39 @@ func TestRangesOfTheOperator(t *testing.T) {
 	check(t, c.DeniedRange(netip.MustParsePrefix("192.168.0.0/16")), "networks.ranges")
 }
 
+// The operator opens ranges of virtual IP addresses for all namespaces or for some.
+func TestVirtualIPs(t *testing.T) {
+	c := configuration(t, "hosts: {virtualIPs: [192.0.2.0/28, {range: 198.51.100.0/24, namespaces: [team-a]}]}")
+	for name, tc := range map[string]struct{ namespace, address, denied string }{
+		"for all":       {"team-b", "192.0.2.9", ""},
+		"for one":       {"team-a", "198.51.100.9", ""},
+		"of another":    {"team-b", "198.51.100.9", "is not the address of a host in 192.0.2.0/28: use another one"},
+		"in a template": {"", "198.51.100.9", ""},
+		"outside":       {"team-a", "203.0.113.9", "192.0.2.0/28, 198.51.100.0/24"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			check(t, c.DeniedVirtualIP(tc.namespace, netip.MustParseAddr(tc.address)), tc.denied)
+		})
+	}
+	check(t, policy.Default().DeniedVirtualIP("team-a", netip.MustParseAddr("192.0.2.9")), "hosts.virtualIPs")
+	check(t, configuration(t, "hosts: {virtualIPs: [{range: 198.51.100.0/24, namespaces: [team-a]}]}").DeniedVirtualIP("team-b", netip.MustParseAddr("198.51.100.9")), "may not be used")
+	text, err := c.Print()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := policy.Parse(text)
+	if diff := cmp.Diff(c.Hosts.VirtualIPs, again.Hosts.VirtualIPs, cmp.Comparer(func(a, b netip.Prefix) bool { return a == b })); err != nil || diff != "" {
+		t.Errorf("printed and parsed: %v (-want +got):\n%s", err, diff)
+	}
+	for text, want := range map[string]string{
+		"[{range: 198.51.100.0/24, namespace: team-a}]": "namespace", "[198.51.100.9/24]": "hosts.virtualIPs: 198.51.100.9/24 has host bits set", "[{namespaces: [team-a]}]": "hosts.virtualIPs",
+	} {
+		if _, err := policy.Parse([]byte("apiVersion: config.slipway.dev/v1alpha1\nkind: Configuration\nhosts: {virtualIPs: " + text + "}\n")); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestExceededRange(t *testing.T) {
 	m := policy.Maxima{NetworkAddresses: policy.Maximum{Namespace: 1 << 17, Total: 1 << 18}}
 	p := netip.MustParsePrefix("172.16.0.0/16")

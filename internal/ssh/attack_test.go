@@ -182,7 +182,7 @@ const (
 func configuration() policy.Configuration {
 	p := policy.Default()
 	p.Hosts.Ranges, p.Hosts.Namespaces = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, []string{"hosts"}
-	p.Hosts.VirtualIPs = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/28")}
+	p.Hosts.VirtualIPs = []policy.VirtualIPRange{{Range: netip.MustParsePrefix("192.0.2.0/28")}, {Range: netip.MustParsePrefix("198.51.100.0/28"), Namespaces: []string{"team-b"}}}
 	return p
 }
 
@@ -529,6 +529,7 @@ func (a attack) virtualIP() {
 	a.must(a.operator.Status().Update(ctx, theirs))
 	for name, address := range map[string]string{
 		"offered": offered, "secret": secret, "victim": victim, "foreign": "192.0.2.200", "metadata": metadata, "cluster": "192.0.2.14", "loopback": "127.0.0.1",
+		"other-range": "198.51.100.1",
 	} {
 		o := owned("team-a", "vip-"+name, address)
 		a.must(a.Create(ctx, o))

@@ -110,11 +110,37 @@ func (c *controller) takenBy(ctx context.Context, o *infrav1.SSHCluster, hosts [
 	}
 	for i := range list.Items {
 		other := &list.Items[i]
-		if (isSame(address, other.Spec.VirtualIP) || isSame(address, other.Spec.ControlPlaneEndpoint.Host)) && isBefore(other, o) {
-			return "another cluster", nil
+		if !isBefore(other, o) {
+			continue
+		}
+		if uses, err := c.uses(ctx, other, address); uses || err != nil {
+			return "another cluster", err
 		}
 	}
 	return "", nil
+}
+
+// uses reports whether an SSHCluster uses an address, or will. One that no Cluster refers to, or that may not have the address, does
+// not count, because its users could keep addresses from all others with it.
+func (c *controller) uses(ctx context.Context, o *infrav1.SSHCluster, address string) (bool, error) {
+	isProvisioned, isVirtual := ptr.Deref(o.Status.Initialization.Provisioned, false), isSame(address, o.Spec.VirtualIP)
+	a, err := netip.ParseAddr(address)
+	switch {
+	case !isVirtual && !isSame(address, o.Spec.ControlPlaneEndpoint.Host):
+		return false, nil
+	case isVirtual && isProvisioned:
+		return true, nil // its hosts hold the address even if the configuration became stricter
+	case err != nil || c.Policy.DeniedVirtualIP(o.Namespace, a) != "":
+		return false, nil
+	case isProvisioned:
+		return true, nil
+	}
+	owner, err := infrastructure.ReadObject(ctx, c.client, o.Namespace, ownerName(o), &clusterv1.Cluster{})
+	if err != nil || owner == nil {
+		return false, err
+	}
+	ref := owner.Spec.InfrastructureRef
+	return ref.Kind == kind && ref.APIGroup == infrav1.GroupVersion.Group && ref.Name == o.Name, nil
 }
 
 // isSame reports whether a text is an address, in any of its forms.

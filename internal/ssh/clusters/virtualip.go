@@ -71,8 +71,8 @@ func nodeAddress(h *infrav1.SSHHost) netip.Addr {
 func decideVirtualIP(s snapshot, p *reconciler.Plan) {
 	address, provisioned := s.Object.Spec.VirtualIP, ptr.Deref(s.Object.Status.Initialization.Provisioned, false)
 	switch e := s.Cluster.Spec.ControlPlaneEndpoint; {
-	case s.Policy.DeniedVirtualIP(s.address()) != "":
-		p.WaitFor(reasonDenied, "%s", s.Policy.DeniedVirtualIP(s.address())).For(kind, s.Object.Name).UntilUserActs()
+	case s.Policy.DeniedVirtualIP(s.Object.Namespace, s.address()) != "":
+		p.WaitFor(reasonDenied, "%s", s.Policy.DeniedVirtualIP(s.Object.Namespace, s.address())).For(kind, s.Object.Name).UntilUserActs()
 	case isHosted(s.Cluster.Spec.ControlPlaneRef):
 		p.WaitFor(reasonVirtualIPHosted, "spec.virtualIP is for control planes on hosts: remove it, because a %s has an address of its own", hostedKind).
 			For(kind, s.Object.Name).UntilUserActs()

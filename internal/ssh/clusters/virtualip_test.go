@@ -32,7 +32,7 @@ const virtual, reasonInUse = "192.0.2.10", "VirtualIPInUse"
 
 func allowed() policy.Configuration {
 	p := policy.Default()
-	p.Hosts.VirtualIPs = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+	p.Hosts.VirtualIPs = []policy.VirtualIPRange{{Range: netip.MustParsePrefix("192.0.2.0/24"), Namespaces: []string{"team-a", "team-b"}}}
 	p.Hosts.Endpoints = []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")} // does not concern virtual IP addresses
 	return p
 }
@@ -424,26 +424,47 @@ func TestTakenBy(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		object client.Object
+		owner  bool // its Cluster exists and refers to it
 		want   string
 	}{
-		"host":          {"the address of a host", sshHost("x", "", func(h *infrav1.SSHHost) { h.Spec.Address = virtual }), "a host"},
-		"node":          {"the address of a node", sshHost("x", "", func(h *infrav1.SSHHost) { h.Spec.NodeAddress = virtual }), "a host"},
-		"jump host":     {"the address of a jump host", sshHost("x", "", func(h *infrav1.SSHHost) { h.Spec.Jump = &infrav1.SSHServer{Address: "::ffff:" + virtual} }), "a host"},
-		"older cluster": {"first come, first served", other(withVirtualIP), "another cluster"},
+		"host":          {"the address of a host", sshHost("x", "", func(h *infrav1.SSHHost) { h.Spec.Address = virtual }), false, "a host"},
+		"node":          {"the address of a node", sshHost("x", "", func(h *infrav1.SSHHost) { h.Spec.NodeAddress = virtual }), false, "a host"},
+		"jump host":     {"the address of a jump host", sshHost("x", "", func(h *infrav1.SSHHost) { h.Spec.Jump = &infrav1.SSHServer{Address: "::ffff:" + virtual} }), false, "a host"},
+		"older cluster": {"first come, first served", other(withVirtualIP), true, "another cluster"},
+		"not owned":     {"it will never hold the address", other(withVirtualIP), false, ""},
+		"not allowed": {"another namespace gets the range", func() client.Object {
+			o := other(withVirtualIP)
+			o.Namespace = "team-c"
+			return o
+		}(), true, ""},
+		"endpoint, not allowed": {"the namespace does not get the range", func() client.Object {
+			o := other(func(o *infrav1.SSHCluster) {
+				o.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: virtual, Port: 1}
+			})
+			o.Namespace, o.Status.Initialization.Provisioned = "team-c", ptr.To(true)
+			return o
+		}(), true, ""},
 		"endpoint": {"somebody else's load balancer", other(func(o *infrav1.SSHCluster) {
 			o.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: virtual, Port: 1}
-		}), "another cluster"},
+		}), true, "another cluster"},
 		"younger cluster": {"first come, first served", other(func(o *infrav1.SSHCluster) {
 			withVirtualIP(o)
 			o.CreationTimestamp = metav1.NewTime(now.Add(time.Hour))
-		}), ""},
+		}), true, ""},
 		"used": {"a cluster that runs has it", other(func(o *infrav1.SSHCluster) {
 			held(o)
 			o.CreationTimestamp, o.Status.Initialization.Provisioned = metav1.NewTime(now.Add(time.Hour)), ptr.To(true)
-		}), "another cluster"},
-		"another": {"an address of its own", other(func(o *infrav1.SSHCluster) { o.Spec.VirtualIP = "192.0.2.99" }), ""},
+		}), false, "another cluster"},
+		"another": {"an address of its own", other(func(o *infrav1.SSHCluster) { o.Spec.VirtualIP = "192.0.2.99" }), true, ""},
 	} {
-		c := newCluster(t, tc.object)
+		objects := []client.Object{tc.object}
+		if tc.owner {
+			objects = append(objects, coreCluster(func(c *clusterv1.Cluster) {
+				c.Namespace = tc.object.GetNamespace()
+				c.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: kind, Name: tc.object.GetName()}
+			}))
+		}
+		c := newCluster(t, objects...)
 		s, err := c.ctrl.observe(t.Context(), func() *infrav1.SSHCluster {
 			o := &infrav1.SSHCluster{}
 			c.must(c.Get(t.Context(), c.key, o))
