@@ -342,6 +342,19 @@ type SSHHostClaim struct {
 	// +optional
 	FirstUse *bool `json:"firstUse,omitempty"`
 
+	// previousNamespace is the namespace that had used the host last when the SSHMachine claimed it. If the claim is
+	// removed before it was recorded on the host, the host was not used, and this namespace is the last one again.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	PreviousNamespace string `json:"previousNamespace,omitempty"`
+
+	// previousNamespaceUID is the UID of previousNamespace.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	PreviousNamespaceUID string `json:"previousNamespaceUID,omitempty"`
+
 	// unused is true if the SSHMachine released the host before its bootstrap data ran on it, and no namespace had used the
 	// host before. It is then offered to all namespaces in spec.offeredTo as before.
 	// +optional

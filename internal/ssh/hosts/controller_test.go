@@ -24,6 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 	"github.com/slipwayhq/slipway/test/testkit"
 )
@@ -411,5 +412,38 @@ func TestDeniedAddress(t *testing.T) {
 	w.reconcile()
 	if len(host.targets) > 0 || w.get().Status.State != infrav1.SSHHostUnreachable {
 		t.Errorf("connected to %v; %+v", host.targets, w.get().Status)
+	}
+}
+
+// A namespace whose claim was never recorded on the host has not used it: the host is offered to others as before.
+func TestUnrecordedClaim(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason    string
+		claim     func(*infrav1.SSHHostClaim)
+		confirmed bool
+		want, uid string // the namespace that used the host last
+	}{
+		"first":     {"nobody has used it", func(c *infrav1.SSHHostClaim) { c.FirstUse = ptr.To(true) }, false, "", ""},
+		"another":   {"the users of the other namespace had the rights of root", func(c *infrav1.SSHHostClaim) { c.PreviousNamespace, c.PreviousNamespaceUID = "team-b", "uid-b" }, false, "team-b", "uid-b"},
+		"the same":  {"it has used it before", func(c *infrav1.SSHHostClaim) { c.PreviousNamespace, c.PreviousNamespaceUID = "team-a", "uid-of-before" }, false, "team-a", "uid-of-before"},
+		"unknown":   {"the claim of an earlier version", func(*infrav1.SSHHostClaim) {}, false, "team-a", "uid-a"},
+		"confirmed": {"its users had the rights of root", func(c *infrav1.SSHHostClaim) { c.FirstUse = ptr.To(true) }, true, "team-a", "uid-a"},
+	} {
+		o := sshHost(func(o *infrav1.SSHHost) {
+			o.Annotations = map[string]string{infrav1.LastNamespaceAnnotation: "team-a", "other": "x"}
+			o.Labels = map[string]string{infrastructure.MoveHierarchyLabel: infrastructure.MoveInUse}
+			o.Status.Claim, o.Status.LastNamespace, o.Status.LastNamespaceUID = claim(true), "team-a", "uid-a"
+			tc.claim(o.Status.Claim)
+			if tc.confirmed {
+				o.Status.ConfirmedClaimID = claimA
+			}
+		})
+		w := newWorld(t, build(t, o).Build(), &fakeHost{})
+		w.reconcile()
+		got := w.get()
+		if got.Status.State != infrav1.SSHHostAvailable || got.Status.Claim != nil || inventory.LastNamespace(got) != tc.want || got.Annotations["other"] != "x" ||
+			got.Status.LastNamespace != tc.want || got.Status.LastNamespaceUID != tc.uid {
+			t.Errorf("%s: annotations %v, status %+v (%s)", name, got.Annotations, got.Status, tc.reason)
+		}
 	}
 }

@@ -158,9 +158,7 @@ func (s snapshot) after(out reconciler.Outcome) snapshot {
 			k.Record = &remote.Record{ClaimID: claim.ClaimID, Namespace: claim.Namespace, Name: claim.Name}
 			s.Check = &k
 		case finishCleaning, dropClaim:
-			o := *s.Object
-			o.Status.Claim = nil
-			s.Object = &o
+			s.Object = inventory.WithoutClaim(s.Object)
 			if _, cleaned := a.(finishCleaning); cleaned && s.Check != nil {
 				k := *s.Check
 				k.Record = nil

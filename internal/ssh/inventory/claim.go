@@ -38,8 +38,10 @@ func NewClaim(m *infrav1.SSHMachine, namespace types.UID, h *infrav1.SSHHost) in
 
 // Claim writes a claim to a host. The error is a conflict if the host has changed since it was read.
 func Claim(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, c infrav1.SSHHostClaim) error {
-	if LastNamespace(h) == "" {
+	if c.PreviousNamespace = LastNamespace(h); c.PreviousNamespace == "" {
 		c.FirstUse = ptr.To(true)
+	} else {
+		c.PreviousNamespaceUID = h.Status.LastNamespaceUID
 	}
 	return setClaim(ctx, w, h, &c)
 }
@@ -61,9 +63,38 @@ func Release(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, c infrav1.
 	return setClaim(ctx, w, h, &c)
 }
 
-// Drop removes the claim of a host that was cleaned or never changed.
+// Drop removes the claim of a host that was cleaned or never changed. The namespace in the annotation is corrected first; the claim is
+// then removed in the next reconciliation, because the host has changed.
 func Drop(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost) error {
-	return setClaim(ctx, w, h, nil)
+	after := WithoutClaim(h)
+	if LastNamespace(after) != LastNamespace(h) {
+		if err := w.Patch(ctx, h, func(o client.Object) { o.SetAnnotations(after.Annotations) }); err != nil {
+			return err
+		}
+	}
+	return w.PatchStatus(ctx, h, func(o client.Object) {
+		status := &o.(*infrav1.SSHHost).Status
+		status.Claim, status.LastNamespace, status.LastNamespaceUID = nil, after.Status.LastNamespace, after.Status.LastNamespaceUID
+	})
+}
+
+// WithoutClaim returns a host without its claim. The namespace of a claim that was never recorded on the host has not used it, although
+// it was noted before, so that the previous namespace is the last one again.
+func WithoutClaim(h *infrav1.SSHHost) *infrav1.SSHHost {
+	out, claim := *h, h.Status.Claim
+	out.Status.Claim = nil
+	isKnown := claim != nil && (claim.PreviousNamespace != "" || ptr.Deref(claim.FirstUse, false))
+	if !isKnown || IsConfirmed(h) || LastNamespace(h) != claim.Namespace && LastNamespace(h) != claim.PreviousNamespace {
+		return &out
+	}
+	if LastNamespace(h) != claim.PreviousNamespace {
+		out.Annotations = maps.Clone(h.Annotations)
+		if out.Annotations[infrav1.LastNamespaceAnnotation] = claim.PreviousNamespace; claim.PreviousNamespace == "" {
+			delete(out.Annotations, infrav1.LastNamespaceAnnotation)
+		}
+	}
+	out.Status.LastNamespace, out.Status.LastNamespaceUID = claim.PreviousNamespace, claim.PreviousNamespaceUID
+	return &out
 }
 
 func setClaim(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, claim *infrav1.SSHHostClaim) error {
