@@ -28,6 +28,7 @@ func sshRemedies() []group {
 		user("Restore the SSHHost of Machine {machine} from a backup, or delete the Machine to have it replaced", deleteMachine, "HostNotFound"),
 		user("Delete the SSHHosts that the message names except for the right one: they are the same machine", listHosts, "SeveralHostsHaveRecord"),
 		patient(2*time.Minute, user("Start the host, and check its network and its SSH server", checkHost, "HostUnreachable")),
+		patient(2*time.Minute, user("Correct on the host what the message names, for example a full or defective disk, or replace the host", checkHost, "HostScriptFailed", "HostFilesFailed")),
 		user("Compare the key in the message with the key on the console of the host, and pin it if they are equal; otherwise another machine responds at this address", "slipway hosts update {host} -n {hostnamespace} --rescan", "HostKeyMismatch"),
 		user("Add the public key that the message names to authorized_keys on the host, or store the right key with \"slipway hosts update\"", checkHost, "AuthenticationFailed"),
 		user("Let the user become root with sudo without a password, or use root", checkHost, "NotRoot"),

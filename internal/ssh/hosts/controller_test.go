@@ -38,6 +38,8 @@ type fakeHost struct {
 	record     *remote.Record
 	leftovers  []remote.Leftover
 	down       error
+	// broken is the error of each script.
+	broken error
 	// targets are the connections, resets the claims that were cleaned.
 	targets []remote.Target
 	resets  []string
@@ -47,7 +49,7 @@ func (h *fakeHost) Connect(_ context.Context, t remote.Target) (Host, error) {
 	h.targets = append(h.targets, t)
 	return h, h.down
 }
-func (h *fakeHost) Facts(context.Context) (remote.Facts, error) { return h.facts, nil }
+func (h *fakeHost) Facts(context.Context) (remote.Facts, error) { return h.facts, h.broken }
 func (h *fakeHost) Preflight(_ context.Context, o remote.PreflightOptions) ([]remote.Finding, error) {
 	if o.ManagedBundle && h.withBundle != nil {
 		return h.withBundle, nil
@@ -284,6 +286,13 @@ func TestUncleanAndUnreachable(t *testing.T) {
 	if got := w.get(); got.Status.State != infrav1.SSHHostUnreachable {
 		t.Errorf("down: %+v", got.Status)
 	}
+	host.down, host.broken = nil, fault.New(fault.Transient, remote.ReasonScriptFailed, "script facts failed on host h: Input/output error")
+	w.at = w.at.Add(longestInterval)
+	w.reconcile()
+	if c := condition.Set(w.get().Status.Conditions).Get(infrav1.ReachableCondition); w.get().Status.State != infrav1.SSHHostUnreachable || c.Reason != remote.ReasonScriptFailed || !strings.Contains(c.Message, "Input/output error") {
+		t.Errorf("a defective disk: %+v", w.get().Status)
+	}
+	host.down, host.broken = fault.New(fault.Unreachable, remote.ReasonUnreachable, "host h does not respond"), nil
 	for failures, want := range map[int]time.Duration{0: unreachableInterval, 1: unreachableInterval, 2: 2 * unreachableInterval, 9: longestInterval} {
 		if got := (hostCheck{Fault: fault.New(fault.Unreachable, "X", "no"), Failures: failures}).interval(); got != want {
 			t.Errorf("after %d failures the host is checked again after %v, want %v", failures, got, want)
@@ -293,7 +302,7 @@ func TestUncleanAndUnreachable(t *testing.T) {
 		w.at = w.at.Add(longestInterval)
 		w.reconcile()
 	}
-	if k := w.checks.get(client.ObjectKeyFromObject(w.get())); k == nil || k.Failures != 3 {
+	if k := w.checks.get(client.ObjectKeyFromObject(w.get())); k == nil || k.Failures != 4 {
 		t.Errorf("the last check is %+v", k)
 	}
 }

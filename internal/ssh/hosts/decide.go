@@ -10,6 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/ssh/inventory"
+	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
 // Reasons of waits and conditions.
@@ -182,8 +183,11 @@ func decideCleaning(s snapshot, p *reconciler.Plan) int {
 	job := s.Cleaning
 	ended := !job.Ended.IsZero() && job.What == cleaningOf(claimID)
 	failed := fault.As(job.Err)
-	if failed == nil {
+	switch {
+	case failed == nil:
 		failed = fault.New(fault.KindOf(job.Err), reasonNotClean, "the host cannot be cleaned: %v", job.Err)
+	case failed.Reason == remote.ReasonScriptFailed, failed.Reason == remote.ReasonFilesFailed:
+		failed = fault.New(failed.Kind, reasonNotClean, "the host cannot be cleaned: %s", failed.Message)
 	}
 	switch {
 	case ended && job.Err == nil:

@@ -23,7 +23,16 @@ func Neutral(h *infrav1.SSHHost, err error) error {
 	case remote.ConcernsConnection(f):
 		return neutral(h, f.Kind, f.Reason).From(err)
 	}
-	return fault.New(f.Kind, f.Reason, "%s", strings.ReplaceAll(f.Message, "host "+h.Spec.Address, "SSHHost "+h.Name)).From(err)
+	return fault.New(f.Kind, f.Reason, "%s", withoutNames(h, f.Message)).From(err)
+}
+
+// withoutNames replaces the address, and the user unless it is root, for example in an error of the login shell.
+func withoutNames(h *infrav1.SSHHost, text string) string {
+	replace := []string{"host " + h.Spec.Address, "SSHHost " + h.Name, h.Spec.Address, "SSHHost " + h.Name}
+	if user := h.Spec.User; user != "root" && user != "" {
+		replace = append(replace, user, "(user)")
+	}
+	return strings.NewReplacer(replace...).Replace(text)
 }
 
 // NeutralTarget is Neutral for the errors of [Target] and of the first connection, which all concern the operator.

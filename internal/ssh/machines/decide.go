@@ -212,8 +212,12 @@ func (s snapshot) uncheckedHost() *infrav1.SSHHost {
 
 // unreachableText says why a host cannot be reached.
 func unreachableText(h *infrav1.SSHHost) string {
-	if c := condition.Set(h.Status.Conditions).Get(infrav1.ReachableCondition); c != nil && c.Reason == inventory.ReasonDenied {
+	c := condition.Set(h.Status.Conditions).Get(infrav1.ReachableCondition)
+	switch {
+	case c != nil && c.Reason == inventory.ReasonDenied:
 		return "is denied by the configuration of the operator"
+	case c != nil && (c.Reason == remote.ReasonScriptFailed || c.Reason == remote.ReasonFilesFailed):
+		return "is defective"
 	}
 	return "does not respond"
 }

@@ -2,6 +2,7 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -90,6 +91,10 @@ func (h *Host) checkPrivileges(ctx context.Context, l *link) error {
 	case errors.As(err, &failed) && h.target.Sudo, err == nil && strings.TrimSpace(string(out)) != "0" && h.target.Sudo:
 		return fault.New(fault.Invalid, reasonNotRoot,
 			"user %s of host %s cannot become root with \"sudo -n\"; allow it without a password in /etc/sudoers.d: \"%[1]s ALL=(ALL) NOPASSWD: ALL\"", h.target.User, h.target.Address).From(err)
+	case errors.As(err, &failed): // such as the shell nologin, or a command in authorized_keys that asks for another user
+		text, _, _ := strings.Cut(strings.TrimSpace(string(out)+"\n"+failed.errors), "\n")
+		return fault.New(fault.Invalid, reasonNotRoot, "user %s of host %s cannot run commands: %q; use another user (--user of \"slipway hosts add\" and \"slipway hosts update\")",
+			h.target.User, h.target.Address, cmp.Or(fact(text), failed.Error())).From(err)
 	case err != nil:
 		return err
 	case strings.TrimSpace(string(out)) != "0":
@@ -120,17 +125,19 @@ type scriptError struct {
 }
 
 // Error implements error.
-func (e *scriptError) Error() string {
-	return fmt.Sprintf("%s ended with exit status %d: %s", e.script, e.code, e.errors)
-}
+func (e *scriptError) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
-// run runs a script and returns its output, at most maxOutput bytes. A script that fails is a *scriptError, a lost
-// connection a fault of kind Unreachable.
+// run runs a script and returns its output, at most maxOutput bytes. A script that fails is a fault of kind Transient that wraps a
+// *scriptError, a lost connection a fault of kind Unreachable.
 func (h *Host) run(ctx context.Context, c call) (out []byte, err error) {
 	err = h.use(ctx, func(ctx context.Context, l *link) error {
 		out, err = h.exec(ctx, l, c)
 		return err
 	})
+	var failed *scriptError
+	if errors.As(err, &failed) && fault.As(err) == nil {
+		err = fault.New(fault.Transient, ReasonScriptFailed, "script %s failed on host %s: %s", failed.script, h.target.Address, cmp.Or(failed.errors, failed.Error())).From(failed)
+	}
 	return out, err
 }
 
@@ -360,7 +367,7 @@ func (h *Host) startFileServer(session *ssh.Session) (*sftp.Client, error) {
 }
 
 // transfer calls f with a connection for file transfers. Errors of the connection are faults of kind Unreachable, errors
-// of the host's file system are not. If the context ends, or f does not call progress for the time of the pool's limit,
+// of the host's file system are faults of kind Transient. If the context ends, or f does not call progress for the time of the pool's limit,
 // the connection is closed; f may then still run when transfer has returned, so it returns its result as a value.
 func transfer[T any](ctx context.Context, h *Host, f func(files *sftp.Client, progress func()) (T, error)) (out T, err error) {
 	err = h.use(ctx, func(ctx context.Context, l *link) error {
@@ -400,8 +407,10 @@ var errStalled = errors.New("the host does not respond")
 func (h *Host) transferError(err error) error {
 	var status *sftp.StatusError
 	switch {
-	case err == nil, fault.As(err) != nil, errors.As(err, &status), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrExist):
+	case err == nil, fault.As(err) != nil:
 		return err
+	case errors.As(err, &status), errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrExist):
+		return fault.New(fault.Transient, ReasonFilesFailed, "a file of Slipway cannot be read or written on host %s: %s", h.target.Address, fact(err.Error())).From(err)
 	}
 	return unreachable(h.target, fmt.Errorf("transferring a file: %w", err))
 }

@@ -35,6 +35,13 @@ const (
 	reasonNoFileTransfer    = "NoFileTransfer"
 )
 
+const (
+	// ReasonScriptFailed means that a script failed on the host, and ReasonFilesFailed that a file could not be read or written there,
+	// for example because of a defective disk; the kind is Transient.
+	ReasonScriptFailed = "HostScriptFailed"
+	ReasonFilesFailed  = "HostFilesFailed"
+)
+
 // ConcernsConnection reports whether a fault is about the connection to a host, so that its message can contain the address, the
 // user or the keys. Every call to a host can return such a fault, because a lost connection is opened again.
 func ConcernsConnection(f *fault.Fault) bool {
