@@ -103,7 +103,11 @@ func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) e
 		c.Jobs.Cancel(jobs.Key(kind, client.ObjectKeyFromObject(s.Object)))
 		return nil
 	case runBootstrap:
-		return c.bootstrap(ctx, s, a)
+		err := c.bootstrap(ctx, s, a)
+		if f := fault.As(err); f != nil && f.Kind == fault.Invalid {
+			c.rejected.put(s.Object, rejection{Claim: s.Object.Spec.ClaimID, Secret: a.Secret, Fault: f, At: c.now()})
+		}
+		return err
 	}
 	return reconciler.UnknownAction("SSH machine", a)
 }

@@ -71,12 +71,14 @@ type controller struct {
 	secrets client.Reader
 	writer  *kube.Writer
 	events  events.EventRecorder
-	now     func() time.Time
+	// rejected is the bootstrap data that cannot be used.
+	rejected *rejections
+	now      func() time.Time
 }
 
 // Add adds the controller to the manager.
 func Add(s reconciler.Setup, cfg Config) error {
-	c := &controller{Config: cfg, client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(), now: s.Clock()}
+	c := &controller{Config: cfg, client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(), rejected: newRejections(), now: s.Clock()}
 	indexer := s.Manager.GetFieldIndexer()
 	if err := watches.IndexByCluster(indexer, Name, &infrav1.SSHMachine{}); err != nil {
 		return err
@@ -106,9 +108,10 @@ func (c *controller) definition() reconciler.Controller[*infrav1.SSHMachine, sna
 	}
 }
 
-// forget drops the result of the job of an SSHMachine that no longer exists.
+// forget drops what is remembered about an SSHMachine that no longer exists.
 func (c *controller) forget(_ context.Context, key client.ObjectKey) error {
 	c.Jobs.Forget(jobs.Key(kind, key))
+	c.rejected.drop(key)
 	return nil
 }
 

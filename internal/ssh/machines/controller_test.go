@@ -43,6 +43,9 @@ type fakeHost struct {
 	progress  remote.Progress
 	// cut makes the next upload fail.
 	cut bool
+	// rejects is the error for bootstrap data, and rejected how often it was returned.
+	rejects  error
+	rejected int
 }
 
 func (h *fakeHost) Connect(context.Context, remote.Target) (Host, error) { return h, nil }
@@ -63,6 +66,10 @@ func (h *fakeHost) PrepareNode(_ context.Context, _ bundle.Bundle, s remote.Node
 	return nil
 }
 func (h *fakeHost) StartBootstrap(_ context.Context, b remote.Bootstrap) error {
+	if h.rejects != nil {
+		h.rejected++
+		return h.rejects
+	}
 	if h.progress.State == remote.BootstrapNone {
 		h.log = append(h.log, "bootstrap "+string(b.Data))
 		h.bootstrap, h.progress.State = b, remote.BootstrapRunning
@@ -119,7 +126,7 @@ func build(t *testing.T, objs ...client.Object) *fake.ClientBuilder {
 func newWorld(t *testing.T, cl client.WithWatch) *world {
 	w := &world{t: t, host: &fakeHost{progress: remote.Progress{State: remote.BootstrapNone}}, at: now}
 	clock := func() time.Time { return w.at }
-	w.controller = &controller{client: cl, secrets: cl, writer: kube.NewWriter(cl, Name), now: clock,
+	w.controller = &controller{client: cl, secrets: cl, writer: kube.NewWriter(cl, Name), rejected: newRejections(), now: clock,
 		Config: Config{Connector: w.host, Bundles: bundles{}, Policy: policy.Default(), Jobs: jobs.NewRunner(t.Context(), clock, jobs.Limits{Total: 9, Namespace: 9})}}
 	w.r = &reconciler.Reconciler[*infrav1.SSHMachine, snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: clock}
 	return w
@@ -440,5 +447,40 @@ func TestManyMachines(t *testing.T) {
 			continue
 		}
 		owners[h.Status.Claim.Name] = true
+	}
+}
+
+// Invalid bootstrap data is not read and rejected every second, but soon after it was corrected.
+func TestInvalidBootstrapData(t *testing.T) {
+	w := newWorld(t, build(t, sshMachine(identified), sshHost("h", confirmed)).Build())
+	w.host.rejects = fault.New(fault.Invalid, "UnrecordableBootstrapData", "the bootstrap data writes too many files")
+	w.reconcile()
+	c := condition.Set(w.get().Status.Conditions).Get(infrav1.BootstrapExecSucceededCondition)
+	if w.host.rejected != 1 || c.Reason != "UnrecordableBootstrapData" || !strings.Contains(c.Message, "Secret boot: the bootstrap data writes too many files; correct the bootstrap data") {
+		t.Errorf("rejected %d times, %+v", w.host.rejected, c)
+	}
+	w.at = w.at.Add(waitRecheck)
+	w.reconcile()
+	if w.host.rejected != 2 {
+		t.Errorf("rejected %d times", w.host.rejected)
+	}
+	// Other data is used at once.
+	w.host.rejects = nil
+	secret, m := &corev1.Secret{}, &clusterv1.Machine{}
+	for o, key := range map[client.Object]string{secret: "boot", m: "core"} {
+		if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: "team-a", Name: key}, o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.Spec.Bootstrap.DataSecretName = ptr.To("corrected")
+	corrected := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "corrected"}, Data: secret.Data}
+	for _, err := range []error{w.client.Create(t.Context(), corrected), w.client.Update(t.Context(), m)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.reconcile()
+	if w.host.progress.State != remote.BootstrapRunning {
+		t.Errorf("log %v, %+v", w.host.log, w.get().Status.Conditions)
 	}
 }

@@ -83,6 +83,7 @@ const (
 //	the bootstrap runs, has succeeded or has failed    wait, nothing, or wait for its replacement
 //	the host is not prepared                           prepare it; release it if it is unsuitable
 //	it creates a cluster with a virtual IP address     wait until its host holds the address
+//	the bootstrap data was rejected a moment ago       wait
 //	otherwise                                          run the bootstrap data
 func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
@@ -308,6 +309,11 @@ func decideBootstrap(s snapshot, p *reconciler.Plan) (stage int, reason string) 
 			s.Host.Name, infrav1.VirtualIPHeldCondition, s.SSHCluster.Name).For("SSHCluster", s.SSHCluster.Name).ToChange("status.virtualIP")
 		p.RecheckIn(waitRecheck)
 		return stageBootstrap, reasonVirtualIP
+	}
+	if r := s.Rejected; r != nil && r.Secret == s.bootstrapSecretName() && s.Now.Sub(r.At) < waitRecheck {
+		p.WaitFor(r.Fault.Reason, "%s", inventory.Sentence(r.Fault.Message)).For("Secret", r.Secret).UntilUserActs()
+		p.RecheckIn(r.At.Add(waitRecheck).Sub(s.Now))
+		return stageBootstrap, r.Fault.Reason
 	}
 	p.Do(runBootstrap{Host: nameOf(s.Host), Secret: s.bootstrapSecretName()})
 	p.WaitFor(reasonBootstrapping, "The bootstrap data runs on SSHHost %s", s.Host.Name).For("SSHHost", nameOf(s.Host)).ForTime()

@@ -50,6 +50,8 @@ type snapshot struct {
 	NoBundle *fault.Fault
 	// Preparing is the state of the job that prepares the host.
 	Preparing jobs.State
+	// Rejected is the bootstrap data that cannot be used. Nil: none was rejected.
+	Rejected *rejection
 	// Progress of the bootstrap. Nil until it has been read.
 	Progress *remote.Progress
 	// Fault is the error of the connection. Nil: there was none.
@@ -58,7 +60,7 @@ type snapshot struct {
 }
 
 func (c *controller) observe(ctx context.Context, o *infrav1.SSHMachine) (snapshot, error) {
-	s := snapshot{Object: o, Now: c.now(), Preparing: c.Jobs.State(jobs.Key(kind, client.ObjectKeyFromObject(o)))}
+	s := snapshot{Object: o, Now: c.now(), Preparing: c.Jobs.State(jobs.Key(kind, client.ObjectKeyFromObject(o))), Rejected: c.rejected.get(o)}
 	var err error
 	if s.Machine, err = infrastructure.ReadObject(ctx, c.client, o.Namespace, infrastructure.OwnerName(o, "Machine"), &clusterv1.Machine{}); err != nil {
 		return s, err
