@@ -230,7 +230,8 @@ type SSHHostSpec struct {
 	// +optional
 	Interruptible *bool `json:"interruptible,omitempty"`
 
-	// settings configure what the provider installs on the host. They have no effect for an SSHMachine with bundle None.
+	// settings configure what the provider installs on the host. A change reaches an SSHMachine until its bootstrap data
+	// starts, and then the next SSHMachine. They have no effect for an SSHMachine with bundle None.
 	// +optional
 	Settings SSHHostSettings `json:"settings,omitempty,omitzero"`
 }

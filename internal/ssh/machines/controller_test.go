@@ -484,3 +484,32 @@ func TestInvalidBootstrapData(t *testing.T) {
 		t.Errorf("log %v, %+v", w.host.log, w.get().Status.Conditions)
 	}
 }
+
+// Settings that are corrected before the bootstrap data starts are applied.
+func TestCorrectedSettings(t *testing.T) {
+	w := newWorld(t, build(t, sshMachine(identified), sshHost("h", func(h *infrav1.SSHHost) { confirmed(h); h.Spec.Settings.Proxy.HTTP = "http://a:1" })).Build())
+	m := &clusterv1.Machine{}
+	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: "team-a", Name: "core"}, m); err != nil {
+		t.Fatal(err)
+	}
+	m.Spec.Bootstrap.DataSecretName = nil // the host waits for the bootstrap data
+	if err := w.client.Update(t.Context(), m); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	if fmt.Sprint(w.host.log) != "[install v1.36.3 prepare]" || w.host.settings.HTTPProxy != "http://a:1" {
+		t.Fatalf("log %v, settings %+v", w.host.log, w.host.settings)
+	}
+	h := &infrav1.SSHHost{}
+	if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: "hosts", Name: "h"}, h); err != nil {
+		t.Fatal(err)
+	}
+	h.Spec.Settings.Proxy.HTTP = "http://b:1"
+	if err := w.client.Update(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	if len(w.host.log) != 4 || w.host.settings.HTTPProxy != "http://b:1" || !condition.Set(w.get().Status.Conditions).IsTrue(infrav1.HostPreparedCondition) {
+		t.Errorf("log %v, settings %+v", w.host.log, w.host.settings)
+	}
+}

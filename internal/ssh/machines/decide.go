@@ -375,12 +375,17 @@ func (s snapshot) mustReject() bool {
 	return s.request().Choose(s.Hosts).Host != nil || s.Now.Sub(s.Object.CreationTimestamp.Time) >= unsuitableAfter
 }
 
-// preparation describes the job that prepares the host. It is a new one for another host, claim or bundle.
+// preparation describes the job that prepares the host. It is a new one for another host, claim, bundle or settings.
 func (s snapshot) preparation() string {
+	what := fmt.Sprintf("prepare host %s for claim %s", nameOf(s.Host), s.Object.Spec.ClaimID)
 	if s.Object.Spec.Bundle == infrav1.SSHBundleNone {
-		return fmt.Sprintf("prepare host %s for claim %s without a bundle", nameOf(s.Host), s.Object.Spec.ClaimID)
+		return what + " without a bundle"
 	}
-	return fmt.Sprintf("prepare host %s for claim %s with bundle %s", nameOf(s.Host), s.Object.Spec.ClaimID, s.Bundle.Digest)
+	what += " with bundle " + s.Bundle.Digest
+	if hash := nodeSettings(s.Host.Spec.Settings, s.Object.Spec.Settings).Hash(); hash != "" {
+		what += " and settings " + hash
+	}
+	return what
 }
 
 // retryAfter returns the delay before a failed preparation is repeated. A user has to correct an invalid host first.

@@ -4,7 +4,9 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/url"
@@ -44,9 +46,18 @@ type NodeSettings struct {
 	TrustedCAs []byte
 }
 
+// Hash identifies the settings, empty for none.
+func (s NodeSettings) Hash() string {
+	if s.HTTPProxy+s.HTTPSProxy+s.NoProxy == "" && len(s.RegistryMirrors) == 0 && len(s.TrustedCAs) == 0 {
+		return ""
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q", s.HTTPProxy, s.HTTPSProxy, s.NoProxy, s.RegistryMirrors, s.TrustedCAs))
+	return hex.EncodeToString(sum[:])
+}
+
 // PrepareNode makes the host ready for kubeadm: it links the bundle, which must be installed, writes the units and
-// settings of containerd and the kubelet, starts containerd and imports the container images. It may be repeated. No
-// file that exists is overwritten, unless Slipway installed it.
+// settings of containerd and the kubelet, starts containerd and imports the container images. It may be repeated; containerd is
+// restarted if its settings have changed. No file that exists is overwritten, unless Slipway installed it.
 func (h *Host) PrepareNode(ctx context.Context, b bundle.Bundle, s NodeSettings) error {
 	facts, err := h.Facts(ctx)
 	if err != nil {

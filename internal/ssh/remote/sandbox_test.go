@@ -161,6 +161,48 @@ func TestPrepareTwice(t *testing.T) {
 	}
 }
 
+// Settings that the operator corrects before the bootstrap data starts replace those of before, and containerd reads them.
+func TestChangedSettings(t *testing.T) {
+	s, h := sandbox(t, claim)
+	record(t, h)
+	b := sshtest.WriteBundle(t, map[string][]byte{"bin/kubelet": []byte("k"), "cni/bridge": []byte("c"), "images/control-plane.tar": []byte("i")})
+	if err := h.InstallBundle(t.Context(), b, nil); err != nil {
+		t.Fatal(err)
+	}
+	files := []string{"/etc/systemd/system/containerd.service.d/10-proxy.conf", "/etc/containerd/certs.d/_default/hosts.toml", "/etc/slipway/authorities/trusted.crt"}
+	all := remote.NodeSettings{HTTPProxy: "http://proxy:1", RegistryMirrors: []string{"https://mirror"}, TrustedCAs: []byte("CA\n")}
+	for _, step := range []struct {
+		name     string
+		settings remote.NodeSettings
+		restarts bool
+		files    int
+	}{
+		{"first", all, true, 3}, {"repeated", all, false, 3},
+		{"corrected", remote.NodeSettings{HTTPProxy: "http://proxy:2", RegistryMirrors: all.RegistryMirrors, TrustedCAs: all.TrustedCAs}, true, 3},
+		{"fewer", remote.NodeSettings{RegistryMirrors: all.RegistryMirrors}, true, 1}, {"none", remote.NodeSettings{}, true, 0}, {"none, repeated", remote.NodeSettings{}, false, 0},
+	} {
+		s.WriteFile("/commands", "")
+		if err := h.PrepareNode(t.Context(), b, step.settings); err != nil {
+			t.Fatal(err)
+		}
+		got := commands(t, s)
+		stop, start := slices.Index(got, "systemctl stop containerd.service"), slices.Index(got, "systemctl start containerd.service")
+		if start < 0 || (stop >= 0) != step.restarts || stop > start {
+			t.Errorf("%s: %q", step.name, got)
+		}
+		found := 0
+		for _, f := range files {
+			if exists(s, f) {
+				found++
+			}
+		}
+		if found != step.files {
+			t.Errorf("%s: %d files", step.name, found)
+		}
+	}
+	reset(t, h)
+}
+
 func TestForeignContainerd(t *testing.T) {
 	s, h := sandbox(t, "")
 	if err := os.MkdirAll(s.Path("/run/containerd"), 0o755); err != nil {

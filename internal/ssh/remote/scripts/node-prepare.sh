@@ -27,6 +27,20 @@ if [ -n "$existing" ]; then
 	exit 4
 fi
 
+# containerd reads its settings when it starts. Settings that the operator has changed since replace those of before.
+for path in /etc/systemd/system/containerd.service.d/10-proxy.conf /etc/containerd/certs.d/_default/hosts.toml /etc/slipway/authorities/trusted.crt; do
+	if [ ! -e "$stage${path#"$root"}" ] && installed "$path" && [ -e "$path" ]; then
+		touch $node/restart && rm -f "$path"
+	fi
+done
+for path in $(cd $stage && find . -type f | sed "s|^\.|$root|"); do
+	case $path in
+	*/containerd.service* | */etc/containerd/* | */authorities/*)
+		[ "$(sha256sum <"$stage${path#"$root"}")" = "$(sha256sum 2>/dev/null <"$path")" ] || touch $node/restart
+		;;
+	esac
+done
+
 ln -sfn "$bundle" $state/current
 ln -sfn current/lib $state/lib
 umask 022
@@ -85,7 +99,9 @@ fi
 
 systemctl daemon-reload
 systemctl enable --quiet containerd.service kubelet.service 2>/dev/null
+[ ! -e $node/restart ] || systemctl stop containerd.service
 systemctl start containerd.service || fail "containerd does not start: $(journalctl -u containerd.service -n 5 -o cat 2>/dev/null)"
+rm -f $node/restart
 if [ "$(cat $node/imported 2>/dev/null)" != "$digest" ]; then
 	for archive in "$bundle"/images/*.tar; do
 		ctr -n k8s.io images import --local --snapshotter overlayfs "$archive" >/dev/null || fail "the container images cannot be imported"
