@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,6 +16,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/cli/term"
+	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
@@ -40,7 +42,9 @@ logs in, and creates an SSHHost and a Secret with the private key.
 
 A file with hosts (-f) contains a list "hosts" and optional "defaults", with the fields address,
 name, nodeAddress, port, user, keyFile, certificateFile, hostKeys, jump, jumpKeyFile, jumpHostKeys, sudo,
-failureDomain, offeredTo and labels.`,
+failureDomain, offeredTo and labels. Flags are further defaults. If some hosts cannot be added, the
+others are, and the command reports the failures. Run it again after you have corrected the causes:
+hosts that exist as requested remain unchanged.`,
 		Example: `  slipway hosts add 192.0.2.11 --user root --key ~/.ssh/id_ed25519
   slipway hosts add 192.0.2.12 --user ops --key fleet.key --label rack=a --failure-domain rack-a
   slipway hosts add -f hosts.yaml --yes`,
@@ -84,6 +88,8 @@ func (f addFlags) entries(args []string) ([]entry, error) {
 	switch {
 	case f.file != "" && len(args) > 0, f.file == "" && len(args) == 0:
 		return nil, fault.New(fault.Invalid, reasonUsage, "provide either an address, or a file with hosts (-f)")
+	case f.file != "" && (f.Name != "" || f.NodeAddress != "" || len(f.HostKeys) > 0):
+		return nil, fault.New(fault.Invalid, reasonUsage, "--name, --node-address and --host-key are for one host; set name, nodeAddress and hostKeys in the file with hosts")
 	case f.file != "":
 		file, err := os.Open(f.file)
 		if err != nil {
@@ -98,7 +104,7 @@ func (f addFlags) entries(args []string) ([]entry, error) {
 			return nil, err
 		}
 		for i := range entries {
-			entries[i] = entries[i].withDefaults(entry{KeyFile: f.KeyFile, User: f.User, Labels: f.Labels, OfferedTo: f.OfferedTo})
+			entries[i] = entries[i].withDefaults(f.entry)
 		}
 	default:
 		f.Address = args[0]
@@ -123,30 +129,98 @@ func (f addFlags) entries(args []string) ([]entry, error) {
 type adding struct {
 	entries      []entry
 	yes, noCheck bool
+	pool         *remote.Pool
 }
 
+// addHosts adds all hosts that can be added, and reports the others.
 func addHosts(ctx context.Context, e term.Env, c *management.Connection, a adding) error {
 	c.WarnIgnoredKubeconfig(e)
-	pool := remote.NewPool(remote.Limits{})
-	defer pool.Close()
+	a.pool = remote.NewPool(remote.Limits{})
+	defer a.pool.Close()
+	var failed []string
 	for _, entry := range a.entries {
-		host, err := entry.read(e.Getenv("HOME"))
-		if err != nil {
+		err := addHost(ctx, e, c, a, entry)
+		switch {
+		case err == nil:
+		case len(a.entries) == 1, ctx.Err() != nil:
 			return err
+		default:
+			_, _ = fmt.Fprintf(e.Err, "%s: %v\n", entry.Name, err)
+			failed = append(failed, entry.Name)
 		}
-		if err := pin(ctx, e, pool, &host, a.yes); err != nil {
-			return err
-		}
-		if !a.noCheck {
-			if err := introduce(ctx, e, pool, host); err != nil {
-				return err
-			}
-		}
-		if err := create(ctx, e, c, host); err != nil {
+	}
+	if len(failed) > 0 {
+		return fault.New(fault.Invalid, reasonNotAdded, "%d of %d hosts were not added: %s; correct the causes above and run the command again, which leaves the other hosts unchanged",
+			len(failed), len(a.entries), condition.Names(failed))
+	}
+	return nil
+}
+
+func addHost(ctx context.Context, e term.Env, c *management.Connection, a adding, entry entry) error {
+	host, err := entry.read(e.Getenv("HOME"))
+	if err != nil {
+		return err
+	}
+	existing := &infrav1.SSHHost{}
+	if err := c.Client.Get(ctx, c.Key(host.Name), existing); err == nil {
+		return compare(ctx, e, c, existing, host)
+	} else if !apierrors.IsNotFound(err) {
+		return err
+	}
+	if err := pin(ctx, e, a.pool, &host, a.yes); err != nil {
+		return err
+	}
+	if !a.noCheck {
+		if err := introduce(ctx, e, a.pool, host); err != nil {
 			return err
 		}
 	}
-	return nil
+	return create(ctx, e, c, host)
+}
+
+// compare reports a host that exists as requested as unchanged. An earlier command that was interrupted may not have made it the owner
+// of its Secrets.
+func compare(ctx context.Context, e term.Env, c *management.Connection, existing *infrav1.SSHHost, h newHost) error {
+	if len(h.HostKeys) == 0 {
+		h.HostKeys = existing.Spec.HostKeys
+	}
+	if existing.Spec.Jump != nil && len(h.JumpHostKeys) == 0 {
+		h.JumpHostKeys = existing.Spec.Jump.HostKeys
+	}
+	requested, err := h.object(c.Namespace)
+	if err != nil {
+		return err
+	}
+	isEqual := equalHosts(existing, requested)
+	for _, s := range h.secrets(c.Namespace) {
+		current := &corev1.Secret{}
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(s), current); client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		isEqual = isEqual && equality.Semantic.DeepEqual(current.Data, s.Data)
+	}
+	if !isEqual {
+		return fault.New(fault.Conflict, "HostExists", "SSHHost %s/%s exists with other settings or credentials; change it with \"slipway hosts update %[2]s\", or use --name", c.Namespace, h.Name)
+	}
+	for _, s := range h.secrets(c.Namespace) {
+		if err := ownSecret(ctx, c.Client, existing, s); err != nil {
+			return err
+		}
+	}
+	_, err = fmt.Fprintf(e.Out, "SSHHost %s/%s unchanged\n", c.Namespace, h.Name)
+	return err
+}
+
+// equalHosts reports whether an SSHHost has the requested labels, and the requested settings as far as the command can set them.
+func equalHosts(existing, requested *infrav1.SSHHost) bool {
+	for key, value := range requested.Labels {
+		if existing.Labels[key] != value {
+			return false
+		}
+	}
+	spec := requested.Spec
+	spec.Reuse, spec.Maintenance, spec.Interruptible, spec.Settings = existing.Spec.Reuse, existing.Spec.Maintenance, existing.Spec.Interruptible, existing.Spec.Settings
+	return equality.Semantic.DeepEqual(existing.Spec, spec)
 }
 
 // pin fills in the host keys: those of the jump host first, because the scan of the host goes through it.
@@ -213,13 +287,6 @@ const writer = "hosts"
 func create(ctx context.Context, e term.Env, c *management.Connection, h newHost) error {
 	object, err := h.object(c.Namespace)
 	if err != nil {
-		return err
-	}
-	err = c.Client.Get(ctx, c.Key(h.Name), &infrav1.SSHHost{})
-	if err == nil {
-		return fault.New(fault.Conflict, "HostExists", "SSHHost %s/%s exists; change it with \"slipway hosts update %[2]s\", or use --name", c.Namespace, h.Name)
-	}
-	if !apierrors.IsNotFound(err) {
 		return err
 	}
 	if err := kube.NewWriter(client.NewDryRunClient(c.Client), writer).Create(ctx, object.DeepCopy()); err != nil {

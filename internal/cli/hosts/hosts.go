@@ -22,10 +22,11 @@ import (
 
 // Reasons of faults.
 const (
-	reasonNoHost  = "HostNotFound"
-	reasonInUse   = "HostInUse"
-	reasonUsage   = "Usage"
-	reasonChecked = "ChecksFailed"
+	reasonNoHost   = "HostNotFound"
+	reasonInUse    = "HostInUse"
+	reasonUsage    = "Usage"
+	reasonChecked  = "ChecksFailed"
+	reasonNotAdded = "HostsNotAdded"
 )
 
 // Command returns the hosts command.
