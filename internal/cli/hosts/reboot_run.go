@@ -29,7 +29,8 @@ import (
 )
 
 // rebootAnnotation marks Nodes that the command has cordoned, so that it uncordons them when it is run again after an
-// interruption. Machines have it beside the annotation that prevents their remediation.
+// interruption. Machines have it beside the annotation that prevents their remediation, and SSHHosts while the command has put them
+// in maintenance.
 const rebootAnnotation = "infrastructure.slipway.dev/reboot"
 
 // requestTimeout limits requests to workload clusters, whose API server may run on the host that is rebooted.
@@ -61,6 +62,10 @@ func (r reboot) runWithin(ctx context.Context, timeout time.Duration) error {
 }
 
 func (r reboot) run(ctx context.Context) error {
+	// The reboots of the hosts before may have taken hours.
+	if err := r.connection.Client.Get(ctx, client.ObjectKeyFromObject(r.host), r.host); err != nil {
+		return err
+	}
 	connected, err := connect(ctx, r.connection, r.pool, r.host)
 	if err != nil {
 		return err
@@ -82,36 +87,48 @@ func (r reboot) run(ctx context.Context) error {
 
 // runFree reboots a host that no machine uses. Maintenance prevents that one claims it meanwhile.
 func (r reboot) runFree(ctx context.Context, connected *remote.Host) error {
-	before := r.host.Spec.Maintenance
-	if err := r.setMaintenance(ctx, ptr.To(true)); err != nil {
+	if err := r.setMaintenance(ctx, true); err != nil {
 		return err
 	}
 	if claim := r.host.Status.Claim; claim != nil {
 		err := fault.New(fault.Conflict, reasonInUse, "SSHMachine %s has claimed the host meanwhile; run the command again when it is a Node", machineOf(r.host))
-		return errors.Join(err, r.setMaintenance(ctx, before))
+		return errors.Join(err, r.setMaintenance(ctx, false))
 	}
 	if err := r.restart(ctx, connected); err != nil {
 		return fault.WithHint(err, "the host stays in maintenance; run the command again, or set spec.maintenance of its SSHHost to false")
 	}
-	if err := r.setMaintenance(ctx, before); err != nil {
+	if err := r.setMaintenance(ctx, false); err != nil {
 		return err
 	}
 	r.say("rebooted")
 	return nil
 }
 
-// setMaintenance sets spec.maintenance and reads the host again.
-func (r reboot) setMaintenance(ctx context.Context, value *bool) error {
+// setMaintenance puts the host in maintenance, or ends the maintenance that the command has begun, also before an interruption. It
+// reads the host again. A host that a user has put in maintenance stays in it.
+func (r reboot) setMaintenance(ctx context.Context, begin bool) error {
 	if err := r.connection.Client.Get(ctx, client.ObjectKeyFromObject(r.host), r.host); err != nil {
 		return err
 	}
-	if ptr.Deref(r.host.Spec.Maintenance, false) == ptr.Deref(value, false) {
+	_, isOwn := r.host.Annotations[rebootAnnotation]
+	if inMaintenance := ptr.Deref(r.host.Spec.Maintenance, false); begin && inMaintenance || !begin && !isOwn {
 		return nil
 	}
 	err := kube.NewWriter(r.connection.Client, writer).PatchOwned(ctx, r.host, func(o client.Object) {
-		if h, ok := o.(*infrav1.SSHHost); ok {
-			h.Spec.Maintenance = value
+		h, ok := o.(*infrav1.SSHHost)
+		if !ok {
+			return
 		}
+		h.Annotations = maps.Clone(h.Annotations)
+		if !begin {
+			h.Spec.Maintenance = nil
+			delete(h.Annotations, rebootAnnotation)
+			return
+		}
+		if h.Annotations == nil {
+			h.Annotations = map[string]string{}
+		}
+		h.Annotations[rebootAnnotation], h.Spec.Maintenance = "maintenance", ptr.To(true)
 	})
 	if err != nil {
 		return err

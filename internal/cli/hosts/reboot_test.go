@@ -138,14 +138,24 @@ func (w *rebootWorld) simulate() {
 	})
 }
 
-func (w *rebootWorld) reboot(t *testing.T) error {
+func (w *rebootWorld) read(t *testing.T) *infrav1.SSHHost {
 	t.Helper()
-	pool := remote.NewPool(remote.Limits{})
-	defer pool.Close()
 	host, err := getHost(t.Context(), w.connection, "h1")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return host
+}
+
+func (w *rebootWorld) reboot(t *testing.T) error {
+	t.Helper()
+	return w.rebootHost(t, w.read(t))
+}
+
+func (w *rebootWorld) rebootHost(t *testing.T, host *infrav1.SSHHost) error {
+	t.Helper()
+	pool := remote.NewPool(remote.Limits{})
+	defer pool.Close()
 	r := reboot{
 		env: term.Env{Err: w.errs, Now: time.Now}, connection: w.connection, pool: pool, host: host, interval: time.Millisecond,
 		workload: func(context.Context, client.Client, *clusterv1.Machine) (client.Client, error) {
@@ -258,5 +268,38 @@ func TestRebootWithoutNode(t *testing.T) {
 	}
 	if host, err = getHost(t.Context(), w.connection, "h1"); err != nil || ptr.Deref(host.Spec.Maintenance, false) {
 		t.Errorf("the host stays in maintenance: %v, %v", host.Spec.Maintenance, err)
+	}
+}
+
+// A free host that the command has put in maintenance is offered again when the command is repeated after an interruption, but not one
+// that a user has put in maintenance. The host is read when it is its turn.
+func TestRebootOfAFreeHostIsContinued(t *testing.T) {
+	for name, byUser := range map[string]bool{"by the command": false, "by a user": true} {
+		w := newRebootWorld(t)
+		before, host := w.read(t), w.read(t) // it is a Node when the command begins
+		if byUser {
+			host.Spec.Maintenance = ptr.To(true)
+			if err := w.connection.Client.Update(t.Context(), host); err != nil {
+				t.Fatal(err)
+			}
+		}
+		host.Status.Claim = nil
+		if err := w.connection.Client.Status().Update(t.Context(), host); err != nil {
+			t.Fatal(err)
+		}
+		w.server.Handle("reboot", func(sshtest.Call) sshtest.Result { return sshtest.Result{Code: 1, Errors: "no"} })
+		if err := w.rebootHost(t, before); err == nil || fault.As(err).Reason == reasonInUse {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if host = w.read(t); !ptr.Deref(host.Spec.Maintenance, false) {
+			t.Errorf("%s: %+v", name, host.Spec)
+		}
+		w.simulate()
+		if err := w.reboot(t); err != nil {
+			t.Fatal(err)
+		}
+		if host = w.read(t); ptr.Deref(host.Spec.Maintenance, false) != byUser || len(host.Annotations) > 0 {
+			t.Errorf("%s: maintenance %v, annotations %v", name, host.Spec.Maintenance, host.Annotations)
+		}
 	}
 }
