@@ -180,7 +180,8 @@ type Hosts struct {
 	// VirtualIPs are the ranges that must contain the virtual IP addresses of SSHClusters, which control plane hosts add to
 	// their network interfaces. Default: none.
 	VirtualIPs []VirtualIPRange `json:"virtualIPs"`
-	// AtOnce is the number of hosts that are worked on at the same time. Default: 20.
+	// AtOnce is the maximum number of hosts that are worked on at the same time. At most half of them are prepared or
+	// cleaned, so that the others can be checked meanwhile. Default: 40.
 	AtOnce int32 `json:"atOnce"`
 }
 
@@ -281,7 +282,7 @@ func Default() Configuration {
 			WidestPrefix: 15, Internet: Internet{Namespaces: []string{}, NameServers: []netip.Addr{}},
 		},
 		ControlPlanes: ControlPlanes{Addresses: []netip.Prefix{}, ReservedPorts: []int32{}, Issuers: []string{}},
-		Hosts:         Hosts{Ranges: []netip.Prefix{}, Namespaces: []string{}, Endpoints: []netip.Prefix{}, VirtualIPs: []VirtualIPRange{}, AtOnce: 20},
+		Hosts:         Hosts{Ranges: []netip.Prefix{}, Namespaces: []string{}, Endpoints: []netip.Prefix{}, VirtualIPs: []VirtualIPRange{}, AtOnce: 40},
 		Workloads:     Workloads{Ranges: []netip.Prefix{}, Proxies: []string{}},
 		Snapshots:     Snapshots{Folders: []SnapshotFolder{}, Endpoints: []string{}, NamespaceMiB: 10240},
 		Maxima: Maxima{

@@ -123,8 +123,8 @@ func (c Configuration) problems() []error {
 	if m := c.Management.MemoryMiB; m > 0 && m < leastManagementMemory {
 		wrong("management.memoryMiB is %d: choose 0 (two fifths of the memory of this host) or at least %d", m, leastManagementMemory)
 	}
-	if n := c.Hosts.AtOnce; n < 1 || n > mostHosts {
-		wrong("hosts.atOnce is %d: choose 1 to %d", n, mostHosts)
+	if n := c.Hosts.AtOnce; n < 2 || n > mostHosts {
+		wrong("hosts.atOnce is %d: choose 2 to %d", n, mostHosts)
 	}
 	for name, n := range c.numbers() {
 		if n < 0 {

@@ -64,7 +64,8 @@ func comments() map[string]string {
 		"hosts.endpoints":  "Ranges that must contain the control plane endpoint of an SSHCluster. DNS names are denied then. Default: any.",
 		"hosts.virtualIPs": "Ranges that must contain the virtual IP addresses of SSHClusters, which control plane hosts add to their network\n" +
 			"interfaces: 192.0.2.0/28, or {range: 192.0.2.0/28, namespaces: [team-a]}. Default: none; all namespaces.",
-		"hosts.atOnce":      "Number of hosts that are worked on at the same time. Default: 20.",
+		"hosts.atOnce": "Maximum number of hosts that are worked on at the same time, at most half of them to prepare or clean them.\n" +
+			"Default: 40.",
 		"workloads":         "Limits for connections of the manager to workload clusters, whose kubeconfigs are Secrets of the namespaces.",
 		"workloads.ranges":  "Ranges that must contain the address of a workload cluster. Default: any.",
 		"workloads.proxies": "Permitted values of proxy-url in a kubeconfig. Default: none.",

@@ -30,16 +30,16 @@ type Config struct {
 	Jobs *jobs.Runner
 }
 
-// Limits returns the limits of the jobs of the provider. A quarter of the jobs remains for other namespaces, such as the one of
-// the hosts, whose jobs clean them.
+// Limits returns the limits of the jobs of the provider. Half of the calls to hosts remains for checks. A quarter of the jobs remains
+// for other namespaces, such as the one of the hosts, whose jobs clean them.
 func Limits(p policy.Configuration) jobs.Limits {
-	total := max(int(p.Hosts.AtOnce), 1)
+	total := max(int(p.Hosts.AtOnce)/2, 1)
 	return jobs.Limits{Total: total, Namespace: max(total-max(total/4, 1), 1)}
 }
 
 // Add adds all controllers of the provider to the manager and calls setup with the name of each controller.
 func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
-	pool := remote.NewPool(remote.Limits{Hosts: 2 * int(cfg.Policy.Hosts.AtOnce)}) // uploads by all jobs leave as many calls for checks
+	pool := remote.NewPool(remote.Limits{Hosts: int(cfg.Policy.Hosts.AtOnce)})
 	s := setup(hosts.Name)
 	for _, add := range []func() error{
 		func() error {

@@ -29,10 +29,13 @@ func TestBundleVersions(t *testing.T) {
 func TestLimits(t *testing.T) {
 	p := policy.Default()
 	p.Hosts.AtOnce = 7
-	if got := Limits(p); got.Total != 7 || got.Namespace != 6 {
+	if got := Limits(p); got.Total != 3 || got.Namespace != 2 {
 		t.Errorf("%+v", got)
 	}
-	p.Hosts.AtOnce = 1
+	if got := Limits(policy.Default()); got.Total != 20 || got.Namespace != 15 {
+		t.Errorf("%+v", got)
+	}
+	p.Hosts.AtOnce = 2
 	if got := Limits(p); got.Total != 1 || got.Namespace != 1 {
 		t.Errorf("%+v", got)
 	}
