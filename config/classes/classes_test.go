@@ -150,6 +150,33 @@ func TestHostSettings(t *testing.T) {
 	}
 }
 
+// The images of the control plane are those of the bundle, or of Kubernetes on hosts that do not have it.
+func TestImagesWithoutBundle(t *testing.T) {
+	objects, program := compiled(t, classes.SSHKubeadm)
+	for bundle, want := range map[string]string{"Managed": "slipway.dev", "None": "registry.k8s.io"} {
+		for _, o := range objects {
+			if o.GetKind() != "KubeadmControlPlaneTemplate" {
+				continue
+			}
+			values := variables.Values{}
+			if err := yaml.Unmarshal([]byte("{bundle: "+bundle+", podSecurity: privileged}"), &values); err != nil {
+				t.Fatal(err)
+			}
+			result, _, err := program.Apply(values, []patch.Item{{UID: "i", Role: patch.ControlPlane, Object: o}}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			template := &controlplanev1.KubeadmControlPlaneTemplate{}
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(result["i"].Object, template); err != nil {
+				t.Fatal(err)
+			}
+			if got := template.Spec.Template.Spec.KubeadmConfigSpec.ClusterConfiguration.ImageRepository; got != want {
+				t.Errorf("bundle %s: %q, want %q", bundle, got, want)
+			}
+		}
+	}
+}
+
 // compiled returns the objects of a class, and its patches.
 func compiled(t *testing.T, name string) ([]*unstructured.Unstructured, *patch.Program) {
 	t.Helper()
