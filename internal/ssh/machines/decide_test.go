@@ -325,7 +325,7 @@ func TestPreflightOptions(t *testing.T) {
 	own := sshHost("h", facts)
 	s := snapshot{Object: sshMachine(identified), Machine: coreMachine(nil), Host: own, Bundle: theBundle(), Peers: []*infrav1.SSHHost{own, sshHost("i", facts), sshHost("old", nil)}}
 	want := remote.PreflightOptions{
-		ManagedBundle: true, Architecture: "amd64",
+		ManagedBundle: true, Architecture: "amd64", BundleDigest: theBundle().Digest,
 		Hostnames:  map[string]string{"i": "hosts/i", "old": "hosts/old"},
 		MachineIDs: map[string]string{"machine-i": "hosts/i"}, ProductUUIDs: map[string]string{"product-i": "hosts/i"},
 	}

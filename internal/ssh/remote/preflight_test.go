@@ -109,7 +109,7 @@ func TestFindings(t *testing.T) {
 		"foreign file":       {"would be overwritten", [2]string{"SELINUX=", "FOREIGN=/usr/bin/kubelet"}, managed, []string{"!Installation"}},
 		"installed programs": {"are used", [2]string{"SELINUX=", programs}, PreflightOptions{}, []string{"KernelSettings", "KernelSettings", "KernelSettings", "KernelSettings"}},
 		"other images":       {"would be used", [2]string{"SELINUX=", "CONTENT=/var/lib/containerd"}, managed, []string{"!Content"}},
-		"own images":         {"of the installed containerd", [2]string{"SELINUX=", "CONTENT=/var/lib/containerd\nPROGRAM=kubelet\nPROGRAM=kubeadm\nPROGRAM=containerd"}, PreflightOptions{}, nil},
+		"own images":         {"of the installed containerd", [2]string{"SELINUX=", "CONTENT=/var/lib/containerd\n" + programs}, PreflightOptions{}, []string{"KernelSettings", "KernelSettings", "KernelSettings", "KernelSettings"}},
 		"record deleted":     {"the node was not cleaned", [2]string{"SELINUX=", "UNRECORDED=true"}, managed, []string{"!FormerNode"}},
 		"full /etc":          {"the claim cannot be recorded", [2]string{"SELINUX=", "ETC_FREE_KIB=12"}, managed, []string{"!Disk"}},
 		"no output":          {"a host that returns nothing", [2]string{goodHost, ""}, PreflightOptions{}, []string{"!ControlGroups", "!Disk", "!Disk", "!Hostname", "!KernelModules", "!KernelSettings", "!MachineID", "!Memory", "!Programs", "!Programs", "!Programs", "!Systemd", "KernelModules"}},

@@ -37,6 +37,7 @@ id | getent)
 	cat "$root/$name $last" 2>/dev/null
 	exit 0
 	;;
+systemd-detect-virt) [ -e $root/container ] ;;
 userdel) grep -vx -- "$last" $root/existing >$root/existing.new; mv $root/existing.new $root/existing ;;
 *-save) ;;
 esac

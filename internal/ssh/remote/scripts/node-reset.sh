@@ -284,7 +284,7 @@ if [ -e $node/interfaces ]; then
 fi
 # Modules that were loaded for the node, unless something uses them: removing a module removes its devices. The traffic
 # of bridges is filtered until then. In a container, the modules are those of another machine.
-if [ -e $node/modules ] && ! { has systemd-detect-virt && systemd-detect-virt --container --quiet; }; then
+if [ -e $node/modules ] && ! in_container; then
 	while read -r module; do
 		[ -d /sys/module/$module ] || continue
 		case $module in
