@@ -102,8 +102,9 @@ func (s *kubeadmSettings) validateEtcdTag(config *field.Path) field.ErrorList {
 }
 
 // alignDefaults copies fields from another configuration if one of the two values is unset and the other is the
-// default. It is for templates that the topology controller compares in a dry run. Older versions of Cluster API stored
-// these defaults in every object, so their absence is no difference.
+// default. [Default] calls it for templates that the topology controller compares in a dry run, and
+// validateKubeadmControlPlaneTemplate before it decides whether the spec of a template was changed. Older versions of
+// Cluster API stored these defaults in every object, so their absence is no difference.
 func alignDefaults(spec, with *bootstrapv1.KubeadmConfigSpec) {
 	align(&spec.Format, with.Format, bootstrapv1.CloudConfig)
 	initial, join := &spec.InitConfiguration.NodeRegistration, &spec.JoinConfiguration.NodeRegistration

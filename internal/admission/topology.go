@@ -18,7 +18,8 @@ import (
 )
 
 // TopologyRequest is a write request for a Cluster with a topology (spec.topology), with the state of other objects
-// that its rules read.
+// that its rules read. validateTopology (cluster.go) creates it for [Validate]. Package manager/webhook creates one
+// without these objects, and reads those that ChangesVersion and ChangesClass require.
 type TopologyRequest struct {
 	New *clusterv1.Cluster
 	// Old is nil on create.
@@ -33,7 +34,8 @@ type TopologyRequest struct {
 }
 
 // IsReconciled reports whether the variables in the status of a class are up to date with its generation. Otherwise
-// variables of Clusters cannot be validated yet.
+// variables of Clusters cannot be validated yet. defaultCluster sets no variables before that, and package
+// manager/webhook waits a moment for it when a Cluster is created.
 func IsReconciled(class *clusterv1.ClusterClass) bool {
 	if class.Status.ObservedGeneration != class.Generation {
 		return false
@@ -97,7 +99,8 @@ func validateManagedTopology(r TopologyRequest) Response {
 	return v
 }
 
-// IsPaused reports whether reconciliation of a Cluster is paused. It may just have been moved together with its class.
+// IsPaused reports whether reconciliation of a Cluster is paused. A paused Cluster may just have been moved together
+// with its class, so the webhook does not wait for the class.
 func IsPaused(cluster *clusterv1.Cluster) bool { return ptr.Deref(cluster.Spec.Paused, false) }
 
 // classExists reports whether the class exists. On create, a missing class is only a warning, because it may be created

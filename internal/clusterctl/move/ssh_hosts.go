@@ -18,6 +18,7 @@ import (
 )
 
 // readTargetHosts reads the SSHHosts and the labels of the Namespaces of the target, if SSHHosts are to be moved.
+// Package move calls it for the input of the plan (observe.go).
 func (m *Move) readTargetHosts(ctx context.Context, f *planInput) error {
 	hosts := movedHosts(f.selection)
 	if len(hosts) == 0 {
@@ -53,7 +54,8 @@ func movedHosts(s graph.Selection) (out []graph.Item) {
 }
 
 // checkHosts adds problems of SSHHosts that cannot exist at the target, and notes about their Namespaces. The target
-// finds the SSHMachine of a host by the record on it, which has the names of the source.
+// finds the SSHMachine of a host by the record on it, which has the names of the source. makePlan calls it, except for
+// an export to a directory.
 func (p *Plan) checkHosts(f planInput) {
 	for _, i := range movedHosts(f.selection) {
 		machine, _, claimed := graph.MachineOf(i.Unstructured)
@@ -126,9 +128,10 @@ func addressOf(host *unstructured.Unstructured) string {
 }
 
 // isOfHosts reports whether an entry of the journal outside of the namespace is an SSHHost that moves with the machines
-// of the namespace, or a Secret that such an SSHHost owns. A tenant can write the journal, but neither the status nor
-// the metadata of an SSHHost. The source decides as long as it has the object, because the operator may have prepared
-// the one at the target.
+// of the namespace, or a Secret that such an SSHHost owns. validateJournal calls it before a move is continued, and
+// refuses the journal if it is false. A tenant can write the journal, but neither the status nor the metadata of an
+// SSHHost. The source decides as long as it has the object, because the operator may have prepared the one at the
+// target.
 func (m *Move) isOfHosts(ctx context.Context, j *journal, e transfer.Entry) (bool, error) {
 	isSecret := e.ID.Group == "" && e.ID.Kind == "Secret"
 	if !isSecret && !e.ID.IsSSH(graph.SSHHost) {

@@ -44,8 +44,8 @@ func (a retryFailures) String() string { return "retry the failed operations" }
 // without times.
 const hookBlocking = "HookBlocking"
 
-// decideDeletion calls the hook that may delay the deletion. The Cluster controller deletes the objects; until it
-// has finished, the plan always contains a wait.
+// decideDeletion plans for a Cluster that is being deleted; [decide] calls it. It requests the hook that may delay the
+// deletion. The Cluster controller deletes the objects; until it has finished, the plan always contains a wait.
 func decideDeletion(s snapshot, p *reconciler.Plan) {
 	decideRelease(s, p)
 	s.proceed(p)
@@ -56,7 +56,8 @@ func decideDeletion(s snapshot, p *reconciler.Plan) {
 }
 
 // proceed requests hook calls, or records progress and waits, according to the lifecycle decision. It reports whether
-// the objects of the topology may be written, which is not the case before the progress is recorded.
+// the objects of the topology may be written, which is not the case before the progress is recorded. [decide] and
+// decideDeletion call it before anything else about the objects is planned.
 func (s snapshot) proceed(p *reconciler.Plan) bool {
 	v := s.Lifecycle
 	for _, q := range v.Calls {
@@ -107,7 +108,8 @@ func (s snapshot) waitForLifecycle(p *reconciler.Plan) {
 	}
 }
 
-// withLifecycle returns the snapshot with the lifecycle operations that the Cluster may perform now.
+// withLifecycle returns the snapshot with the lifecycle operations that the Cluster may perform now. observe calls it
+// at its end, and callHook after each response.
 func (s snapshot) withLifecycle() snapshot {
 	s.Lifecycle = lifecycle.Next(s.lifecycleInput())
 	return s
@@ -132,7 +134,7 @@ func (s snapshot) lifecycleInput() lifecycle.Input {
 	return f
 }
 
-// versionsOf converts the lifecycle decision to the input of the topology engine.
+// versionsOf converts the lifecycle decision to the input of the topology engine. decideObjects calls it.
 func versionsOf(s snapshot) topology.Versions {
 	v, workers := s.Lifecycle, s.Cluster.Spec.Topology.Workers
 	out := topology.Versions{

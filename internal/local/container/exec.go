@@ -23,8 +23,8 @@ const maxOutput = 64 << 10
 const commandNotExecutable, commandNotFound = 126, 127
 
 // exec runs a shell program in a running container with the given input and returns its output. A non-zero exit code is
-// an error. All programs that this package runs in nodes go through this file, because it records the programs whose
-// end is not an event for the controllers ([ownExecs]).
+// an error. All programs that this package runs in nodes go through this file. [Engine.stream] records its programs in
+// [ownExecs], so that their end is no event for the controllers.
 func (e *Engine) exec(ctx context.Context, c ownContainer, program string, input []byte) (string, error) {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
@@ -45,7 +45,9 @@ func (e *Engine) exec(ctx context.Context, c ownContainer, program string, input
 
 func shell(program string) []string { return []string{"/bin/sh", "-c", program} }
 
-// execDetached starts a shell program in a running container and does not wait for it; its output is discarded.
+// execDetached starts a shell program in a running container and does not wait for it; its output is discarded. The
+// program must not be recorded in ownExecs: its end is the event with which the machine is reconciled again
+// ([Engine.Watch]).
 func (e *Engine) execDetached(ctx context.Context, c ownContainer, program string) error {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
@@ -57,7 +59,8 @@ func (e *Engine) execDetached(ctx context.Context, c ownContainer, program strin
 	return e.fault("starting a command in container "+c.name, err)
 }
 
-// Run implements backend.EtcdShell and backend.ImageLoader.
+// Run implements backend.EtcdShell and backend.ImageLoader. [Engine.Bootstrap] writes the bootstrap script with it, and
+// backend.EtcdMembers runs the programs of an etcd recovery.
 func (e *Engine) Run(ctx context.Context, ref backend.Ref, program string, input []byte) (string, error) {
 	c, err := e.running(ctx, ref)
 	if err != nil {
@@ -66,7 +69,7 @@ func (e *Engine) Run(ctx context.Context, ref backend.Ref, program string, input
 	return e.exec(ctx, c, program, input)
 }
 
-// Pipe implements backend.EtcdShell.
+// Pipe implements backend.EtcdShell. backend.EtcdMembers stages snapshots with it.
 func (e *Engine) Pipe(ctx context.Context, ref backend.Ref, program string, input io.Reader) (code int, out string, err error) {
 	c, err := e.running(ctx, ref)
 	if err != nil {
@@ -80,7 +83,8 @@ func (e *Engine) Pipe(ctx context.Context, ref backend.Ref, program string, inpu
 	return code, string(said.buf), err
 }
 
-// Start implements backend.EtcdShell.
+// Start implements backend.EtcdShell. [Engine.Bootstrap] starts the bootstrap script with it, and backend.EtcdMembers
+// the rebuild of etcd.
 func (e *Engine) Start(ctx context.Context, ref backend.Ref, program string) error {
 	c, err := e.running(ctx, ref)
 	if err != nil {
@@ -89,7 +93,7 @@ func (e *Engine) Start(ctx context.Context, ref backend.Ref, program string) err
 	return e.execDetached(ctx, c, program)
 }
 
-// importImages imports the archive into containerd in the container.
+// importImages imports the archive into containerd in the container. [Engine.LoadImages] calls it.
 func (e *Engine) importImages(ctx context.Context, c ownContainer, archive io.Reader) (string, error) {
 	said := &tail{max: maxOutput}
 	code, sent, err := e.stream(ctx, c, []string{"ctr", "--namespace", "k8s.io", "images", "import", "-"}, archive, said)

@@ -29,7 +29,8 @@ const (
 	sizeTolerance = 50
 )
 
-// states returns the state of the host in each stage.
+// states returns the state of the host in each stage. No two stages have the same state, because reportedStage
+// (decide.go) looks up the stage of the reported state. stageGone has none.
 func states() map[int]infrav1.SSHHostState {
 	return map[int]infrav1.SSHHostState{
 		stageUnreachable: infrav1.SSHHostUnreachable, stageQuarantined: infrav1.SSHHostQuarantined, stageCleaning: infrav1.SSHHostCleaning,
@@ -111,7 +112,8 @@ func (j conditionInput) deleting() condition.Result {
 	return condition.TrueBecause(clusterv1.DeletingReason, infrastructure.WaitMessages(j.plan))
 }
 
-// report computes the status and the events.
+// report computes the status and the events of an SSHHost. Package reconciler calls it at the end of a reconciliation,
+// with the plan of [decide] and the outcome of its actions.
 func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	old := s.Object.Status
 	s = s.after(out)
