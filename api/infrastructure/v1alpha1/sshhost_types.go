@@ -18,7 +18,8 @@ const (
 	LastNamespaceAnnotation = "infrastructure.slipway.dev/last-namespace"
 )
 
-// CleanUnrecorded is the value of [CleanHostAnnotation] for a host with a kubelet that no record explains.
+// CleanUnrecorded is the value of [CleanHostAnnotation] for a host with a kubelet, or with what a former
+// node left, that no record explains.
 const CleanUnrecorded = "unrecorded"
 
 // Condition types of an SSHHost, in addition to Deleting and Paused of Cluster API.

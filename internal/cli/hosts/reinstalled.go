@@ -99,7 +99,7 @@ func checkReinstalled(ctx context.Context, c *management.Connection, pool *remot
 	if err != nil {
 		return err
 	}
-	if facts.HasRecord || len(facts.Bundles) > 0 {
+	if facts.HasRecord || facts.Cleaning != nil || len(facts.Bundles) > 0 {
 		return fault.New(fault.Invalid, "NotReinstalled", "host %s has files of Slipway in /etc/slipway or /var/lib/slipway, so it was not reinstalled; reinstall it, or set spec.reuse to Any if you trust all users", h.Name)
 	}
 	return nil

@@ -297,6 +297,7 @@ func TestFormerNode(t *testing.T) {
 	s.WriteFile("/etc/cni/net.d/10-calico.conflist", "{}")
 	s.WriteFile("/etc/cni/net.d/87-podman-bridge.conflist", "{}")
 	s.WriteFile("/etc/kubernetes/pki/ca.crt", "node")
+	s.WriteFile("/opt/cni/bin/bridge", "of a package")
 	found, err := h.Preflight(t.Context(), remote.PreflightOptions{ManagedBundle: true})
 	if err != nil {
 		t.Fatal(err)
@@ -537,7 +538,7 @@ func TestFirewallsWithoutService(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, h := sandbox(t, claim)
 			makeDirectory(t, s, "/sys/module/nf_tables")
-			makeDirectory(t, s, "/sys/module/ip_tables")
+			makeDirectory(t, s, "/sys/module/iptable_filter")
 			s.WriteFile("/ruleset", tc.nft)
 			s.WriteFile("/rules", tc.iptables)
 			writeProgram(t, s, "nft", "#!/bin/sh\n[ \"$*\" != 'list ruleset' ] || cat @ROOT@/ruleset\n")

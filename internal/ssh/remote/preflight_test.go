@@ -13,7 +13,6 @@ const goodHost = `SYSTEMD=true
 CGROUP=2
 CONTROLLERS=cpuset cpu io memory hugetlb pids
 OVERLAY=true
-BRIDGE_FILTER=true
 VXLAN=true
 SETTING=net.ipv4.ip_forward 0
 SETTING=net.bridge.bridge-nf-call-iptables 0

@@ -61,9 +61,14 @@ func leftovers(lines []string) (out []Leftover) {
 	return out
 }
 
-// RemoveBundles deletes the bundles on a host without a claim.
+// RemoveBundles deletes the bundles on a host without a record. Without a claim of the target, nothing of Slipway stays on
+// the host. After a claim, the checklist of its cleaning stays.
 func (h *Host) RemoveBundles(ctx context.Context) error {
-	_, err := h.run(ctx, call{script: "bundle-remove", timeout: resetTimeout})
+	claim, err := h.claimParameter()
+	if err != nil {
+		return err
+	}
+	_, err = h.run(ctx, call{script: "bundle-remove", parameters: []parameter{claim}, timeout: resetTimeout})
 	return claimConflict(h.target, err)
 }
 

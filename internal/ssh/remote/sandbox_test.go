@@ -60,7 +60,7 @@ func sandbox(t *testing.T, claimID string) (*sshtest.Server, *remote.Host) {
 		}
 	}
 	s.WriteFile("/proc/self/mounts", "")
-	library, scripts := readScripts(t, "facts", "preflight", "record-create", "record-delete", "bundle-begin", "bundle-finish", "node-prepare", "bootstrap-start", "bootstrap-progress", "node-reset")
+	library, scripts := readScripts(t, "facts", "preflight", "record-create", "record-delete", "bundle-begin", "bundle-finish", "bundle-remove", "node-prepare", "bootstrap-start", "bootstrap-progress", "node-reset")
 	s.RunLocally(library, "root="+s.Root+"\nchown() { :; }\nsleep() { :; }\nkill() { echo \"kill $*\" >>$root/commands; }\n", scripts)
 	return s, connectFor(t, s, claimID)
 }

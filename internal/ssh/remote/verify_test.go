@@ -132,6 +132,9 @@ func TestChecklist(t *testing.T) {
 	if again := cleaning(); got == nil || got.ClaimID != claim || !slices.Contains(got.Verified, "mounts") || !slices.Contains(got.Verified, "groups") || !cmp.Equal(got, again) {
 		t.Errorf("%+v, and without a record %+v", got, again)
 	}
+	if err := h.RemoveBundles(t.Context()); err != nil || cleaning() == nil {
+		t.Errorf("the checklist is deleted with the bundles: %v", err)
+	}
 	record(t, h)
 	if cleaning() != nil {
 		t.Error("the checklist of the last user remains while the host is used")

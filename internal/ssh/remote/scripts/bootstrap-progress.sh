@@ -25,7 +25,7 @@ report() {
 report
 # The script that starts the unit may still run, and has the lock. When it has ended, the unit has started.
 exec 9>>$state/lock
-! has flock || flock -n -s 9 || state_is Running
+flock -n -s 9 || state_is Running
 report
 [ -d $run ] || state_is Failed reboot
 state_is Failed stopped

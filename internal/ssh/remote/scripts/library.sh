@@ -161,7 +161,7 @@ inventory() {
 	for program in kubelet kube-apiserver etcd containerd containerd-shim-runc-v2 kube-proxy flanneld; do
 		! process_runs $program || echo "process $program"
 	done
-	awk '$2 ~ "^/(var/lib/kubelet|run/containerd|var/lib/containerd|run/netns)(/|$)" {print "mount " $2}' /proc/self/mounts | sort -u
+	awk '$2 ~ "^/(var/lib/kubelet|var/lib/slipway/bundles|run/containerd|var/lib/containerd|run/netns)(/|$)" {print "mount " $2}' /proc/self/mounts | sort -u
 	node_links | sed 's/^/link /'
 	! awk 'NR > 3 {found = 1} END {exit !found}' /proc/net/ip_vs 2>/dev/null || echo "ipvs table"
 	for path in /etc/kubernetes /var/lib/kubelet /var/lib/etcd /var/lib/containerd /var/lib/cni /run/containerd /run/flannel /etc/cni/net.d /opt/cni/bin /etc/containerd \

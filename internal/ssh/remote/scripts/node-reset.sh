@@ -297,7 +297,7 @@ fi
 systemctl daemon-reload
 [ ! -e $node/stopped ] || while IFS= read -r unit; do systemctl start --no-block "$unit" 2>/dev/null; done <$node/stopped
 systemctl reset-failed kubelet.service containerd.service slipway-bootstrap.service slipway-keepalived.service 2>/dev/null
-rm -rf $node/files $node/imported $node/started $node/bootstrapped $node/default-kubelet $node/served $node/virtual-ip.files
+rm -rf $node/files $node/imported $node/default-kubelet $node/served $node/virtual-ip.files
 rm -rf $state/bundles/*/preload $state/bundles/*/preload.draft # users of the node had access to copies of it
 
 # What remains. Without an inventory, the programs of another installer may stay.
@@ -317,14 +317,14 @@ remaining() {
 	if [ -e $node/inventory ]; then
 		inventory | grep -vFx -f $node/inventory
 	else
-		inventory | grep -vE '^content ' | grep -vE '^((unit|enabled-unit|process) containerd|mount /(run|var/lib)/containerd|path .*/(run/containerd|var/lib/containerd|etc/containerd|opt/cni/bin|etc/systemd/|usr/local/bin/|etc/cni/net.d))'
+		inventory | grep -vE '^(content|plugin) ' | grep -vE '^((unit|enabled-unit|process) containerd|mount /(run|var/lib)/containerd|path .*/(run/containerd|var/lib/containerd|etc/containerd|opt/cni/bin|etc/systemd/|usr/local/bin/|etc/cni/net.d))'
 	fi
 }
 # The checklist of what was verified, for the operator. It stays until the next claim.
 checklist() {
 	printf '{\n  "claimID": "%s",\n  "cleanedAt": "%s",\n  "verified": [' "$claim" "$(date -u +%Y-%m-%dT%H:%M:%SZ)"
 	printf '"processes", "systemd units", "mounts", "network devices", "packet filter rules", "directories"'
-	[ -n "$unrecorded" ] || printf ', "files", "users", "groups", "IP forwarding"'
+	[ -z "$known" ] || printf ', "files", "users", "groups", "IP forwarding", "CNI plugins"'
 	printf ']\n}\n'
 }
 # Processes need a moment to end.
@@ -343,14 +343,17 @@ if [ -n "$clean" ]; then
 	[ -z "$claim" ] || { checklist >$state/cleaned.json.draft && chmod 644 $state/cleaned.json.draft && mv $state/cleaned.json.draft $state/cleaned.json; }
 	# The programs of the bundle, such as iptables-save, are needed until here, and by the next attempt.
 	rm -f $state/current $state/lib
-	rm -f $node/installed $node/sysctl $node/interfaces $node/virtual-ip $node/users $node/groups $node/passwords $node/enabled $node/directories $node/parents $node/modes $node/stopped $node/backups $node/backup.* $node/filters $node/*.tar
+	rm -f $node/installed $node/started $node/bootstrapped $node/sysctl $node/interfaces $node/virtual-ip $node/users $node/groups $node/passwords $node/enabled $node/directories $node/parents $node/modes $node/stopped $node/backups $node/backup.* $node/filters $node/*.tar
 	[ -e $etc/machine.json ] || rm -rf $node
 fi
 
 # Bundles that the node's users changed, or to which they added programs. Besides its files, a bundle has three of the scripts.
-for sums in $state/bundles/*/SHA256SUMS; do
-	[ -e "$sums" ] || continue
-	bundle=${sums%/SHA256SUMS}
+# The next attempt needs the programs of the bundle in use.
+used=$(readlink $state/current 2>/dev/null)
+for bundle in $state/bundles/*; do
+	[ -d "$bundle" ] && [ "$bundle" != "$used" ] || continue
+	sums=$bundle/SHA256SUMS
+	[ -e "$sums" ] && [ -e "$bundle/complete" ] || { rm -rf "$bundle" && continue; }
 	number=$(find "$bundle" -path "$bundle/preload" -prune -o ! -type d -print0 | tr -dc '\0' | wc -c)
 	[ "$number" = $(($(wc -l <"$sums") + 3)) ] && [ "$(sha256sum <"$sums" | cut -d ' ' -f 1)" = "${bundle##*/}" ] && [ "$(stamps "$bundle" 2>/dev/null)" = "$(cat "$bundle/stamps" 2>/dev/null)" ] || rm -rf "$bundle"
 done

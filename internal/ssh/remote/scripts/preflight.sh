@@ -62,7 +62,7 @@ if ! systemctl is-active --quiet firewalld.service 2>/dev/null && ! systemctl is
 		/ hook input / {input = 1; if (/policy drop/) found = 1}
 		input && /^[ \t]*(counter (packets [0-9]+ bytes [0-9]+ )?)?(drop|reject)( with .*)?$/ {found = 1}
 		END {if (found) print "FIREWALL=nftables"}'
-	if [ -d /sys/module/ip_tables ] && has iptables-save; then
+	if [ -d /sys/module/iptable_filter ] && has iptables-save; then
 		iptables-save -t filter 2>/dev/null
 	fi | grep -Eq '^(:INPUT DROP|-A INPUT -j (DROP|REJECT))' && echo FIREWALL=iptables
 fi
@@ -70,7 +70,6 @@ for tool in tar sha256sum base64 awk sed grep find mount umount nsenter df syste
 	has $tool || echo "MISSING=$tool"
 done
 if kubelet_runs; then echo KUBELET=true; fi
-[ -e $etc/machine.json ] && echo RECORD=true
 [ -e $etc/machine.json ] || { [ ! -e $node/installed ] && [ ! -e $node/started ]; } || echo UNRECORDED=true
 
 # Programs and configuration that another installation left, and that preparing the host would have to overwrite.

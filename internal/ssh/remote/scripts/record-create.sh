@@ -28,7 +28,7 @@ draft=$etc/.machine.json.$$
 receive $draft
 chmod 644 $draft || fail "$etc cannot be written"
 # A host that loses power now has a complete record or none.
-sync $node/inventory $node/sysctl $draft 2>/dev/null
+sync $node/inventory $node/sysctl $node/modules $draft 2>/dev/null
 ln $draft $etc/machine.json 2>/dev/null
 linked=$?
 rm -f $draft
