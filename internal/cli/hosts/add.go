@@ -266,8 +266,8 @@ func scan(ctx context.Context, e term.Env, pool *remote.Pool, t remote.Target, y
 	return keys, e.Confirm("pin these host keys")
 }
 
-// introduce logs in with the pinned keys, so that wrong credentials are found before anything is written, and prints
-// the system of the host.
+// introduce logs in with the pinned keys, and prints the system of the host. addHost calls it before create, so that
+// wrong credentials are found before anything is written.
 func introduce(ctx context.Context, e term.Env, pool *remote.Pool, h newHost) error {
 	target, err := h.target()
 	if err != nil {
