@@ -35,7 +35,8 @@ type managerRunner struct {
 	reporter    progressReporter
 	clusterNode *node // nil: there is none
 
-	// mu guards state, which the goroutines of the manager, the node and watchLiveness change.
+	// mu guards state, which the goroutines of the manager, the node and watchLiveness change. state.Manager is
+	// replaced and never changed, because watchLiveness reads it without mu.
 	mu    sync.Mutex
 	state datadir.Run
 }
