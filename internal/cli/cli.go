@@ -48,7 +48,7 @@ func Run(ctx context.Context, args []string, e term.Env) int {
 	return report(e.Err, root.Name(), err)
 }
 
-// newSlipwayRoot returns the root command with all commands.
+// newSlipwayRoot returns the root command with all commands. [Run] calls it; unknownVerb also searches its commands.
 func newSlipwayRoot(e term.Env) *cobra.Command {
 	root := newRoot(e)
 	for _, verb := range verbs() {

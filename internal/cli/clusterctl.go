@@ -38,7 +38,8 @@ func newClusterctlRoot(e term.Env) *cobra.Command {
 	return root
 }
 
-// unknownVerb returns an error with the equivalent slipway command for a command that clusterctl does not have.
+// unknownVerb returns an error with the equivalent slipway command for a command that clusterctl does not have. [Run]
+// calls it when cobra finds no command.
 func unknownVerb(e term.Env, args []string, err error) error {
 	for _, cmd := range newSlipwayRoot(e).Commands() {
 		if cmd.Hidden || !slices.Contains(args, cmd.Name()) || !strings.HasPrefix(err.Error(), fmt.Sprintf("unknown command %q", cmd.Name())) {

@@ -15,7 +15,7 @@ const (
 	table
 )
 
-// block is a part of a Markdown page that `slipway docs` prints.
+// block is a part of a Markdown page that `slipway docs` prints. [parse] creates it, and [style.block] formats it.
 type block struct {
 	kind blockKind
 	// level is the level of a heading.

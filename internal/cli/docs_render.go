@@ -22,7 +22,7 @@ const (
 	markEnd    = "\x03"
 )
 
-// minWidth is the smallest width of a column of text.
+// minWidth is the smallest width of a column of text. docs_table.go uses it for the columns of tables.
 const minWidth = 12
 
 // render formats a page as text. `slipway docs` calls it for pages, unless -o is set (docs_command.go).
@@ -90,7 +90,8 @@ var (
 	escapeForm = regexp.MustCompile(`\\([\\*_|<>\[\]` + "`" + `#])`)
 )
 
-// inline formats the spans of a text: code, links, pictures, strong emphasis, and escaped characters.
+// inline formats the spans of a text: code, links, pictures, strong emphasis, and escaped characters. It is called for
+// texts of blocks, and for cells of tables (docs_table.go).
 func (s style) inline(text string) string {
 	var out strings.Builder
 	for text != "" {
@@ -158,12 +159,14 @@ func target(text, link string) string {
 	return " (slipway docs " + file + ")"
 }
 
-// widthOf returns the number of columns of a text.
+// widthOf returns the number of columns of a text. Marks have no width, so every width of a formatted text must come
+// from here.
 func widthOf(text string) int {
 	return utf8.RuneCountInString(text) - strings.Count(text, markStrong) - strings.Count(text, markEnd) - strings.Count(text, markCode)
 }
 
-// wrap breaks a text between words. Words that are wider than a line are broken.
+// wrap breaks a text between words. Words that are wider than a line are broken. Cells of tables are wrapped with it,
+// too.
 func wrap(text string, width int) []string {
 	width = max(width, minWidth)
 	var lines []string

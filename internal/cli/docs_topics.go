@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// topic is a page of the documentation, or a manifest that a page refers to.
+// topic is a page of the documentation, or a manifest that a page refers to. Scripts depend on the JSON names.
 type topic struct {
 	// Name is the argument of the command: the file name without the extension .md.
 	Name  string `json:"name"`
@@ -24,7 +24,8 @@ type topic struct {
 // isPage reports whether the topic is a Markdown page.
 func (t topic) isPage() bool { return path.Ext(t.Name) == "" }
 
-// topics returns all topics without their texts, sorted by name.
+// topics returns all topics without their texts, sorted by name. The docs command lists them, and completes its
+// argument with their names.
 func topics() ([]topic, error) {
 	files, err := fs.Glob(pages.Files, "*.*")
 	if err != nil {

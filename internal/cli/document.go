@@ -156,6 +156,7 @@ func visibleFlags(c *cobra.Command) []*pflag.Flag {
 	return out
 }
 
+// link returns a Markdown link to the section of a command. The anchor is derived from the heading, as GitHub does it.
 func link(c *cobra.Command) string {
 	return fmt.Sprintf("[%s](#%s)", c.CommandPath(), strings.ReplaceAll(c.CommandPath(), " ", "-"))
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // createCommand returns the create command. It only groups a command of package cluster, as the other functions of this
-// file group commands of packages cluster and provider.
+// file group commands of packages cluster and provider. [verbs] lists them all.
 func createCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",

@@ -18,7 +18,7 @@ const (
 
 // NewGates returns the feature gates with their defaults, for the flag --feature-gates of the commands that run
 // controllers. The names are Cluster API's, which users know, and must not change; package release has an environment
-// variable for each gate.
+// variable for each gate. Packages cli/plan and release read the defaults.
 func NewGates() (featuregate.MutableFeatureGate, error) {
 	gates := featuregate.NewFeatureGate()
 	return gates, gates.Add(map[featuregate.Feature]featuregate.FeatureSpec{

@@ -19,7 +19,7 @@ const (
 )
 
 // Simulated is the simulated backend of control-plane-hosted and infrastructure-local. It is enabled and disabled like
-// a provider, but has no controllers or kinds.
+// a provider, but has no controllers or kinds. Package policy defines its effect.
 const Simulated Name = "simulated"
 
 // Set describes a provider and its components. The manager starts its controllers and webhooks and installs its CRDs;
@@ -173,7 +173,7 @@ func infrastructureSSH() Set {
 	}
 }
 
-// Names returns all names that can be enabled and disabled, sorted.
+// Names returns all names that can be enabled and disabled, sorted. Help texts and errors list them.
 func Names() []Name {
 	out := []Name{Simulated}
 	for _, s := range All() {
@@ -183,17 +183,20 @@ func Names() []Name {
 	return out
 }
 
-// Without returns all sets except the disabled ones.
+// Without returns all sets except the disabled ones. Package policy calls it with the disabled providers of the
+// operator.
 func Without(disabled ...Name) []Set {
 	return slices.DeleteFunc(All(), func(s Set) bool { return slices.Contains(disabled, s.Name) })
 }
 
-// Others returns all names except the given ones: to run only the given providers, disable the others.
+// Others returns all names except the given ones: to run only the given providers, disable the others. `slipway manager
+// --providers` calls it.
 func Others(names ...Name) []Name {
 	return slices.DeleteFunc(Names(), func(n Name) bool { return slices.Contains(names, n) })
 }
 
-// Unknown returns the given names that are not providers of this build, sorted and without duplicates.
+// Unknown returns the given names that are not providers of this build, sorted and without duplicates. Package policy
+// and the flags that name providers reject them.
 func Unknown(names []Name) []Name {
 	out := slices.DeleteFunc(slices.Clone(names), func(n Name) bool { return slices.Contains(Names(), n) })
 	slices.Sort(out)
@@ -205,7 +208,8 @@ func Contains(sets []Set, name Name) bool {
 	return slices.ContainsFunc(sets, func(s Set) bool { return s.Name == name })
 }
 
-// OfCRD returns the name of the set that contains a CRD, or an empty name.
+// OfCRD returns the name of the set that contains a CRD, or an empty name. Package manager/crds labels each CRD with
+// it, by which clusterctl finds the CRDs of a provider.
 func OfCRD(crd string) Name {
 	for _, s := range All() {
 		if s.Contains(crd) {

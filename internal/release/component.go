@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// componentOptions configures the components of all providers in a release.
+// componentOptions configures the components of all providers in a release. [Write] derives it from [Config].
 type componentOptions struct {
 	// Version of the release, for example v0.1.0.
 	Version string

@@ -31,7 +31,7 @@ func gateVariables() map[featuregate.Feature]string {
 }
 
 // gates returns the value of --feature-gates for the Deployment of a manager: each gate with its variable and its
-// default.
+// default. clusterctl replaces the variables during an installation, and withDefaults for manager.yaml.
 func gates() string {
 	known, err := providerset.NewGates()
 	if err != nil { // the gates are constants of the program
@@ -45,6 +45,7 @@ func gates() string {
 }
 
 // withDefaults replaces the variables of a manifest with their defaults, so that it can be applied without clusterctl.
+// writer.program calls it for manager.yaml (release.go).
 func withDefaults(manifest []byte) []byte {
 	return regexp.MustCompile(`\$\{[A-Z_]+:=([^}]*)\}`).ReplaceAll(manifest, []byte("$1"))
 }

@@ -27,7 +27,7 @@ type program struct {
 	build   *buildinfo.BuildInfo
 }
 
-// readArtifact reads the program from a binary, which must be built by Go.
+// readArtifact reads the program from a binary, which must be built by Go. [Write] calls it once.
 func readArtifact(binary, version string, when time.Time, licence []byte) (program, error) {
 	data, err := os.ReadFile(binary)
 	if err != nil {
@@ -55,14 +55,15 @@ func (p program) Platform() (system, architecture string) {
 	return p.setting("GOOS"), p.setting("GOARCH")
 }
 
-// file is a file in an archive.
+// file is a file in an archive, a Debian package or an image.
 type file struct {
 	name string
 	mode int64
 	data []byte
 }
 
-// Archive writes a gzipped tar file with the program and its licence.
+// Archive writes a gzipped tar file with the program and its licence. [Write] calls it; users download the file and
+// unpack it.
 func (p program) Archive(w io.Writer) error {
 	return p.pack(w, []file{{"slipway", 0o755, p.binary}, {"LICENSE", 0o644, p.Licence}})
 }

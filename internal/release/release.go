@@ -23,7 +23,7 @@ import (
 // provider.
 const programFolder = "slipway"
 
-// Config contains the options of a release. All fields are required.
+// Config contains the options of a release. All fields are required. hack/release fills it.
 type Config struct {
 	// Dir is the target directory.
 	Dir string
@@ -118,7 +118,8 @@ func (w *writer) image(folder string, p program, reference string) error {
 	})
 }
 
-// writer writes the files of one release below a directory and records their names for the checksums.
+// writer writes the files of one release below a directory and records their names for the checksums. [Write] creates
+// one; its methods for the repositories of providers are in repository.go.
 type writer struct {
 	dir   string
 	files []string

@@ -25,7 +25,8 @@ const (
 	virtualIP = "${VIRTUAL_IP}"
 )
 
-// Flavor is a cluster template that is derived from an example.
+// Flavor is a cluster template that is derived from an example. [Write] and package clusterctl/template read the
+// examples of a flavor with [Flavor.Objects].
 type Flavor struct {
 	// Name of the flavor. Empty: the default flavor.
 	Name string
@@ -38,7 +39,8 @@ type Flavor struct {
 	virtualIP string
 }
 
-// sshFlavors returns the cluster templates of the SSH provider in a release.
+// sshFlavors returns the cluster templates of the SSH provider in a release. sshClusters writes them (repository.go).
+// `slipway generate cluster` offers them only from a release.
 func sshFlavors() []Flavor {
 	return []Flavor{
 		{Name: "", example: "ssh.yaml", cluster: "hosts", class: classes.SSH},
@@ -66,7 +68,8 @@ func (f Flavor) File() string {
 	return "cluster-template-" + f.Name + ".yaml"
 }
 
-// Objects returns the objects of a template, given the directory of examples.
+// Objects returns the objects of a template, given the directory of examples. The objects contain variables in place of
+// numbers, so they can only be printed as text ([ComponentsYAML]).
 func (f Flavor) Objects(examples fs.FS) ([]*unstructured.Unstructured, error) {
 	data, err := fs.ReadFile(examples, f.example)
 	if err != nil {

@@ -37,7 +37,7 @@ const (
 )
 
 // service returns the name of the Service through which the API server calls the webhooks. The webhook configurations
-// contain the same name (component.go).
+// contain the same name (component.go). The manager gets it with --webhook-service.
 func (u managerWorkload) service() string {
 	return strings.Replace(u.name, "slipway-", "slipway-webhook-", 1)
 }

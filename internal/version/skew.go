@@ -1,7 +1,7 @@
 package version
 
 // MaxKubeletLag is the number of minor versions by which a kubelet may be older than an API server, according to the
-// version skew policy of Kubernetes.
+// version skew policy of Kubernetes. The preflight checks of Machines apply it through [Span.IsTooNewFor].
 const MaxKubeletLag = 3
 
 // Span is the range of versions that the instances of a component run. The preflight checks of Machines compare a new

@@ -18,7 +18,7 @@ type Version struct {
 	text  string
 }
 
-// Parse parses a version.
+// Parse parses the version of a user or of a provider, as [Version] describes it.
 func Parse(text string) (Version, error) {
 	v, err := semver.ParseTolerant(text)
 	number, _, _ := strings.Cut(strings.TrimSpace(text), "-")
@@ -26,7 +26,8 @@ func Parse(text string) (Version, error) {
 	return Version{Version: v, short: strings.Count(number, ".") < 2, text: text}, err
 }
 
-// ParseSemantic parses a complete semantic version, with or without a leading v.
+// ParseSemantic parses a complete semantic version, with or without a leading v. Versions of providers and of
+// cert-manager have this form, and package kubeadm/api requires it.
 func ParseSemantic(text string) (Version, error) {
 	v, err := parseSemantic(text)
 	return Version{Version: v, text: text}, err

@@ -58,7 +58,8 @@ available. If you interrupt the wait, the creation of the cluster continues.`,
 }
 
 // createClusterFlags holds the flag values. check sets ref from class, and prefix from subnet; without --subnet,
-// chooseNetwork selects prefix. objects sets variables and hosts from the class (create_cluster_run.go).
+// chooseNetwork selects prefix. objects sets variables and hosts from the class (create_cluster_run.go). The command
+// calls check, then run.
 type createClusterFlags struct {
 	connection    *management.Flags
 	class         string
@@ -156,6 +157,7 @@ func (f *createClusterFlags) controlPlaneText() string {
 	return fmt.Sprintf(" and --control-planes %d", f.controlPlanes)
 }
 
+// usage returns an error about the arguments of "create cluster". The other files of the command call it as well.
 func usage(message string, args ...any) error {
 	return fault.New(fault.Invalid, "Usage", "%s", fmt.Sprintf(message, args...))
 }

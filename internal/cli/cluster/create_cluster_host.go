@@ -28,7 +28,7 @@ const (
 	hostedMemory, hostedDisk             = 250, 100
 )
 
-// hostRoom is what a host has for further clusters. 0 and nil mean that a value is unknown.
+// hostRoom is what a host has for further clusters. 0 and nil mean that a value is unknown. readHostRoom fills it.
 type hostRoom struct {
 	// MemoryMiB is the available memory, TotalMiB all memory.
 	MemoryMiB, TotalMiB int64
@@ -98,7 +98,7 @@ func readHostRoom(ctx context.Context, nodes datadir.NodeLimits) hostRoom {
 	return room
 }
 
-// dockerTimeout is the timeout of requests to Docker.
+// dockerTimeout is the timeout of requests to Docker. "upgrade cluster" uses it, too (upgrade_cluster_images.go).
 const dockerTimeout = 10 * time.Second
 
 // nodesDocker returns a client of the Docker that runs the nodes: the Docker of the manager, or else of the

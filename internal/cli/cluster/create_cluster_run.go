@@ -181,7 +181,8 @@ func (f *createClusterFlags) nodes() string {
 	return fmt.Sprintf("control plane nodes: %d, %s", f.controlPlanes, workers)
 }
 
-// network formats the chosen network. It returns an empty string if the class defines the network.
+// network formats the chosen network. It returns an empty string if the class defines the network. The messages of run
+// contain it.
 func (f *createClusterFlags) network() string {
 	if !f.prefix.IsValid() {
 		return ""

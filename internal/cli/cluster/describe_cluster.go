@@ -80,7 +80,8 @@ root cause is not part of it; "slipway explain cluster/CLUSTER -o json" prints i
 	return cmd
 }
 
-// describeClusterFlags are the flags that clusterctl has as well; scripts depend on their names and defaults.
+// describeClusterFlags are the flags that clusterctl has as well; scripts depend on their names and defaults. --watch
+// uses them again for each output (describe_cluster_watch.go).
 type describeClusterFlags struct {
 	describe.Options
 	color   bool
@@ -142,7 +143,7 @@ func (f *describeClusterFlags) read(ctx context.Context, c describe.Reader, key 
 }
 
 // printRemarks reports requested objects that are not in the tree, and that nothing will change if no manager is
-// running.
+// running. The command calls it before it prints the tree, without --watch.
 func (f *describeClusterFlags) printRemarks(ctx context.Context, e term.Env, c *management.Connection, root *describe.Object, snapshot describe.Snapshot) error {
 	var lines []string
 	if unmatched := f.Unmatched(root); len(unmatched) > 0 {

@@ -27,7 +27,8 @@ type causeReader struct {
 	kinds *management.Kinds
 }
 
-// clusterCause is the root cause of the problem of a cluster.
+// clusterCause is the root cause of the problem of a cluster. causeReader.read returns it. The command and [treeWatch]
+// print its text above the tree, and the remarks.
 type clusterCause struct {
 	// chain is nil if there is no problem, or it cannot be computed.
 	chain *rootcause.Chain

@@ -18,7 +18,7 @@ import (
 )
 
 // clearScreen moves the cursor to the upper left corner of a terminal and clears the screen. The lists with --watch use
-// it, too (get_lists.go).
+// it, too (get_lists_watch.go).
 const clearScreen = "\x1b[H\x1b[2J"
 
 const (
@@ -29,7 +29,7 @@ const (
 	watchCause = 10 * time.Second
 )
 
-// treeWatch is the state of "describe cluster --watch".
+// treeWatch is the state of "describe cluster --watch". watch creates it.
 type treeWatch struct {
 	env    term.Env
 	causes causeReader
@@ -41,8 +41,9 @@ type treeWatch struct {
 	shown string
 }
 
-// watch implements "describe cluster --watch": it shows the root cause and the tree after every change except changes of age, and
-// returns nil when the cluster is gone after it was shown. asked is true if --color was set.
+// watch implements "describe cluster --watch": it shows the root cause and the tree after every change except changes
+// of age. It returns nil when the cluster is gone after it was shown. asked is true if --color was set.
+// DescribeClusterCommand calls it.
 func (f *describeClusterFlags) watch(ctx context.Context, e term.Env, c *management.Connection, key client.ObjectKey, asked bool) error {
 	changes := progress.NewAPI(ctx, c.Client, key)
 	w, failures := treeWatch{env: e, causes: causeReader{env: e, connection: c, key: key}}, 0
@@ -70,8 +71,8 @@ func (f *describeClusterFlags) watch(ctx context.Context, e term.Env, c *managem
 	}
 }
 
-// show prints the root cause and the tree unless both are unchanged. On a terminal it replaces the previous output, updates the
-// ages and adds the remarks, which are printed to standard error elsewhere.
+// show prints the root cause and the tree unless both are unchanged. On a terminal it replaces the previous output,
+// updates the ages and adds the remarks, which are printed to standard error elsewhere.
 func (w *treeWatch) show(ctx context.Context, root *describe.Object, style describe.Style) error {
 	ageless := style
 	ageless.Now = time.Time{}

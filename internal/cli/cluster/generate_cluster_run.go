@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/create"
 )
 
-// generateRun is one run of "generate cluster".
+// generateRun is one run of "generate cluster". [generateOptions.run] creates it and calls its methods.
 type generateRun struct {
 	*generateOptions
 	e      term.Env
@@ -213,6 +213,7 @@ func (g *generateRun) warn(text []byte) {
 	}
 }
 
+// variables implements --list-variables: it prints the variables of a template, with the chosen network as a default.
 func (g *generateRun) variables(text []byte) error {
 	variables, err := repository.Envsubst{}.Variables(text)
 	if err != nil {
@@ -226,6 +227,7 @@ func (g *generateRun) variables(text []byte) error {
 	return term.PrintVariables(g.e.Out, variables)
 }
 
+// print writes the manifest of a template, or returns err. run passes the result of each kind of template to it.
 func (g *generateRun) print(t *template.Template, err error) error {
 	if err != nil && g.cluster != nil {
 		err = g.cluster.Explain(err)

@@ -63,6 +63,7 @@ func clusterRows(s *mirror.Store) func([]fleet.Key, time.Time) []fleet.Cluster {
 	}
 }
 
+// clusterCells returns the cells of a Cluster. Their order is the order of the columns in GetClustersCommand.
 func clusterCells(c fleet.Cluster, t cellTimes) listCells {
 	return listCells{
 		cells:  []string{c.Name, c.Class, c.VersionText(), replicaText(c.ControlPlane), replicaText(c.Workers), string(c.Health)},
@@ -103,6 +104,7 @@ func isAbsent(ctx context.Context, r client.Reader, namespace string) bool {
 	return apierrors.IsNotFound(r.Get(ctx, client.ObjectKey{Name: namespace}, &corev1.Namespace{}))
 }
 
+// printNoClusters prints the text for an empty list without other filters than the namespace.
 func printNoClusters(w io.Writer, namespace string) error {
 	if namespace == "" {
 		_, err := fmt.Fprintln(w, "There are no clusters; \"slipway create cluster NAME\" creates one.")

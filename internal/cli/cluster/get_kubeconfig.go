@@ -22,7 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// kubeconfigFlags holds the flags of "get kubeconfig".
+// kubeconfigFlags holds the flags of "get kubeconfig". The command calls check, then read.
 type kubeconfigFlags struct {
 	merge      bool
 	admin      bool

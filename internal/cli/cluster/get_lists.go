@@ -36,7 +36,7 @@ const (
 )
 
 // lists implements a list over all clusters with rows of one type. "get clusters", "get machines" and "get nodes" have
-// one each.
+// one each. Each command fills it and calls addTo.
 type lists[R any] struct {
 	// kind is the plural for messages.
 	kind string
@@ -63,14 +63,16 @@ type lists[R any] struct {
 	empty func(w io.Writer, namespace string) error
 }
 
-// attributes are what the flags select rows by.
+// attributes are what the flags select rows by. [lists.attributes] returns them for a row; choose and the watch read
+// them.
 type attributes struct {
 	namespace, name string
 	labels          map[string]string
 	health          fleet.Health
 }
 
-// listCells are the cells of a row. The texts come last, because they are long.
+// listCells are the cells of a row. The texts come last, because they are long. [lists.cells] returns them for a row,
+// and line prints them.
 type listCells struct {
 	cells  []string
 	since  string
@@ -79,7 +81,7 @@ type listCells struct {
 	remedy string
 }
 
-// key returns NAMESPACE/NAME.
+// key returns NAMESPACE/NAME, by which --watch recognizes a row.
 func (a attributes) key() string { return a.namespace + "/" + a.name }
 
 // listFlags are the flags of the lists.
@@ -89,7 +91,8 @@ type listFlags struct {
 	format               *term.Format
 }
 
-// addTo adds the flags and the function of a list to its command.
+// addTo adds the flags and the function of a list to its command. GetClustersCommand, GetMachinesCommand and
+// GetNodesCommand call it.
 func (l lists[R]) addTo(e term.Env, cmd *cobra.Command) {
 	connection := management.AddFlags(cmd.Flags())
 	f := &listFlags{}
@@ -131,7 +134,8 @@ func (f *listFlags) check() (labels.Selector, error) {
 	return selector, nil
 }
 
-// listRun is one call of a list command.
+// listRun is one call of a list command. once is its method without --watch, and follow the one with --watch
+// (get_lists_watch.go).
 type listRun[R any] struct {
 	lists[R]
 	*listFlags
@@ -166,7 +170,7 @@ func (r listRun[R]) once(ctx context.Context) error {
 	})
 }
 
-// listCopy is the copy of the objects of a list.
+// listCopy is the copy of the objects of a list. once loads it once, and follow updates it by watches.
 type listCopy[R any] struct {
 	*mirror.Mirror
 	changes *mirror.Changes
@@ -203,7 +207,7 @@ func (r listRun[R]) listError(copied listCopy[R], err error) error {
 	return err
 }
 
-// listStatus describes how complete a list is.
+// listStatus describes how complete a list is. statusOf computes it from the copy.
 type listStatus struct {
 	// outdated is the reason why the rows are not updated; empty if they are.
 	outdated string
@@ -281,6 +285,7 @@ func (r listRun[R]) choose(rows []R) []R {
 	return out
 }
 
+// printEmpty prints that no object is selected: once prints it on standard error, and --watch on the screen.
 func (r listRun[R]) printEmpty(w io.Writer) error {
 	switch {
 	case r.problems:
@@ -308,6 +313,7 @@ func (r listRun[R]) print(w io.Writer, rows []R) error {
 	return r.table(w, rows, true)
 }
 
+// table prints the rows as a table. Without a terminal, --watch prints changed rows with it, and the header only once.
 func (r listRun[R]) table(w io.Writer, rows []R, withHeader bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	times := cellTimes{r.env.Now()}
@@ -341,7 +347,7 @@ func (r listRun[R]) line(w io.Writer, namespace string, c listCells) {
 	_, _ = fmt.Fprintln(w, strings.Join(out, "\t"))
 }
 
-// remedyText returns the remedy of a row with its command.
+// remedyText returns the remedy of a row with its command. Rows of Clusters and Machines show it with -o wide.
 func remedyText(c fleet.Cause) string {
 	if c.Command == "" {
 		return c.Remedy
@@ -349,7 +355,7 @@ func remedyText(c fleet.Cause) string {
 	return strings.TrimSpace(c.Remedy + " (" + c.Command + ")")
 }
 
-// cellTimes formats times relative to now.
+// cellTimes formats times relative to now. Each list formats the cells of a row with it.
 type cellTimes struct{ now time.Time }
 
 func (t cellTimes) since(at *metav1.Time) string {

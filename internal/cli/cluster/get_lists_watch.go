@@ -17,7 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// follow prints the rows again after changes: the whole table on a terminal, elsewhere the changed rows.
+// follow prints the rows again after changes: the whole table on a terminal, elsewhere the changed rows. [lists.addTo]
+// calls it with --watch; the other methods of this file are its parts.
 func (r listRun[R]) follow(ctx context.Context) error {
 	changed := make(chan struct{}, 1)
 	copied, err := r.newCopy(func() {

@@ -39,6 +39,7 @@ the version of the kubelet and the desired version while they differ.`,
 	return cmd
 }
 
+// machineKind returns the kind Machine, from which "get nodes" also reads its rows.
 func machineKind() schema.GroupKind {
 	return schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "Machine"}
 }
@@ -97,6 +98,7 @@ func addTimed(stale map[fleet.Key]bool, known map[fleet.Key]map[string]fleet.Mac
 	}
 }
 
+// machineCells returns the cells of a Machine. Their order is the order of the columns in GetMachinesCommand.
 func machineCells(m fleet.Machine, t cellTimes) listCells {
 	version := cmp.Or(m.Running, m.Version)
 	if m.Running != "" && m.Version != "" && m.Running != m.Version {

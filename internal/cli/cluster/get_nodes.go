@@ -72,6 +72,7 @@ func readNodes(s *mirror.Store) []fleet.Node {
 	return rows
 }
 
+// nodeCells returns the cells of a Node. Their order is the order of the columns in GetNodesCommand.
 func nodeCells(n fleet.Node, t cellTimes) listCells {
 	return listCells{
 		cells:  []string{n.Cluster, n.Name, n.Role, n.Version, n.StatusText(), string(n.Health)},

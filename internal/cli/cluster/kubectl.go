@@ -57,7 +57,8 @@ cluster of $KUBECONFIG or ~/.kube/config.`,
 }
 
 // kubectlKubeconfig returns the path of the default kubeconfig; empty: the default locations of kubectl. If the command
-// needs the management cluster and it is not running, the error explains how to start it.
+// needs the management cluster and it is not running, the error explains how to start it. The command and its shell
+// completion call it (kubectl_complete.go).
 func kubectlKubeconfig(e term.Env, a kubectlArguments) (string, error) {
 	if a.explicit {
 		return "", nil
@@ -103,7 +104,7 @@ func setKubeconfigVariable(path string) error {
 	return os.Setenv(clientcmd.RecommendedConfigPathEnvVar, path)
 }
 
-// newKubectl returns the command of kubectl with its arguments.
+// newKubectl returns the command of kubectl with its arguments. The shell completion also creates it.
 func newKubectl(streams genericiooptions.IOStreams, args []string) *cobra.Command {
 	root := kubectlcmd.NewDefaultKubectlCommandWithArgs(kubectlcmd.KubectlOptions{
 		PluginHandler: kubectlcmd.NewDefaultPluginHandler(plugin.ValidPluginFilenamePrefixes),

@@ -197,7 +197,9 @@ func (f logsFlags) machine(all []backend.Machine, name string) (backend.Machine,
 	return byName[found], err
 }
 
-// candidates are things with logs, what and where they are, and their names as NAMESPACE.NAME.
+// candidates are things with logs, what and where they are, and their names as NAMESPACE.NAME. The logs of hosted
+// control planes, nodes in containers and hosts over SSH are found with it. A namespace contains no dot, so the first
+// dot separates it from the name.
 type candidates struct {
 	what, where string
 	names       []string

@@ -21,6 +21,7 @@ import (
 const defaultUnit, bootstrapUnit = "kubelet", "bootstrap"
 
 // host writes the journal of a node on a host over SSH. It reports whether the management cluster has such nodes.
+// [logsFlags.node] calls it if no container has the name, or with --kubeconfig.
 func (f logsFlags) host(ctx context.Context, e term.Env, name string) (hasHosts bool, err error) {
 	selected := management.Flags{Kubeconfig: f.kubeconfig, Context: f.context, DataDir: f.dataDir, Namespace: f.namespace}
 	c, err := selected.Connect(e)

@@ -40,7 +40,8 @@ func alphaRolloutCommand(e term.Env) *cobra.Command {
 	return cmd
 }
 
-// rolloutChange is a command that modifies a rollout.
+// rolloutChange is a command that modifies a rollout. rolloutChangeCommands creates them for "rollout" and "alpha
+// rollout".
 type rolloutChange struct {
 	name, done, short, long string
 	apply                   func(context.Context, term.Env, client.Client, string, upgrade.RolloutResource) error

@@ -27,6 +27,7 @@ const rolloutPollInterval = time.Second
 // restarting.
 const maxReadFailures = 15
 
+// rolloutStatusFlags holds the flag values.
 type rolloutStatusFlags struct {
 	connection *management.Flags
 	watch      bool

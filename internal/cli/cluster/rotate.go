@@ -97,13 +97,15 @@ func authorityRotated(name string) string {
 		"\"slipway get kubeconfig %s\", also with --user, and replace the certificate in programs outside of the cluster.", name, name)
 }
 
-// rotator rotates the certificate authority or the encryption keys of a cluster.
+// rotator rotates the certificate authority or the encryption keys of a cluster. Package operate/rotate implements it
+// for certificate authorities, and package operate/encryptionkeys for keys.
 type rotator[P term.Plan] interface {
 	Prepare(ctx context.Context, cluster *clusterv1.Cluster) (P, error)
 	Run(ctx context.Context, namespace string, p P) error
 }
 
-// rotation is a requested rotation of a cluster. done is the message at its end.
+// rotation is a requested rotation of a cluster. done is the message at its end. Both rotate commands fill it for
+// runRotation.
 type rotation[P term.Plan] struct {
 	rotator[P]
 	consent    *term.ConfirmFlags
@@ -111,6 +113,7 @@ type rotation[P term.Plan] struct {
 }
 
 // runRotation implements both rotate commands: it prepares the plan, prompts for confirmation and runs the rotation.
+// rotateAuthorityCommand and rotateEncryptionCommand call it (rotate_encryption.go).
 func runRotation[P term.Plan](ctx context.Context, e term.Env, c *management.Connection, r rotation[P]) error {
 	cluster, err := c.Cluster(ctx, r.name)
 	if err != nil {

@@ -56,6 +56,7 @@ on this host and a required node image is missing, the upgrade does not start.`,
 	return cmd
 }
 
+// upgradeClusterFlags holds the flag values. The command calls check, then run.
 type upgradeClusterFlags struct {
 	connection *management.Flags
 	to         string

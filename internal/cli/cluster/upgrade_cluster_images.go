@@ -19,7 +19,8 @@ import (
 
 // missingImages returns commands that build the node images that an upgrade needs and this host lacks; "upgrade
 // cluster" prints them and does not start then. It returns an empty string if there are none or if this is unknown,
-// because the management cluster is on another host or Docker is unreachable.
+// because the management cluster is on another host or Docker is unreachable. [upgradeClusterFlags.run] calls it before
+// it writes the version.
 func missingImages(ctx context.Context, c *management.Connection, s describe.Snapshot, plan upgrade.Plan) string {
 	if c.DataDir == "" || len(imageBuildCommands(s, plan, nil)) == 0 {
 		return ""
@@ -93,7 +94,8 @@ func usesDefaultImage(s describe.Snapshot, controlPlane bool) bool {
 	return false
 }
 
-// missingImagesMessage returns the error message for an upgrade without the required images.
+// missingImagesMessage returns the error message for an upgrade without the required images. [upgradeClusterFlags.run]
+// passes the result of missingImages to it.
 func missingImagesMessage(commands string) string {
 	return fmt.Sprintf("the nodes of this upgrade would wait for images that are not on this host; make them first: %s", commands)
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/heap"
 )
 
-// moveOptions holds the flag values.
+// moveOptions holds the flag values. runMove calls check first, and then carryOut, or files for a move to or from a
+// directory.
 type moveOptions struct {
 	from         *management.Flags
 	to           management.Flags

@@ -26,7 +26,7 @@ type recoveryOptions struct {
 	consent    *term.ConfirmFlags
 }
 
-// recoverControlPlaneCommand returns the "recover controlplane" command.
+// recoverControlPlaneCommand returns the "recover controlplane" command, for [RecoverCommand].
 func recoverControlPlaneCommand(e term.Env) *cobra.Command {
 	o := &recoveryOptions{}
 	cmd := &cobra.Command{

@@ -58,7 +58,7 @@ taken from: two management clusters must not manage the same machines.`,
 	return cmd
 }
 
-// restoreResult is the structured output of "restore".
+// restoreResult is the structured output of "restore". Scripts depend on the field names.
 type restoreResult struct {
 	move.DirectoryResult
 	// Create and Keep list the objects of a dry run.

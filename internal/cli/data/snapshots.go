@@ -23,6 +23,7 @@ func SnapshotsCommand(e term.Env) *cobra.Command {
 	return cmd
 }
 
+// snapshotsListCommand returns the "snapshots list" command, for [SnapshotsCommand].
 func snapshotsListCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [CLUSTER]",
@@ -72,6 +73,7 @@ func printSnapshots(out io.Writer, now time.Time, listed etcdrecovery.SnapshotLi
 	return w.Flush()
 }
 
+// snapshotsTakeCommand returns the "snapshots take" command, for [SnapshotsCommand].
 func snapshotsTakeCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "take CLUSTER",

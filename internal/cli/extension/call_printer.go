@@ -21,6 +21,7 @@ type printer struct {
 	reportError func(string)
 }
 
+// call prints and records a call. A failed recording is reported and does not end the session.
 func (p *printer) call(c recording.Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -33,7 +34,8 @@ func (p *printer) call(c recording.Call) {
 	}
 }
 
-// line formats a call as text: time, hook, handler, object, result, duration, message.
+// line formats a call as text: time, hook, handler, object, result, duration, message. The printer prints each call
+// with it.
 func line(c recording.Call) string {
 	took := time.Duration(c.Seconds * float64(time.Second)).Round(100 * time.Microsecond)
 	fields := []string{c.Time.Local().Format("15:04:05"), hookName(c.Hook)}
@@ -79,7 +81,8 @@ func oneLine(s string) string {
 	return s
 }
 
-// hookName returns the name of a hook for its lower-case form in the URL of a call.
+// hookName returns the name of a hook for its lower-case form in the URL of a call. "extension replay" prints calls
+// with it, too.
 func hookName(lower string) string {
 	for _, h := range hooks.ClusterAPI() {
 		if strings.EqualFold(h.ID.Hook, lower) {

@@ -39,7 +39,7 @@ func listCommand(e term.Env) *cobra.Command {
 	return cmd
 }
 
-// extensionRow is an extension in the structured output of "list" and "refresh".
+// extensionRow is an extension in the structured output of "list" and "refresh". Scripts depend on the field names.
 type extensionRow struct {
 	Name string `json:"name"`
 	// At is its URL, or service namespace/name.
@@ -62,7 +62,7 @@ type handlerRow struct {
 	FailurePolicy  string `json:"failurePolicy"`
 }
 
-// listRows converts extensions to structured output.
+// listRows converts extensions to structured output. refreshCommand converts one extension with it.
 func listRows(configs []runtimev1.ExtensionConfig) []extensionRow {
 	rows := []extensionRow{}
 	for _, c := range configs {

@@ -105,6 +105,7 @@ func replayText(r extensiontools.ReplayResult) string {
 	return b.String()
 }
 
+// summary prints the numbers of repeated calls and of differences below the results.
 func summary(w io.Writer, results []extensiontools.ReplayResult) error {
 	_, err := fmt.Fprintf(w, "%d calls repeated, %d responses differ.\n", len(results), countDifferences(results))
 	return err

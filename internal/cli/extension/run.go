@@ -61,7 +61,7 @@ type sessionOptions struct {
 	ready      bool
 }
 
-// addSessionFlags adds the flags of a session to a command.
+// addSessionFlags adds the flags of a session to a command. runCommand and recordCommand call it.
 func addSessionFlags(cmd *cobra.Command, e term.Env) *sessionOptions {
 	o := &sessionOptions{env: e, connection: management.AddClusterScopedFlags(cmd.Flags())}
 	f := cmd.Flags()
@@ -74,7 +74,8 @@ func addSessionFlags(cmd *cobra.Command, e term.Env) *sessionOptions {
 	return o
 }
 
-// Run runs a session until the context of the command is done. If record is set, it receives every call.
+// Run runs a session until the context of the command is done. If record is set, it receives every call. "extension
+// run" calls it without record.
 func (o *sessionOptions) Run(cmd *cobra.Command, args []string, record func(recording.Call) error) error {
 	name, err := o.nameOf()
 	if err != nil {

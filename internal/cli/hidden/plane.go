@@ -15,12 +15,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/heap"
 )
 
-// readyLine is the JSON line that "plane run" prints when the API server is ready.
+// readyLine is the JSON line that "plane run" prints when the API server is ready. Package test/testkit/apiserver
+// parses it.
 type readyLine struct {
 	Server     string `json:"server"`
 	Kubeconfig string `json:"kubeconfig"`
 }
 
+// planeFlags holds the flag values of "plane run".
 type planeFlags struct {
 	dataDir string
 	listen  string

@@ -22,13 +22,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// addFlags are the flags of hosts add.
+// addFlags are the flags of "hosts add". The embedded entry is the host of the command line, or contains the defaults
+// for a file with hosts.
 type addFlags struct {
 	entry
 	sudo, yes, noCheck bool
 	file               string
 }
 
+// addCommand returns the "hosts add" command, for [Command].
 func addCommand(e term.Env) *cobra.Command {
 	var f addFlags
 	cmd := &cobra.Command{
@@ -82,7 +84,7 @@ hosts that exist as requested remain unchanged.`,
 	return cmd
 }
 
-// entries returns the hosts to add.
+// entries returns the hosts to add, complete and valid. It sends no request, so an invalid file adds no host.
 func (f addFlags) entries(args []string) ([]entry, error) {
 	var entries []entry
 	switch {
@@ -125,7 +127,7 @@ func (f addFlags) entries(args []string) ([]entry, error) {
 	return entries, nil
 }
 
-// adding describes the hosts to add.
+// adding describes the hosts to add. addHosts sets pool.
 type adding struct {
 	entries      []entry
 	yes, noCheck bool
@@ -156,6 +158,8 @@ func addHosts(ctx context.Context, e term.Env, c *management.Connection, a addin
 	return nil
 }
 
+// addHost adds one host, or compares an existing one. It pins the host keys and logs in before create writes the
+// objects.
 func addHost(ctx context.Context, e term.Env, c *management.Connection, a adding, entry entry) error {
 	host, err := entry.read(e.Getenv("HOME"))
 	if err != nil {
@@ -178,8 +182,8 @@ func addHost(ctx context.Context, e term.Env, c *management.Connection, a adding
 	return create(ctx, e, c, host)
 }
 
-// compare reports a host that exists as requested as unchanged. An earlier command that was interrupted may not have made it the owner
-// of its Secrets.
+// compare reports a host that exists as requested as unchanged, so that "hosts add" can be repeated. An earlier command
+// that was interrupted may not have made it the owner of its Secrets.
 func compare(ctx context.Context, e term.Env, c *management.Connection, existing *infrav1.SSHHost, h newHost) error {
 	if len(h.HostKeys) == 0 {
 		h.HostKeys = existing.Spec.HostKeys
@@ -211,7 +215,8 @@ func compare(ctx context.Context, e term.Env, c *management.Connection, existing
 	return err
 }
 
-// equalHosts reports whether an SSHHost has the requested labels, and the requested settings as far as the command can set them.
+// equalHosts reports whether an SSHHost has the requested labels, and the requested settings as far as the command can
+// set them. A new field of the spec that the command does not set must be copied here.
 func equalHosts(existing, requested *infrav1.SSHHost) bool {
 	for key, value := range requested.Labels {
 		if existing.Labels[key] != value {
@@ -243,7 +248,7 @@ func pin(ctx context.Context, e term.Env, pool *remote.Pool, h *newHost, yes boo
 	return err
 }
 
-// scan returns the host keys of a server after the user has confirmed them.
+// scan returns the host keys of a server after the user has confirmed them. "hosts update --rescan" calls it, too.
 func scan(ctx context.Context, e term.Env, pool *remote.Pool, t remote.Target, yes bool) ([]string, error) {
 	keys, err := pool.ScanHostKeys(ctx, t)
 	if err != nil {
@@ -261,7 +266,8 @@ func scan(ctx context.Context, e term.Env, pool *remote.Pool, t remote.Target, y
 	return keys, e.Confirm("pin these host keys")
 }
 
-// introduce logs in and prints what the host is.
+// introduce logs in with the pinned keys, and prints the system of the host. addHost calls it before create, so that
+// wrong credentials are found before anything is written.
 func introduce(ctx context.Context, e term.Env, pool *remote.Pool, h newHost) error {
 	target, err := h.target()
 	if err != nil {
@@ -279,7 +285,7 @@ func introduce(ctx context.Context, e term.Env, pool *remote.Pool, h newHost) er
 	return nil
 }
 
-// writer is the name of the field manager: "slipway-hosts".
+// writer is the name for [kube.NewWriter] in this package; the field manager is "slipway-hosts".
 const writer = "hosts"
 
 // create creates the objects of a host. Secrets come first, so that the controller never finds an SSHHost without them,
@@ -342,6 +348,7 @@ func ownSecret(ctx context.Context, c client.Client, host *infrav1.SSHHost, s *c
 	})
 }
 
+// ownerOf returns the owner reference to an SSHHost, also for the Secret that "hosts update --split" creates.
 func ownerOf(host *infrav1.SSHHost) []metav1.OwnerReference {
 	return []metav1.OwnerReference{{APIVersion: infrav1.GroupVersion.String(), Kind: "SSHHost", Name: host.Name, UID: host.UID}}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage"
 )
 
-// BundleCommand returns the bundle command.
+// BundleCommand returns the bundle command, for package cli.
 func BundleCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle",

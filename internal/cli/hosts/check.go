@@ -18,6 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
+// checkCommand returns the "hosts check" command, for [Command].
 func checkCommand(e term.Env) *cobra.Command {
 	var selector string
 	var controlPlane bool
@@ -53,7 +54,7 @@ becoming a node. A host that was released has the checklist of its last cleaning
 	return cmd
 }
 
-// checked is the result for a host in structured output.
+// checked is the result for a host in the structured output of "hosts check". Scripts depend on the field names.
 type checked struct {
 	Name     string    `json:"name"`
 	Address  string    `json:"address"`
@@ -64,6 +65,7 @@ type checked struct {
 	LastCleaning *infrav1.SSHHostCleaningRecord `json:"lastCleaning,omitempty"`
 }
 
+// finding is a problem that a preflight check has found. A fatal one prevents that the host becomes a node.
 type finding struct {
 	Check   string `json:"check"`
 	Problem string `json:"problem"`

@@ -29,7 +29,7 @@ const (
 	reasonNotAdded = "HostsNotAdded"
 )
 
-// Command returns the hosts command.
+// Command returns the hosts command, for package cli.
 func Command(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hosts",
@@ -43,7 +43,8 @@ namespaces to which a host is offered can claim it.`,
 	return cmd
 }
 
-// getHost reads an SSHHost. If it does not exist, the error lists the existing ones.
+// getHost reads an SSHHost. If it does not exist, the error lists the existing ones. "hosts update", "hosts logs" and
+// [selectHosts] call it.
 func getHost(ctx context.Context, c *management.Connection, name string) (*infrav1.SSHHost, error) {
 	host := &infrav1.SSHHost{}
 	err := c.Client.Get(ctx, c.Key(name), host)
@@ -68,7 +69,8 @@ func getHost(ctx context.Context, c *management.Connection, name string) (*infra
 	return nil, fault.New(fault.Gone, reasonNoHost, "namespace %s has no SSHHost %q; it has: %s", c.Namespace, name, strings.Join(names, ", "))
 }
 
-// selectHosts returns the named hosts, or those that match a label selector, sorted by name.
+// selectHosts returns the named hosts in the given order, or the hosts that match a label selector, sorted by name. The
+// subcommands for several hosts call it: check, reboot, reinstalled and remove.
 func selectHosts(ctx context.Context, c *management.Connection, names []string, selector string) ([]*infrav1.SSHHost, error) {
 	var out []*infrav1.SSHHost
 	if selector == "" {
@@ -99,7 +101,8 @@ func selectHosts(ctx context.Context, c *management.Connection, names []string, 
 	return out, nil
 }
 
-// connect connects to a host with its credentials in the management cluster. The caller closes the pool.
+// connect connects to a host with its credentials in the management cluster. The caller closes the pool. The
+// subcommands call it for hosts that exist; "hosts add" and "hosts update" connect with the new settings instead.
 func connect(ctx context.Context, c *management.Connection, pool *remote.Pool, host *infrav1.SSHHost) (*remote.Host, error) {
 	target, err := inventory.Target(ctx, c.Client, host, policy.Configuration{})
 	if err != nil {
@@ -108,7 +111,7 @@ func connect(ctx context.Context, c *management.Connection, pool *remote.Pool, h
 	return pool.Connect(ctx, target)
 }
 
-// count names the hosts of a prompt.
+// count formats the names of hosts for the confirmation prompts of reboot, reinstalled and remove.
 func count(hosts []*infrav1.SSHHost) string {
 	var names []string
 	for _, h := range hosts {
@@ -120,7 +123,7 @@ func count(hosts []*infrav1.SSHHost) string {
 	return fmt.Sprintf("%d hosts (%s)", len(names), condition.Names(names))
 }
 
-// namesOrSelector requires names or the flag --selector.
+// namesOrSelector requires either names of hosts or the flag --selector, for the subcommands that call [selectHosts].
 func namesOrSelector(selector *string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		switch {
@@ -133,7 +136,8 @@ func namesOrSelector(selector *string) cobra.PositionalArgs {
 	}
 }
 
-// machineOf returns the SSHMachine that uses a host, as text.
+// machineOf returns the SSHMachine that has claimed a host, as NAMESPACE/NAME; empty for a free host. The subcommands
+// print it; check, list, reinstalled and remove decide by it whether a host is in use.
 func machineOf(host *infrav1.SSHHost) string {
 	if host.Status.Claim == nil {
 		return ""

@@ -30,7 +30,8 @@ const (
 	maxKeyFile = 64 << 10
 )
 
-// entry is a host to add, as in a file with hosts.
+// entry is a host to add, from the flags of "hosts add" ([addFlags]) or from a file with hosts. The JSON names are the
+// format of that file, so they must not change.
 type entry struct {
 	Address         string            `json:"address,omitempty"`
 	Name            string            `json:"name,omitempty"`
@@ -56,6 +57,7 @@ type inventoryFile struct {
 }
 
 // parseInventory parses a file with hosts. Unknown fields are errors, because a misspelled one would be ignored.
+// [addFlags.entries] calls it.
 func parseInventory(text []byte) ([]entry, error) {
 	var f inventoryFile
 	if err := yaml.UnmarshalStrict(text, &f); err != nil {
@@ -71,7 +73,8 @@ func parseInventory(text []byte) ([]entry, error) {
 	return out, nil
 }
 
-// withDefaults fills the empty fields, except for those that only one host can have.
+// withDefaults fills the empty fields, except for those that only one host can have. The defaults of the file come
+// first, then the flags of the command.
 func (e entry) withDefaults(d entry) entry {
 	e.Port = cmp.Or(e.Port, d.Port)
 	e.User = cmp.Or(e.User, d.User)
@@ -94,7 +97,8 @@ func (e entry) withDefaults(d entry) entry {
 	return e
 }
 
-// complete fills what follows from other fields, and validates the rest.
+// complete fills what follows from other fields, and validates the rest. [addFlags.entries] calls it after all defaults
+// are known.
 func (e entry) complete() (entry, error) {
 	e.User = cmp.Or(e.User, "root")
 	e.Name = cmp.Or(e.Name, nameFor(e.Address))
@@ -148,7 +152,7 @@ func (e entry) offeredTo() (*metav1.LabelSelector, error) {
 	return selector, nil
 }
 
-// jump is a jump host.
+// jump is the parsed text of a jump host in an entry.
 type jump struct {
 	user, address string
 	port          int
@@ -177,7 +181,8 @@ func parseJump(text string) (*jump, error) {
 	return j, nil
 }
 
-// readKeyFile reads a file with a key. "~/" is the home directory, so that files with hosts can use it.
+// readKeyFile reads a file with a key. "~/" is the home directory, so that files with hosts can use it. "hosts update"
+// reads the new key with it, too.
 func readKeyFile(file, home string) ([]byte, error) {
 	if rest, ok := strings.CutPrefix(file, "~/"); ok {
 		file = filepath.Join(home, rest)
@@ -195,7 +200,8 @@ func readKeyFile(file, home string) ([]byte, error) {
 	return os.ReadFile(file)
 }
 
-// newHost is a host to add, with everything that was read.
+// newHost is an entry with the contents of its key files. addHost creates it with read, pin sets its host keys, and
+// create writes its objects (add.go).
 type newHost struct {
 	entry
 	key, certificate, jumpKey []byte
@@ -219,7 +225,7 @@ func (e entry) read(home string) (h newHost, err error) {
 	return h, err
 }
 
-// target returns the target for a connection.
+// target returns the target for a connection before the SSHHost exists. It has the host keys that are pinned until now.
 func (h newHost) target() (remote.Target, error) {
 	t := remote.Target{Address: h.Address, Port: h.Port, User: h.User, PrivateKey: h.key, Certificate: h.certificate, HostKeys: h.HostKeys, Sudo: *h.Sudo}
 	j, err := parseJump(h.Jump)
@@ -229,10 +235,13 @@ func (h newHost) target() (remote.Target, error) {
 	return t, err
 }
 
-// ownedLabel marks Secrets that "hosts add" created, so that "hosts remove" deletes them.
+// ownedLabel marks the Secrets that "hosts add" created, with the name of their host. createSecret replaces the data of
+// no other Secret, so label and value must stay the same. "hosts remove" does not read the label: these Secrets are
+// deleted with their owner, the SSHHost.
 const ownedLabel = "infrastructure.slipway.dev/ssh-host"
 
-// secrets returns the Secrets of a host: its own, and another one for a jump host.
+// secrets returns the Secrets of a host: its own, and another one for a jump host. Package inventory reads the keys of
+// the data by these names, and object refers to the Secrets by their names. splitSecret uses the first one.
 func (h newHost) secrets(namespace string) []*corev1.Secret {
 	secret := func(name string, data map[string][]byte) *corev1.Secret {
 		return &corev1.Secret{
@@ -254,7 +263,7 @@ func (h newHost) secrets(namespace string) []*corev1.Secret {
 // labelValue shortens a name to the length of a label.
 func labelValue(name string) string { return strings.Trim(name[:min(len(name), 63)], "-.") }
 
-// object returns the SSHHost.
+// object returns the SSHHost, which create writes and compare compares with an existing one.
 func (h newHost) object(namespace string) (*infrav1.SSHHost, error) {
 	offered, err := h.offeredTo()
 	if err != nil {
@@ -284,6 +293,7 @@ func (h newHost) object(namespace string) (*infrav1.SSHHost, error) {
 	return out, err
 }
 
+// parseSelector parses the flag --selector of the subcommands. An empty text selects all hosts.
 func parseSelector(text string) (labels.Selector, error) {
 	s, err := labels.Parse(text)
 	if err != nil {
@@ -292,7 +302,7 @@ func parseSelector(text string) (labels.Selector, error) {
 	return s, nil
 }
 
-// fingerprints returns the lines that show keys.
+// fingerprints returns the lines that scan prints for the user to compare host keys.
 func fingerprints(keys []string) (string, error) {
 	var out strings.Builder
 	for _, k := range keys {

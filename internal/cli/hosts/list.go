@@ -23,6 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
+// listCommand returns the "hosts list" command, for [Command].
 func listCommand(e term.Env) *cobra.Command {
 	var selector string
 	var all bool
@@ -55,7 +56,7 @@ func listCommand(e term.Env) *cobra.Command {
 	return cmd
 }
 
-// row is a host in structured output.
+// row is a host in the structured output of "hosts list". Scripts depend on the field names.
 type row struct {
 	Namespace    string     `json:"namespace"`
 	Name         string     `json:"name"`
@@ -82,6 +83,8 @@ func rowsOf(hosts []infrav1.SSHHost) []row {
 	return out
 }
 
+// rowOf returns the row of a host. The reason and the message come from the condition that prevents its use. A host
+// that serves a machine without a problem has none.
 func rowOf(h *infrav1.SSHHost) row {
 	facts := h.Status.Facts
 	r := row{
@@ -115,7 +118,8 @@ func none(namespace, selector string, all bool) string {
 	return fmt.Sprintf("%s in namespace %s; use -A to list all namespaces, or add one with \"slipway hosts add ADDRESS\".", text, namespace)
 }
 
-// printHosts prints the rows as a table, followed by the reasons why hosts cannot be used. none is printed for an empty list.
+// printHosts prints the rows as a table, followed by the reasons why hosts cannot be used. none is printed for an empty
+// list.
 func printHosts(out io.Writer, now time.Time, rows []row, none string) error {
 	if len(rows) == 0 {
 		_, err := fmt.Fprintln(out, none)

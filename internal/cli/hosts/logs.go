@@ -11,6 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
+// logsCommand returns the "hosts logs" command, for [Command]. "slipway logs node" shows the same journal by the name
+// of a node (package cluster).
 func logsCommand(e term.Env) *cobra.Command {
 	var unit string
 	var lines int

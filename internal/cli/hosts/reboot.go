@@ -15,6 +15,8 @@ import (
 // pollInterval is the interval at which a drain or a reboot is checked.
 const pollInterval = 2 * time.Second
 
+// rebootCommand returns the "hosts reboot" command, for [Command]. It calls [reboot.runWithin] for one host after the
+// other (reboot_run.go).
 func rebootCommand(e term.Env) *cobra.Command {
 	var selector string
 	var yes bool

@@ -29,14 +29,15 @@ import (
 )
 
 // rebootAnnotation marks Nodes that the command has cordoned, so that it uncordons them when it is run again after an
-// interruption. Machines have it beside the annotation that prevents their remediation, and SSHHosts while the command has put them
-// in maintenance.
+// interruption. Machines have it beside the annotation that prevents their remediation, and SSHHosts while the command
+// has put them in maintenance. Only this file reads it. The settings of objects without it belong to a user and stay
+// unchanged.
 const rebootAnnotation = "infrastructure.slipway.dev/reboot"
 
 // requestTimeout limits requests to workload clusters, whose API server may run on the host that is rebooted.
 const requestTimeout = 15 * time.Second
 
-// reboot is the reboot of one host. Every step may be repeated after an interruption.
+// reboot is the reboot of one host, for "hosts reboot" (reboot.go). Every step may be repeated after an interruption.
 type reboot struct {
 	env        term.Env
 	connection *management.Connection
@@ -52,6 +53,7 @@ func (r reboot) say(message string, args ...any) {
 	_, _ = fmt.Fprintf(r.env.Err, r.host.Name+": "+message+"\n", args...)
 }
 
+// runWithin reboots the host within the timeout of --wait-timeout. rebootCommand calls it.
 func (r reboot) runWithin(ctx context.Context, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -61,6 +63,7 @@ func (r reboot) runWithin(ctx context.Context, timeout time.Duration) error {
 	return nil
 }
 
+// run decides how the host is rebooted: as a free host, or with the Node that runs on it.
 func (r reboot) run(ctx context.Context) error {
 	// The reboots of the hosts before may have taken hours.
 	if err := r.connection.Client.Get(ctx, client.ObjectKeyFromObject(r.host), r.host); err != nil {
@@ -104,8 +107,8 @@ func (r reboot) runFree(ctx context.Context, connected *remote.Host) error {
 	return nil
 }
 
-// setMaintenance puts the host in maintenance, or ends the maintenance that the command has begun, also before an interruption. It
-// reads the host again. A host that a user has put in maintenance stays in it.
+// setMaintenance puts the host in maintenance, or ends the maintenance that the command has begun, also before an
+// interruption. It reads the host again. A host that a user has put in maintenance stays in it.
 func (r reboot) setMaintenance(ctx context.Context, begin bool) error {
 	if err := r.connection.Client.Get(ctx, client.ObjectKeyFromObject(r.host), r.host); err != nil {
 		return err
@@ -179,7 +182,7 @@ func (r reboot) runCordoned(ctx context.Context, connected *remote.Host, c clien
 	return r.retry(ctx, "the API server to uncordon Node "+name, func() error { return uncordon(ctx, c, name) })
 }
 
-// machine returns the Machine of a claim, or nil.
+// machine returns the Machine of a claim, or nil. The provider ID of a Machine contains the ID of its claim.
 func (r reboot) machine(ctx context.Context, claim infrav1.SSHHostClaim) (*clusterv1.Machine, error) {
 	machines := &clusterv1.MachineList{}
 	if err := r.connection.Client.List(ctx, machines, client.InNamespace(claim.Namespace)); err != nil {
@@ -193,7 +196,8 @@ func (r reboot) machine(ctx context.Context, claim infrav1.SSHHostClaim) (*clust
 	return nil, nil
 }
 
-// workloadClient returns a client with the kubeconfig of a cluster.
+// workloadClient returns a client with the kubeconfig of a cluster. rebootCommand sets it as [reboot.workload]; tests
+// replace it.
 func workloadClient(ctx context.Context, management client.Client, m *clusterv1.Machine) (client.Client, error) {
 	data, err := kubeconfig.ReadKubeconfig(ctx, management, client.ObjectKey{Namespace: m.Namespace, Name: m.Spec.ClusterName})
 	if err != nil {
@@ -207,8 +211,8 @@ func workloadClient(ctx context.Context, management client.Client, m *clusterv1.
 	return client.New(config, client.Options{})
 }
 
-// preventRemediation prevents that a MachineHealthCheck replaces the Machine because its Node does not respond, or ends that. An
-// annotation that another user has set stays.
+// preventRemediation prevents that a MachineHealthCheck replaces the Machine because its Node does not respond, or ends
+// that. An annotation that another user has set stays.
 func (r reboot) preventRemediation(ctx context.Context, m *clusterv1.Machine, prevent bool) error {
 	if err := r.connection.Client.Get(ctx, client.ObjectKeyFromObject(m), m); err != nil {
 		return client.IgnoreNotFound(err)
@@ -302,6 +306,7 @@ func (r reboot) drain(ctx context.Context, c client.Client, m *clusterv1.Machine
 	})
 }
 
+// drainRules returns the drain rules of the Machine, as the Machine controller reads them for a deletion.
 func (r reboot) drainRules(ctx context.Context, m *clusterv1.Machine) ([]drain.Rule, error) {
 	list := &clusterv1.MachineDrainRuleList{}
 	if err := r.connection.Client.List(ctx, list, client.InNamespace(m.Namespace)); err != nil {
@@ -340,6 +345,7 @@ type nodeState struct {
 	bootID    string
 }
 
+// state reads the state of a Node before and after the reboot, for waitReady.
 func (r reboot) state(ctx context.Context, c client.Client, name string) (nodeState, error) {
 	node := &corev1.Node{}
 	if err := c.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
@@ -354,8 +360,8 @@ func (r reboot) state(ctx context.Context, c client.Client, name string) (nodeSt
 	return out, nil
 }
 
-// waitReady waits until the kubelet has reported Ready after the reboot, and the Pods of a control plane are Ready. Only times of
-// the kubelet are compared, because the clock of this machine may differ.
+// waitReady waits until the kubelet has reported Ready after the reboot, and the Pods of a control plane are Ready.
+// Only times of the kubelet are compared, because the clock of this machine may differ.
 func (r reboot) waitReady(ctx context.Context, c client.Client, name string, before nodeState) error {
 	return r.poll(ctx, "Node "+name+" to be Ready", func() (bool, error) {
 		now, err := r.state(ctx, c, name)
@@ -370,7 +376,8 @@ func (r reboot) waitReady(ctx context.Context, c client.Client, name string, bef
 	})
 }
 
-// controlPlaneReady reports whether the Pods of a control plane on a Node are Ready, so that the next host of it can be rebooted.
+// controlPlaneReady reports whether the Pods of a control plane on a Node are Ready, so that the next host of it can be
+// rebooted.
 func controlPlaneReady(ctx context.Context, c client.Client, name string) (bool, error) {
 	pods := &corev1.PodList{}
 	if err := c.List(ctx, pods, client.InNamespace("kube-system"), client.MatchingLabels{"tier": "control-plane"}); err != nil {

@@ -17,12 +17,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// reinstalledFlags are the flags of hosts reinstalled.
+// reinstalledFlags are the flags of "hosts reinstalled".
 type reinstalledFlags struct {
 	selector     string
 	yes, noCheck bool
 }
 
+// reinstalledCommand returns the "hosts reinstalled" command, for [Command].
 func reinstalledCommand(e term.Env) *cobra.Command {
 	var f reinstalledFlags
 	cmd := &cobra.Command{
@@ -50,6 +51,8 @@ host keys are new, run "slipway hosts update NAME --rescan" before.`,
 	return cmd
 }
 
+// run checks all hosts, prompts for confirmation, and then removes the annotation of the last namespace from each host.
+// Package inventory reads that annotation when it offers hosts to namespaces.
 func (f reinstalledFlags) run(ctx context.Context, e term.Env, c *management.Connection, hosts []*infrav1.SSHHost) error {
 	pool := remote.NewPool(remote.Limits{})
 	defer pool.Close()

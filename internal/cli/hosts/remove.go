@@ -14,6 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
+// removeCommand returns the "hosts remove" command, for [Command].
 func removeCommand(e term.Env) *cobra.Command {
 	var selector string
 	var yes, leave bool
@@ -64,6 +65,8 @@ type removal struct {
 	leave bool
 }
 
+// removeHost deletes the bundles on a host unless --leave-bundles is set, then its SSHHost. If the bundles cannot be
+// deleted, the SSHHost remains, so that the command can be repeated.
 func removeHost(ctx context.Context, e term.Env, c *management.Connection, r removal) error {
 	if !r.leave {
 		connected, err := connect(ctx, c, r.pool, r.host)

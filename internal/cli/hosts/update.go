@@ -21,7 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// updateFlags are the flags of hosts update.
+// updateFlags are the flags of "hosts update". Empty fields change nothing.
 type updateFlags struct {
 	address, nodeAddress, user, keyFile, certificateFile string
 	port                                                 int
@@ -29,6 +29,7 @@ type updateFlags struct {
 	rescan, yes, noCheck, split                          bool
 }
 
+// updateCommand returns the "hosts update" command, for [Command].
 func updateCommand(e term.Env) *cobra.Command {
 	var f updateFlags
 	cmd := &cobra.Command{
@@ -72,6 +73,7 @@ command asks before. With --split, this host gets a Secret of its own, and the o
 	return cmd
 }
 
+// run changes the host and its Secret in memory, connects with the result, and writes the Secret before the SSHHost.
 func (f updateFlags) run(ctx context.Context, e term.Env, c *management.Connection, host *infrav1.SSHHost) error {
 	secret := &corev1.Secret{}
 	if err := c.Client.Get(ctx, c.Key(host.Spec.CredentialsRef.Name), secret); err != nil {
@@ -130,8 +132,8 @@ type credentials struct {
 	data   map[string][]byte
 }
 
-// writeCredentials writes the credentials to the Secret of the host, or with --split to a new one to which the host then refers. If
-// other hosts use the Secret, the user has to confirm that their credentials change, too.
+// writeCredentials writes the credentials to the Secret of the host, or with --split to a new one to which the host
+// then refers. If other hosts use the Secret, the user has to confirm that their credentials change, too.
 func (f updateFlags) writeCredentials(ctx context.Context, e term.Env, c *management.Connection, n credentials) error {
 	others, err := sharers(ctx, c, n.host)
 	if err != nil {
@@ -155,7 +157,8 @@ func (f updateFlags) writeCredentials(ctx context.Context, e term.Env, c *manage
 	})
 }
 
-// sharers describes the other servers that have their credentials in the Secret of a host: other hosts, and the jump hosts of all.
+// sharers describes the other servers that have their credentials in the Secret of a host: other hosts, and the jump
+// hosts of all.
 func sharers(ctx context.Context, c *management.Connection, host *infrav1.SSHHost) ([]string, error) {
 	all := &infrav1.SSHHostList{}
 	if err := c.Client.List(ctx, all, client.InNamespace(host.Namespace)); err != nil {
@@ -174,7 +177,8 @@ func sharers(ctx context.Context, c *management.Connection, host *infrav1.SSHHos
 	return out, nil
 }
 
-// splitSecret creates a Secret with the credentials of only this host. Its name has a random suffix, so that it replaces no other.
+// splitSecret creates a Secret with the credentials of only this host. Its name has a random suffix, so that it
+// replaces no other. run writes the reference to it with the SSHHost.
 func splitSecret(ctx context.Context, c *management.Connection, n credentials) error {
 	secret := newHost{entry: entry{Name: n.host.Name}}.secrets(n.host.Namespace)[0]
 	secret.Name, secret.GenerateName, secret.Data = "", n.host.Name+"-ssh-", n.data
@@ -222,7 +226,8 @@ func (f updateFlags) apply(host *infrav1.SSHHost, secret *corev1.Secret, home st
 	return nil
 }
 
-// applyAddress sets the addresses. The node on a claimed host keeps its address, which follows from the previous one if it is not set.
+// applyAddress sets the addresses. The IP address of a node must not change: for a claimed host, it is written to
+// spec.nodeAddress unless --node-address corrects it.
 func (f updateFlags) applyAddress(host *infrav1.SSHHost) error {
 	if before := inventory.NodeAddress(host); f.address != "" {
 		if host.Status.Claim != nil {

@@ -38,7 +38,7 @@ func imageListCommand(e term.Env) *cobra.Command {
 	return cmd
 }
 
-// listRow is an image in structured output.
+// listRow is an image in structured output. Scripts depend on the field names.
 type listRow struct {
 	Image             string    `json:"image"`
 	ID                string    `json:"id"`

@@ -157,7 +157,8 @@ func (f loadFlags) nodes(ctx context.Context, engine *container.Engine) ([]backe
 	return nodes, nil
 }
 
-// source is an archive of images to load.
+// source is an archive of images to load. sourcesOf returns one for each argument, and load opens it once for each
+// node.
 type source struct {
 	name string
 	open func(context.Context) (io.ReadCloser, error)

@@ -27,12 +27,13 @@ run any version without this.`,
 	return cmd
 }
 
-// versionsOptions is the environment of the subcommands, with the --data-dir flag.
+// versionsOptions is the environment of the subcommands, with the --data-dir flag. Each subcommand creates one.
 type versionsOptions struct {
 	env     term.Env
 	dataDir string
 }
 
+// flag adds the flag --data-dir to a subcommand.
 func (h *versionsOptions) flag(cmd *cobra.Command) {
 	term.AddDataDirFlag(cmd.Flags(), &h.dataDir)
 }
@@ -48,7 +49,8 @@ func (h *versionsOptions) store() (versions.Store, datadir.Dir, error) {
 	return s, dir, err
 }
 
-// docker returns a Docker client for the node images.
+// docker returns a Docker client for the node images. "versions add" and "versions list" call it for the images of a
+// version. The caller closes it.
 func docker() (*client.Client, error) {
 	c, err := client.New(client.FromEnv)
 	if err != nil {
@@ -57,8 +59,10 @@ func docker() (*client.Client, error) {
 	return c, nil
 }
 
+// megabytes formats a size for the texts of the versions commands.
 func megabytes(bytes int64) string { return fmt.Sprintf("%d MB", (bytes+5e5)/1e6) }
 
+// printLine prints the result of a versions command as one line.
 func printLine(w io.Writer, message string, args ...any) error {
 	_, err := fmt.Fprintf(w, message+"\n", args...)
 	return err

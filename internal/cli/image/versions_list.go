@@ -18,7 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
 )
 
-// versionRow is a Kubernetes version in structured output.
+// versionRow is a Kubernetes version in structured output. "versions add", "versions import" and "versions list" print
+// it; scripts depend on the field names.
 type versionRow struct {
 	versions.Release `json:",inline"`
 	// NodeImage is the size of its node image in bytes; 0: there is none, or Docker is unreachable.
@@ -84,7 +85,8 @@ func rowsOf(all []versions.Release, planes []supervisor.Status, images map[strin
 	return rows
 }
 
-// usersOf returns the control planes that run a version or are about to.
+// usersOf returns the control planes that run a version or are about to. "versions remove" passes them to the store,
+// which removes no version in use. A name has the form NAMESPACE.NAME.
 func usersOf(version string, planes []supervisor.Status) []string {
 	var out []string
 	for _, p := range planes {

@@ -34,7 +34,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/progress"
 )
 
-// Connection is a connection of a command to the management cluster, from [Flags.Connect].
+// Connection is a connection of a command to the management cluster, from [Flags.Connect]. Most commands get one
+// through [Flags.RunE].
 type Connection struct {
 	// Client reads and writes without a cache.
 	Client client.WithWatch
@@ -228,7 +229,8 @@ func (c *Connection) busyText(err error) string {
 	return fmt.Sprintf("the API server of the management cluster at %s is busy and did not complete the request: wait a moment and run the command again; if it stays busy, reduce the load of its host (%v)", c.host, err)
 }
 
-// WithWarnings creates a client with a warning handler, for commands that show warnings of the API server.
+// WithWarnings creates a client with a warning handler. "move" calls it for both management clusters, because it shows
+// warnings of the API server.
 func WithWarnings(of *rest.Config, warnings rest.WarningHandlerWithContext) (client.Client, error) {
 	cfg := rest.CopyConfig(of)
 	cfg.WarningHandlerWithContext = warnings

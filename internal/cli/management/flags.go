@@ -63,7 +63,7 @@ func AddClusterScopedFlags(flags *pflag.FlagSet) *Flags {
 	return f
 }
 
-// SelectedKubeconfig is the kubeconfig that the flags select.
+// SelectedKubeconfig is the kubeconfig that the flags select. [Flags.Find] fills it.
 type SelectedKubeconfig struct {
 	// Path is the path of the kubeconfig; empty: the loading rules of kubectl.
 	Path string
@@ -167,7 +167,7 @@ func loadingRules(e term.Env, path string) *clientcmd.ClientConfigLoadingRules {
 	}
 }
 
-// load returns the client configuration of a kubeconfig.
+// load returns the client configuration of a kubeconfig. [Flags.Connect] calls it with the result of [Flags.Find].
 func (f *Flags) load(e term.Env, found SelectedKubeconfig) clientcmd.ClientConfig {
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: cmp.Or(f.Context, found.Context)}
 	if f.Namespace != "" {

@@ -18,7 +18,8 @@ type Kinds struct {
 	short  meta.RESTMapper
 }
 
-// NewKinds discovers the kinds of the management cluster.
+// NewKinds discovers the kinds of the management cluster. It sends requests, so "describe cluster --watch" calls it
+// only once.
 func NewKinds(cfg *rest.Config) (Kinds, error) {
 	api, err := discovery.NewDiscoveryClientForConfig(cfg)
 	if err != nil {
@@ -32,10 +33,12 @@ func NewKinds(cfg *rest.Config) (Kinds, error) {
 	return Kinds{mapper: mapper, short: restmapper.NewShortcutExpander(mapper, api, nil)}, nil
 }
 
-// Mapper returns the discovered kinds, which are also found without their group.
+// Mapper returns the discovered kinds, which are also found without their group. Commands pass them to package
+// rootcause.
 func (k Kinds) Mapper() meta.RESTMapper { return k.mapper }
 
-// Find finds a kind by its singular, plural or short name, with its group if that is needed.
+// Find finds a kind by its singular, plural or short name, with its group if that is needed. "explain" and "describe
+// cluster" call it for the kinds that a user names.
 func (k Kinds) Find(kind string) (*meta.RESTMapping, error) {
 	name := schema.ParseGroupResource(strings.ToLower(kind))
 	gvk, err := k.short.KindFor(name.WithVersion(""))

@@ -46,7 +46,7 @@ func (c *Connection) ManagerProblem(ctx context.Context, key client.ObjectKey) s
 }
 
 // managerProblem returns the reason why a webhook of the manager does not respond. A slow manager is not reported as
-// absent.
+// absent. [Connection.Explain] calls it, too, for requests that failed because of a webhook.
 func managerProblem(p presence, err error) string {
 	switch {
 	case p.isStarting:

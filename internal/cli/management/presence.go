@@ -16,7 +16,8 @@ type presence struct {
 	isStarting bool
 }
 
-// readPresence reads the state from a data directory. It sends no request.
+// readPresence reads the state from a data directory. It sends no request. [Connection.Explain] and
+// [Connection.ManagerProblem] call it.
 func readPresence(dir string) presence {
 	if dir == "" {
 		return presence{}
@@ -40,7 +41,7 @@ func readPresence(dir string) presence {
 }
 
 // isSlow reports whether the error message of the API server indicates a timeout of a webhook, and not that nothing
-// listens there. The API server provides no other indication.
+// listens there. The API server provides no other indication. [Connection.Explain] and managerProblem call it.
 func isSlow(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "deadline exceeded") || strings.Contains(text, "Timeout") || strings.Contains(text, "timed out")

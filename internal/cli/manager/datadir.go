@@ -79,7 +79,8 @@ func (o *options) holder(e term.Env, cfg manager.Config) datadir.Holder {
 	return out
 }
 
-// reasonNoCluster means that no management cluster was selected.
+// reasonNoCluster means that no management cluster was selected. access returns it (manager.go), and addLastCommand
+// recognizes it.
 const reasonNoCluster = "NoManagementCluster"
 
 // command returns the shell command that starts this manager again. `slipway status`, down, up and explain print it.
@@ -119,7 +120,7 @@ func absolute(path string) string {
 }
 
 // addLastCommand adds the command line of the last manager with the same data directory to an error about a missing
-// management cluster.
+// management cluster. run passes the error of complete to it.
 func (o *options) addLastCommand(e term.Env, err error) error {
 	known := fault.As(err)
 	if known == nil || known.Reason != reasonNoCluster || o.dataDir == "" {

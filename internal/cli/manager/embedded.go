@@ -31,6 +31,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
+// loopback is the address of the webhooks and the diagnostics. Only processes of this host call the manager of `slipway
+// up`.
 const loopback = "127.0.0.1"
 
 // Prepare prepares a management cluster for the manager of these providers, with an administrator's rights:

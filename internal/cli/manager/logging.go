@@ -53,7 +53,8 @@ type cappedLevel struct{ slog.Leveler }
 // Level implements slog.Leveler.
 func (s cappedLevel) Level() slog.Level { return max(s.Leveler.Level(), mostDetailed) }
 
-// logger returns a logger to standard error. With level -v it writes messages up to V(v).
+// logger returns a logger to standard error. With level -v it writes messages up to V(v). complete creates the logger
+// of the manager command with it, and embeddedConfig the logger of `slipway up`.
 func logger(e term.Env, asJSON bool, level slog.Leveler) logr.Logger {
 	options := &slog.HandlerOptions{Level: cappedLevel{level}}
 	var handler slog.Handler = slog.NewTextHandler(e.Err, options)

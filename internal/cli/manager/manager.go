@@ -25,7 +25,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// options holds the flag values of the manager command.
+// options holds the flag values of the manager command. Command creates it, bind and complete convert the flags, and
+// run starts the manager. The methods for the data directory are in datadir.go.
 type options struct {
 	config              manager.Config
 	gates               featuregate.MutableFeatureGate

@@ -91,7 +91,8 @@ func atMostOneObject(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// explanation is the result of the command for one object.
+// explanation is the result of the command for one object. [explainer.explain] returns it, and writeExplanation prints
+// it as text. Scripts depend on the field names.
 type explanation struct {
 	// ObjectPlans has the plans of a Slipway manager. They are empty if there is none.
 	manager.ObjectPlans
@@ -112,7 +113,8 @@ type explanation struct {
 	now time.Time
 }
 
-// problemList is the result of the command without an argument.
+// problemList is the result of the command without an argument. [explainer.list] returns it, and writeList prints it as
+// text. Scripts depend on the field names.
 type problemList struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Problems has the chains that need a user, then the others.
@@ -124,7 +126,7 @@ type problemList struct {
 	now time.Time
 }
 
-// chain is a chain with the field that programs select by.
+// chain is a chain with the field that programs select by. It is a part of [explanation] and [problemList].
 type chain struct {
 	rootcause.Chain
 	NeedsUser bool `json:"needsUser"`
@@ -144,7 +146,7 @@ func chainsOf(chains []rootcause.Chain, flags string) []chain {
 	return out
 }
 
-// explainer has what the command reads from.
+// explainer has the sources from which the explain command reads. newExplainer creates it once for the command.
 type explainer struct {
 	env        term.Env
 	connection *management.Connection
@@ -216,7 +218,8 @@ func (x *explainer) list(ctx context.Context, all bool) (problemList, error) {
 	return out, x.connection.Explain(g.Err())
 }
 
-// objectReference identifies the object of a plan.
+// objectReference identifies the object of a plan. findObject returns it for an argument; [managerClient.readPlans]
+// requests the plans of such an object.
 type objectReference struct {
 	kind schema.GroupKind
 	key  client.ObjectKey

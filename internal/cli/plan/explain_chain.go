@@ -77,7 +77,7 @@ const (
 	maxRootLines = 20
 )
 
-// firstLines returns the first lines of a text.
+// firstLines returns the first lines of a text. explain_text.go uses it for messages of waits.
 func firstLines(text string, most int) string {
 	lines := strings.Split(text, "\n")
 	if len(lines) <= most {
@@ -87,6 +87,7 @@ func firstLines(text string, most int) string {
 }
 
 // quote marks the further lines of a message, so that a message of a tenant does not look like a remedy.
+// explain_text.go calls it, too.
 func quote(text, margin string) string {
 	return strings.ReplaceAll(text, "\n", "\n"+margin+"| ")
 }
@@ -102,7 +103,7 @@ func nameIn(r rootcause.Ref, namespace string) string {
 	return r.Qualified()
 }
 
-// since formats how long something has lasted, or nothing if that is unknown.
+// since formats how long something has lasted, or nothing if that is unknown. explain_text.go uses it, too.
 func since(at, now time.Time) string {
 	if at.IsZero() || now.Before(at) {
 		return ""

@@ -34,7 +34,8 @@ const (
 // reasonNotAllowed is the reason of the error for a user that may not read the plans of an object.
 const reasonNotAllowed = "NotAllowed"
 
-// managerFlags select the manager whose plans "explain" reads.
+// managerFlags select the manager whose plans and metrics are read. The commands explain and ui have these flags. For
+// ui, connection is set for each management cluster (access.go).
 type managerFlags struct {
 	// URL is the base URL of the manager's diagnostics; empty: the URL from the data directory.
 	URL string
@@ -55,7 +56,8 @@ func addFlags(set *pflag.FlagSet, connection *management.Flags) *managerFlags {
 	return f
 }
 
-// managerClient reads plans from a running manager.
+// managerClient is the connection to a running manager, for plans and metrics. [planReader] has one for explain, and
+// [managerAccess] for ui.
 type managerClient struct {
 	url    string
 	client *http.Client

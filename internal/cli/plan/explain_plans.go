@@ -28,7 +28,7 @@ type planReader struct {
 }
 
 // newPlanReader returns the reader for the manager that the flags select. Only for a manager that the user selected, it
-// is an error if it cannot be reached.
+// is an error if it cannot be reached. newExplainer calls it.
 func (f *managerFlags) newPlanReader(ctx context.Context, e term.Env, c *management.Connection) (*planReader, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -42,7 +42,8 @@ func (f *managerFlags) newPlanReader(ctx context.Context, e term.Env, c *managem
 	return r, nil
 }
 
-// read returns the plans of an object; they are empty if there is no manager, or it has no plan.
+// read returns the plans of an object; they are empty if there is no manager, or it has no plan. [explainer.explain]
+// calls it for the object of the argument, and source for further objects.
 func (r *planReader) read(ctx context.Context, of rootcause.Ref) (manager.ObjectPlans, error) {
 	if last, known := r.known[of]; known || r.absent != nil {
 		return last, nil

@@ -22,7 +22,7 @@ func (s explanation) writePlans(b *strings.Builder) {
 	}
 }
 
-// title returns the kind and the key of the object.
+// title returns the kind and the key of the object. explain_chain.go prints it, too.
 func (s explanation) title() string { return s.ref.Qualified() }
 
 // writeRecord prints the result of one controller.

@@ -21,7 +21,7 @@ const (
 	maxHosts  = 20
 )
 
-// page collects the lines of the text that "slipway plan" prints.
+// page collects the lines of the text that "slipway plan" prints. [render] fills one.
 type page struct {
 	strings.Builder
 	all bool

@@ -22,7 +22,7 @@ import (
 // maxUISources is the maximum number of management clusters of one page.
 const maxUISources = 16
 
-// uiFlags are the flags of the ui command.
+// uiFlags are the flags of the ui command. access creates the source of plans for each management cluster (access.go).
 type uiFlags struct {
 	listen      string
 	kubeconfigs []string

@@ -14,7 +14,8 @@ import (
 )
 
 // newClient returns the client of the provider commands: without client-side limits, because the API server limits
-// requests itself and an installation creates hundreds of objects, and with the kinds that these commands read.
+// requests itself and an installation creates hundreds of objects, and with the kinds that these commands read. init,
+// delete, "init list-images", "upgrade plan" and "upgrade apply" call it.
 func newClient(c *management.Connection) (client.WithWatch, error) {
 	scheme, err := management.Scheme()
 	if err != nil {
@@ -34,7 +35,8 @@ func newClient(c *management.Connection) (client.WithWatch, error) {
 	return client.NewWithWatch(config, client.Options{Scheme: scheme})
 }
 
-// readKinds returns the kinds of a management cluster, in which the installed objects of providers are found.
+// readKinds returns the kinds of a management cluster, in which the installed objects of providers are found. delete,
+// "upgrade plan" and "upgrade apply" call it.
 func readKinds(c *management.Connection) ([]schema.GroupVersionKind, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(c.Config)
 	if err != nil {

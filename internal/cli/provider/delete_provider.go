@@ -13,7 +13,7 @@ import (
 )
 
 // AddDeleteProvider extends the delete command, which has the subcommand "cluster", with the flags of clusterctl to
-// delete providers. Without flags the command prints its help.
+// delete providers. Without flags the command prints its help. Package cli calls it for the delete command (groups.go).
 func AddDeleteProvider(e term.Env, cmd *cobra.Command) {
 	f := &deleteProviderFlags{connection: management.AddClusterScopedFlags(cmd.Flags()), named: addProviderFlags(cmd.Flags(), "delete")}
 	cmd.Flags().String("config", "", "accepted for compatibility with clusterctl; the installed providers determine the objects to delete")
@@ -35,6 +35,7 @@ func AddDeleteProvider(e term.Env, cmd *cobra.Command) {
 	}
 }
 
+// deleteProviderFlags holds the flag values of [AddDeleteProvider].
 type deleteProviderFlags struct {
 	connection *management.Flags
 	named      *providerFlags

@@ -17,7 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// providerFlags select providers: one flag for each type, with the name that it has in clusterctl.
+// providerFlags select providers: one flag for each type, with the name that it has in clusterctl. The commands init,
+// "init list-images" and delete have them, and "upgrade apply".
 type providerFlags struct{ named map[provider.Type]*[]string }
 
 // addProviderFlags adds a flag for each type. The argument use describes the action in usage texts.
@@ -80,6 +81,7 @@ func addInstallFlags(flags, config *pflag.FlagSet, use string) *installFlags {
 }
 
 // Run returns the RunE function of the command, which calls run with a connection to the management cluster.
+// InitCommand and UpgradeApplyCommand call it.
 func (f *installFlags) Run(e term.Env, run func(ctx context.Context, e term.Env, c *management.Connection) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		if f.timeout < 0 {
@@ -96,7 +98,8 @@ func (f *installFlags) Run(e term.Env, run func(ctx context.Context, e term.Env,
 	}
 }
 
-// Runner returns the runner that executes the plan of the command.
+// Runner returns the runner that executes the plan of the command. init and "upgrade apply" call it when there is a
+// plan.
 func (f *installFlags) Runner(e term.Env, c client.Client) install.Runner {
 	return install.Runner{
 		Client: c, Timeout: time.Duration(f.timeout) * time.Second, Progress: term.Reporter(e),

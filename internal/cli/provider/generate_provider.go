@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
+// generateProviderOptions holds the flag values. The flags are clusterctl's.
 type generateProviderOptions struct {
 	*term.ConfigFlags
 	named            map[provider.Type]*string

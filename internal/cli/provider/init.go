@@ -51,6 +51,7 @@ installation.`,
 	return cmd
 }
 
+// initializeFlags holds the flag values of init.
 type initializeFlags struct {
 	*installFlags
 	namespace   string

@@ -9,7 +9,7 @@ import (
 )
 
 // planOutput is the structured output of the commands that execute or print an installation plan: init, delete,
-// "upgrade apply".
+// "upgrade apply". Scripts depend on the field names.
 type planOutput struct {
 	Steps []install.StepOutput `json:"steps"`
 	Notes []string             `json:"notes,omitempty"`
@@ -17,7 +17,7 @@ type planOutput struct {
 	Done bool `json:"done"`
 }
 
-// printPlan prints a plan as text, for --dry-run.
+// printPlan prints a plan as text, for --dry-run. init, delete and "upgrade apply" call it.
 func printPlan(w io.Writer, p install.Plan) error {
 	for _, note := range p.Notes {
 		if _, err := fmt.Fprintln(w, note); err != nil {

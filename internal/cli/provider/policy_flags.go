@@ -25,7 +25,8 @@ func (f *PolicyFlags) Bind(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.Print, "print-config", false, "print the configuration with its defaults and exit")
 }
 
-// Read returns the effective configuration. An error lists all problems of the file.
+// Read returns the effective configuration. An error lists all problems of the file. Both commands then disable the
+// providers that their own flags exclude.
 func (f *PolicyFlags) Read() (policy.Configuration, error) {
 	if f.File == "" {
 		return policy.Default(), nil

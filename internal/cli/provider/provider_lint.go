@@ -26,7 +26,7 @@ func Command(e term.Env) *cobra.Command {
 // reasonBroken is the reason of the fault for a release that breaks mandatory rules.
 const reasonBroken = "ContractBroken"
 
-// lintResult is the structured output of the command.
+// lintResult is the structured output of the command. Scripts depend on the field names.
 type lintResult struct {
 	Releases int            `json:"releases"`
 	Findings []lint.Finding `json:"findings"`

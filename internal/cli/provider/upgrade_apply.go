@@ -39,6 +39,7 @@ run it again to complete the upgrade.`,
 	return cmd
 }
 
+// upgradeApplyFlags holds the flag values of "upgrade apply".
 type upgradeApplyFlags struct {
 	*installFlags
 	contract string
@@ -80,6 +81,7 @@ func (f *upgradeApplyFlags) run(ctx context.Context, e term.Env, connection *man
 	return f.Format.Print(e.Out, w.shown(true), w.printResult)
 }
 
+// shown returns the structured output; done is true after the upgrade.
 func (w *upgradeRun) shown(done bool) shown {
 	return shown{
 		planOutput:  planOutput{Steps: w.plan.Shown(), Notes: w.plan.Notes, Done: done},

@@ -19,6 +19,7 @@ import (
 )
 
 // upgradeRun is one run of "upgrade apply": the inputs, and the changes and plans that read computes from them.
+// [upgradeApplyFlags.run] creates it, and then calls read and carryOut (upgrade_apply.go).
 type upgradeRun struct {
 	flags  *upgradeApplyFlags
 	env    term.Env
@@ -37,7 +38,7 @@ type upgradeRun struct {
 	noRollbackReason string
 }
 
-// read reads and checks everything, and computes the plans. It writes nothing.
+// read reads and checks everything, and computes the plans. It writes nothing. [upgradeApplyFlags.run] calls it first.
 func (w *upgradeRun) read(ctx context.Context) error {
 	cluster, err := install.ReadCluster(ctx, w.client)
 	if err != nil {

@@ -40,7 +40,8 @@ cert-manager. Nothing is changed.`,
 	return cmd
 }
 
-// upgradePlanShown is the structured output of "upgrade plan".
+// upgradePlanShown is the structured output of "upgrade plan". readUpgradePlan fills it. Scripts depend on the field
+// names.
 type upgradePlanShown struct {
 	Builtin     string                     `json:"builtIn,omitempty"`
 	CertManager certificates.Upgrade       `json:"certManager"`

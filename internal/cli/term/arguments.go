@@ -61,7 +61,7 @@ func IsExecutable(cmd *cobra.Command) bool {
 func MarkRunnable(cmd *cobra.Command) { delete(cmd.Annotations, groupAnnotation) }
 
 // RemovedCommand returns a hidden command in the place of one that clusterctl has removed. Its error names the
-// alternative.
+// alternative. Package cli/cluster has them, for example for "topology" and "rollout undo".
 func RemovedCommand(name, answer string) *cobra.Command {
 	return &cobra.Command{
 		Use: name, Hidden: true, DisableFlagParsing: true,

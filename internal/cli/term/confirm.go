@@ -30,7 +30,8 @@ func AddConfirmFlags(set *pflag.FlagSet, dryRun string) *ConfirmFlags {
 	return f
 }
 
-// Plan is planned work, also in structured output.
+// Plan is planned work, which is printed as text or in structured output. The packages operate/rotate,
+// operate/encryptionkeys and operate/etcdrecovery have types that implement it.
 type Plan interface {
 	// Lines describes the plan as text.
 	Lines() []string
@@ -49,7 +50,8 @@ type ConfirmedWork struct {
 	Done func(took string) string
 }
 
-// Run prints the plan, and does the work after confirmation unless this is a dry run.
+// Run prints the plan, and does the work after confirmation unless this is a dry run. The plan is printed on standard
+// error, so that standard output contains only the result.
 func (f *ConfirmFlags) Run(ctx context.Context, e Env, w ConfirmedWork) error {
 	tell := func(out io.Writer) error {
 		_, err := fmt.Fprintln(out, strings.Join(w.Plan.Lines(), "\n"))

@@ -16,7 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Clusterctl is the name of a symbolic link to this program that makes it behave as clusterctl.
+// Clusterctl is the name of a symbolic link to this program that makes it behave as clusterctl. Packages cli and
+// management compare it with [Env.Program].
 const Clusterctl = "clusterctl"
 
 // Env is passed to every Command function. Commands take streams, variables and the clock from it, so that tests can

@@ -47,7 +47,7 @@ func (f *Format) Set(s string) error {
 
 func (f *Format) names() []string { return append([]string{"json", "yaml"}, f.more...) }
 
-// Print writes v as JSON or YAML, or calls text.
+// Print writes v as JSON or YAML, or calls text. Commands print their results with it.
 func (f *Format) Print(w io.Writer, v any, text func(io.Writer) error) error {
 	switch f.value {
 	case "json":
@@ -65,7 +65,8 @@ func (f *Format) Print(w io.Writer, v any, text func(io.Writer) error) error {
 	return text(w)
 }
 
-// WriteResult writes a result to a file, or to standard output if the path is empty.
+// WriteResult writes a result to a file, or to standard output if the path is empty. "generate cluster", "generate
+// provider", "generate yaml" and "convert" call it.
 func WriteResult(e Env, path string, data []byte) error {
 	if len(data) > 0 && !bytes.HasSuffix(data, []byte("\n")) {
 		data = append(data, '\n')
@@ -81,6 +82,7 @@ func WriteResult(e Env, path string, data []byte) error {
 }
 
 // PrintVariables prints the variables of a template, starting with those that need a value, for --list-variables.
+// "generate cluster" and "generate yaml" call it.
 func PrintVariables(w io.Writer, variables []repository.Variable) error {
 	var required, optional strings.Builder
 	for _, v := range variables {

@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// Screen describes the capabilities of a writer, such as standard output.
+// Screen describes the capabilities of a writer, such as standard output. Commands get it from [DetectScreen].
 type Screen struct {
 	// Live is true for a terminal whose lines can be overwritten.
 	Live bool
@@ -47,8 +47,9 @@ func screenOf(getenv func(string) string, terminal bool) Screen {
 	return s
 }
 
-// Fit returns the first lines of a text that fit into some lines of the terminal, and the number of other lines. A line that is
-// wider than the terminal takes several. Everything fits if the size is unknown.
+// Fit returns the first lines of a text that fit into some lines of the terminal, and the number of other lines. A line
+// that is wider than the terminal takes several. Everything fits if the size is unknown. Lists with --watch call it,
+// because a screen that scrolls cannot be overwritten.
 func (s Screen) Fit(text string, lines int) (fitting string, others int) {
 	if s.Width <= 0 || s.Height <= 0 {
 		return text, 0
@@ -92,7 +93,7 @@ func escapeTerminal(f *os.File) io.Writer {
 }
 
 // Unescaped returns the terminal behind a writer, for output that is already escaped (package redact), or else the
-// writer itself.
+// writer itself. Commands that draw on the terminal or run another program on it call it.
 func Unescaped(w io.Writer) io.Writer {
 	if g, ok := w.(escapedTerminal); ok {
 		return g.file
@@ -107,6 +108,7 @@ func isTerminal(w io.Writer) bool {
 }
 
 // Reporter returns a progress reporter for standard error: live lines on a terminal, one line per change elsewhere.
+// Commands that wait for clusters or providers pass it to the wait.
 func Reporter(e Env) progress.Reporter {
 	s := DetectScreen(e, e.Err)
 	if s.Live {

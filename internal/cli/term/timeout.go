@@ -7,13 +7,15 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// AddWaitTimeout adds --wait-timeout for a command that always waits. A time that is not positive is rejected.
+// AddWaitTimeout adds --wait-timeout for a command that always waits. A time that is not positive is rejected. "wait
+// cluster", "hosts reboot" and "snapshots take" have it, and the commands of [AddConfirmFlags].
 func AddWaitTimeout(set *pflag.FlagSet, value time.Duration, usage string) *time.Duration {
 	set.Var(&waitTimeout{value: &value}, "wait-timeout", usage)
 	return &value
 }
 
-// AddOptionalWaitTimeout adds --wait-timeout for a command that does not wait if the time is 0.
+// AddOptionalWaitTimeout adds --wait-timeout for a command that does not wait if the time is 0. "create", "delete" and
+// "upgrade cluster" have it.
 func AddOptionalWaitTimeout(set *pflag.FlagSet, value time.Duration, usage string) *time.Duration {
 	set.Var(&waitTimeout{value: &value, isOptional: true}, "wait-timeout", usage+"; 0: do not wait")
 	return &value

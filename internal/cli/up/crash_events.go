@@ -31,7 +31,7 @@ const (
 const maxCrashEvents = 10
 
 // recordFailure creates a Warning Event for each object that may have caused a crash of the manager, and for each
-// quarantined object, which the manager ignores for some time. `slipway up` calls it after a crash.
+// quarantined object, which the manager ignores for some time. [managerRunner.failed] calls it after a crash.
 func recordFailure(ctx context.Context, root *rest.Config, f managerproc.Failure) error {
 	c, err := client.New(root, client.Options{Scheme: clientgoscheme.Scheme})
 	if err != nil {
@@ -94,5 +94,5 @@ func truncate(text string, limit int) string {
 	return text[:limit]
 }
 
-// capitalize capitalizes the first letter.
+// capitalize capitalizes the first letter, for the message of [managerRunner.failed].
 func capitalize(text string) string { return strings.ToUpper(text[:1]) + text[1:] }

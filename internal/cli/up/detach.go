@@ -19,11 +19,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// reportFD is the file descriptor through which a background process reports.
+// reportFD is the file descriptor through which a background process reports. The supervisor passes the flag
+// --report-fd on to its child process, so both use the same number.
 const reportFD = 3
 
 // detached implements `slipway up -d`: it starts this program in the background in a new session, and reads its report
-// until it is ready or has failed.
+// until it is ready or has failed. flags.run calls it.
 func (f *flags) detached(ctx context.Context, e term.Env, dir datadir.Dir, set *pflag.FlagSet) error {
 	began := e.Now()
 	executable, err := e.Executable()

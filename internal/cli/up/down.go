@@ -24,9 +24,11 @@ import (
 const stopTimeout = 90 * time.Second
 
 // Delete removes everything outside the data directory that belongs to the instance: containers, volumes and networks.
-// It succeeds if nothing is left. It reports the progress with calls of tell, which are never concurrent.
+// It succeeds if nothing is left. It reports the progress with calls of tell, which are never concurrent. [DownCommand]
+// receives it from package cli, which passes removeInstance.
 type Delete func(ctx context.Context, dataDir, instance string, tell func(gone, of int)) error
 
+// downFlags holds the flag values of `slipway down`.
 type downFlags struct {
 	dataDir string
 	delete  bool

@@ -26,7 +26,8 @@ import (
 const eventTimeout = 10 * time.Second
 
 // managerRunner runs the manager next to the management cluster of `slipway up` and reports its status: to the user, to
-// other processes in run.json, and in Events of objects that crashed it.
+// other processes in run.json, and in Events of objects that crashed it. service.run creates it when the API server is
+// up. Methods for the node are in node.go.
 type managerRunner struct {
 	service     service
 	handle      *datadir.Handle
@@ -34,13 +35,15 @@ type managerRunner struct {
 	reporter    progressReporter
 	clusterNode *node // nil: there is none
 
-	// mu guards state, which the goroutines of the manager, the node and watchLiveness change.
+	// mu guards state, which the goroutines of the manager, the node and watchLiveness change. state.Manager is
+	// replaced and never changed, because watchLiveness reads it without mu.
 	mu    sync.Mutex
 	state datadir.Run
 }
 
 // run runs the manager until ctx is done, then returns nil, or until the management cluster or the first start of the
-// manager fails. It calls ready when everything has started.
+// manager fails. It calls ready when the management cluster and the manager are ready; the node may still be joining.
+// The reporter is called after the wait for the node.
 func (k *managerRunner) run(ctx context.Context, e term.Env, m *controlplane.Management, ready func()) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -52,7 +52,8 @@ func (n *nodeFlag) Type() string { return "bool" }
 // String implements pflag.Value.
 func (n *nodeFlag) String() string { return strconv.FormatBool(n.enabled) }
 
-// args returns the flag for the background process.
+// args returns the flag for the background process of `slipway up -d` (detach.go). A flag that the user did not set
+// must not be passed on, because the last value applies then.
 func (n nodeFlag) args() []string {
 	if !n.given {
 		return nil
@@ -60,7 +61,7 @@ func (n nodeFlag) args() []string {
 	return []string{"--node=" + n.String()}
 }
 
-// node is the node of the management cluster in one run.
+// node is the node of the management cluster in one run. nodeFlag.reserve creates it; nil means that there is no node.
 type node struct {
 	engine      *container.Engine
 	reservation managementnode.Reservation
@@ -94,7 +95,8 @@ func (n nodeFlag) reserve(ctx context.Context, s service, h *datadir.Handle) (*n
 	return &node{engine: engine, reservation: place}, h.RecordNode(true)
 }
 
-// nodes returns the settings of the API server for the node.
+// nodes returns the settings of the API server for the node. service.run passes them to the start of the API server; n
+// may be nil.
 func (n *node) nodes() *controlplane.Nodes {
 	if n == nil {
 		return nil
@@ -122,7 +124,7 @@ func (n *node) start(ctx context.Context, e term.Env, k *managerRunner) (<-chan 
 }
 
 // startNode maintains the node of the management cluster, if there is one, and deletes the Node object of a removed
-// one.
+// one. [managerRunner.run] calls it before it starts the manager. The channel is nil if there is no node.
 func (k *managerRunner) startNode(ctx context.Context, e term.Env) (<-chan struct{}, error) {
 	switch {
 	case k.clusterNode != nil:
@@ -133,7 +135,7 @@ func (k *managerRunner) startNode(ctx context.Context, e term.Env) (<-chan struc
 	return nil, nil
 }
 
-// nodeChanged records the status of the node for other processes.
+// nodeChanged records the status of the node for other processes. Package managementnode calls it with every change.
 func (k *managerRunner) nodeChanged(s managementnode.Status) {
 	err := k.write(func(r *datadir.Run) {
 		r.Node = &datadir.Node{Name: managementnode.Name, Container: s.Container, Ready: s.Ready, Message: s.Message}
@@ -144,6 +146,7 @@ func (k *managerRunner) nodeChanged(s managementnode.Status) {
 }
 
 // awaitNode waits for the node. If it is not ready in time, it prints a message and the start continues.
+// [managerRunner.run] calls it with the channel of startNode when the manager is ready.
 func (k *managerRunner) awaitNode(ctx context.Context, ready <-chan struct{}) {
 	if ready == nil {
 		return

@@ -15,7 +15,8 @@ import (
 )
 
 // reportLine is one line of the report that a background process of `slipway up -d` writes to its parent through a
-// pipe. Both run the same program, so the fields may change.
+// pipe. Both run the same program, so the fields may change. A background process sends lines with [report], readReport
+// reads them for `slipway up -d`, and the supervisor forwards them (supervise.go).
 type reportLine struct {
 	Step  string `json:"step,omitempty"`
 	Ready bool   `json:"ready,omitempty"`
@@ -55,12 +56,15 @@ func readReport(e term.Env, lines *bufio.Scanner) (ready bool, err error) {
 	return false, lines.Err()
 }
 
-// report is the writing end of the background process's report.
+// report is the writing end of the background process's report. The supervisor and its child process have one each
+// ([openReport]). It is safe for concurrent use.
 type report struct {
 	mu   sync.Mutex
 	file *os.File // nil: the parent process does not need it any more
 }
 
+// openReport opens the report of this process. flags.run calls it with the flag --report-fd. The descriptor is closed
+// when the process starts others, because an open one would prevent the end of the report.
 func openReport(fd int) *report {
 	syscall.CloseOnExec(fd)
 	return &report{file: os.NewFile(uintptr(fd), "report")}
@@ -71,7 +75,7 @@ func (r *report) step(step string) { r.send(reportLine{Step: step}) }
 // ready ends the wait of the command. The supervisor continues to read the report.
 func (r *report) ready() { r.send(reportLine{Ready: true}) }
 
-// finish reports err and returns it.
+// finish reports err and returns it. flags.run calls it at the end of the process.
 func (r *report) finish(err error) error {
 	if err != nil && !errors.Is(err, context.Canceled) {
 		m := reportLine{Kind: fault.KindOf(err), Message: fault.UserMessage(err)}

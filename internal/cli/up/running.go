@@ -19,7 +19,7 @@ import (
 )
 
 // checkNotManagerDir rejects the directory of a "slipway manager", because its resources on this host would get a
-// second management cluster.
+// second management cluster. `slipway up` calls it first.
 func checkNotManagerDir(dir datadir.Dir) error {
 	state, err := datadir.Inspect(dir)
 	if err != nil || state.Holder.ManagerOf == "" {
@@ -70,8 +70,8 @@ func holderOf(state datadir.State) int {
 	return state.Holder.PID
 }
 
-// isRunning reports whether a management cluster is running in dir. Flags with other values than in the running
-// process are an error, because they would have no effect.
+// isRunning reports whether a management cluster is running in dir. Flags with other values than in the running process
+// are an error, because they would have no effect. flags.run calls it for `slipway up -d`, before anything is started.
 func isRunning(e term.Env, dir datadir.Dir, set *pflag.FlagSet) (bool, error) {
 	state, err := datadir.Inspect(dir)
 	if err != nil || state.Run == nil || !state.Run.Ready {

@@ -13,10 +13,12 @@ import (
 )
 
 // savedFlags lists the flags of `slipway up` that are stored for the next start. --node is stored separately, because a
-// node that is no longer wanted must be removed.
+// node that is no longer wanted must be removed. flags.detached passes them to the background process, and isRunning
+// compares them, so every saved flag needs a text form (textOf).
 var savedFlags = []string{"config", "feature-gates", "listen", "without"}
 
 // restoreFlags sets unset flags to the values of the last start, and returns the values to store for the next one.
+// flags.run calls it; the values are written to the data directory when the start is complete ([managerRunner.ready]).
 func restoreFlags(w io.Writer, dir datadir.Dir, set *pflag.FlagSet) (map[string]string, error) {
 	last, err := datadir.ReadFlags(dir)
 	if err != nil {
@@ -50,13 +52,14 @@ func restoreFlags(w io.Writer, dir datadir.Dir, set *pflag.FlagSet) (map[string]
 // restored is the annotation of flags that [restoreFlags] has set.
 const restored = "restored"
 
-// isGiven reports whether the user has set a flag.
+// isGiven reports whether the user has set a flag, for isRunning. A restored flag is changed as well, but not given.
 func isGiven(f *pflag.Flag) bool {
 	_, isRestored := f.Annotations[restored]
 	return f.Changed && !isRestored
 }
 
-// textOf returns the text that sets a flag to its value, independent of the working directory.
+// textOf returns the text that sets a flag to its value, independent of the working directory. The texts are stored in
+// the data directory and read by later versions.
 func textOf(f *pflag.Flag) (string, error) {
 	if list, ok := f.Value.(pflag.SliceValue); ok {
 		return strings.Join(list.GetSlice(), ","), nil
@@ -68,6 +71,7 @@ func textOf(f *pflag.Flag) (string, error) {
 	return filepath.Abs(text)
 }
 
+// defaultOf returns the text of a flag that is not set. Lists have another form in DefValue than in textOf.
 func defaultOf(f *pflag.Flag) string {
 	if _, ok := f.Value.(pflag.SliceValue); ok {
 		return ""

@@ -21,10 +21,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// planesStopTimeout is the timeout for stopping the hosted control planes.
+// planesStopTimeout is the timeout for stopping the hosted control planes. The supervisor waits longer than that
+// (childStopTimeout).
 const planesStopTimeout = time.Minute
 
-// service is one run of `slipway up` in the foreground: the management cluster with its controllers.
+// service is one run of `slipway up` in the foreground: the management cluster with its controllers. flags.run creates
+// it.
 type service struct {
 	dir         datadir.Dir
 	listen      string

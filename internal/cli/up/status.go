@@ -36,7 +36,7 @@ type statusReport struct {
 	Supervision *datadir.Supervision `json:"supervision,omitempty"`
 }
 
-// databaseStatus is the size of the management cluster's database.
+// databaseStatus is the size of the management cluster's database. collectStatus sets it.
 type databaseStatus struct {
 	Bytes int64 `json:"bytes"`
 	// Limit is the size at which writes are rejected.
@@ -73,7 +73,8 @@ const (
 	stateRunning  runState = "Running"
 )
 
-// managementStatus is the process of the management cluster.
+// managementStatus is the process of the management cluster, or of a "slipway manager" (ManagerOf). collectStatus fills
+// it from the data directory; readAPI adds Leader, Problem and MissingRights (status_api.go).
 type managementStatus struct {
 	PID        int            `json:"pid"`
 	Since      time.Time      `json:"since"`
@@ -101,7 +102,7 @@ type managementStatus struct {
 	Node *datadir.Node `json:"node,omitempty"`
 }
 
-// managerStatus is the process that runs the controllers.
+// managerStatus is the process that runs the controllers. probeManager sets Problem (status_manager.go).
 type managerStatus struct {
 	datadir.Manager `json:",inline"`
 	Memory          int64 `json:"memory"` // resident, in bytes

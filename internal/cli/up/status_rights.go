@@ -16,7 +16,7 @@ import (
 
 // missingRights lists, for the status command, the missing roles and bindings of the manager's identities, such as
 // "ClusterRoleBinding slipway-infrastructure-local". Without them a provider can neither work nor report the problem.
-// Providers without any role are not enabled.
+// Providers without any role are not enabled. [statusReport.readAPI] calls it.
 func missingRights(ctx context.Context, c client.Reader) ([]string, error) {
 	there := map[string]bool{}
 	for _, kind := range []string{"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"} {

@@ -32,7 +32,8 @@ const (
 	childStopTimeout = planesStopTimeout + 15*time.Second
 )
 
-// clusterSupervisor restarts the management cluster in the background.
+// clusterSupervisor restarts the management cluster in the background. [supervise] creates it in the process of
+// `slipway up --supervise`.
 type clusterSupervisor struct {
 	dir    datadir.Dir
 	env    term.Env
@@ -58,7 +59,7 @@ type outcome struct {
 }
 
 // supervise runs the management cluster until it is stopped. Before it is ready for the first time, an error is
-// returned to the waiting command. Afterwards it is restarted.
+// returned to the waiting command. Afterwards it is restarted. flags.run calls it if the flag --supervise is set.
 func supervise(ctx context.Context, e term.Env, dir datadir.Dir, r *report) error {
 	heap.TuneForStartup(heap.StartWorkloadMemory)() // releases the memory that the start of this program used
 	args := slices.DeleteFunc(slices.Clone(os.Args[1:]), func(a string) bool { return a == superviseFlag })

@@ -35,9 +35,12 @@ type Instructions struct {
 	Policy policy.Configuration `json:"policy"`
 }
 
-// prepareFunc prepares a management cluster for the manager of these providers; root has full access.
+// prepareFunc prepares a management cluster for the manager of these providers; root has full access. Package cli
+// passes Prepare of package cli/manager, which imports this package. service.run calls it.
 type prepareFunc func(ctx context.Context, root *rest.Config, sets []providerset.Set) error
 
+// flags holds the flag values of `slipway up`. reportFD and supervise are hidden flags, which only flags.detached sets
+// for the processes in the background.
 type flags struct {
 	dataDir       string
 	listen        string
@@ -134,7 +137,8 @@ func (f *flags) run(ctx context.Context, e term.Env, set *pflag.FlagSet, prepare
 	return s.serve(ctx, e)
 }
 
-// policy returns the operator's configuration without the providers that the flag disables.
+// policy returns the operator's configuration without the providers that the flag disables. run calls it after
+// restoreFlags.
 func (f *flags) policy() (policy.Configuration, error) {
 	allowed, err := f.configuration.Read()
 	if err != nil {
@@ -148,7 +152,8 @@ func (f *flags) policy() (policy.Configuration, error) {
 	return allowed, nil
 }
 
-// progressReporter reports progress to the user.
+// progressReporter reports the progress of a start: to the terminal of a foreground process ([terminalReporter]), or
+// through the pipe of a background process ([report]). service.run and managerRunner call it.
 type progressReporter interface {
 	step(step string)
 	ready()
@@ -166,7 +171,8 @@ func (t terminalReporter) step(step string) { _, _ = fmt.Fprintln(t.w, step) }
 
 func (t terminalReporter) ready() { welcome(t.w, t.dir, t.now().Sub(t.began)) }
 
-// welcome prints the next steps.
+// welcome prints the next steps. The process with the terminal calls it: a foreground process, or with -d the command
+// that waited (detach.go).
 func welcome(w io.Writer, dir datadir.Dir, took time.Duration) {
 	suffix := ""
 	if d, err := datadir.Default(noVariables); err != nil || d != dir {
