@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 	"github.com/slipwayhq/slipway/internal/operate/progress"
+	"github.com/slipwayhq/slipway/internal/redact"
 )
 
 // clearScreen moves the cursor to the upper left corner of a terminal and clears the screen. The lists with --watch use
@@ -96,7 +97,7 @@ func (w *treeWatch) show(ctx context.Context, root *describe.Object, style descr
 	case isLive: // standard error would be cleared as well
 		text = clearScreen + text
 		if len(w.cause.remarks) > 0 {
-			text += "\n" + strings.Join(w.cause.remarks, "\n") + "\n"
+			text += "\n" + redact.Escape(strings.Join(w.cause.remarks, "\n")) + "\n"
 		}
 	case state == w.shown:
 		return nil

@@ -106,7 +106,7 @@ func (r listRun[R]) drawing(rows []R, status listStatus, terminal term.Screen) (
 	if err := r.printScreen(&table, rows); err != nil {
 		return "", err
 	}
-	footer := r.lines(status)
+	footer := redact.Escape(r.lines(status))
 	if footer != "" {
 		footer = "\n" + footer
 	}

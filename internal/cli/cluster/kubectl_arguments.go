@@ -49,9 +49,23 @@ func parseKubectlArguments(args []string) (kubectlArguments, error) {
 			command = arg
 		}
 		a.rest = append(a.rest, arg)
+		if !assigned && hasSeparateValue(arg) && i+1 < len(args) {
+			i++
+			a.rest = append(a.rest, args[i])
+		}
 	}
 	// commands of kubectl that need no API server, and cobra's completion commands
 	local := []string{"", "help", "completion", "config", "kustomize", "options", "plugin", "__complete", "__completeNoDesc"}
 	a.offline = a.offline || slices.Contains(local, command)
 	return a, nil
 }
+
+// valueFlags are the flags of all commands of kubectl whose value can be the next argument, so that it is not the command.
+var valueFlags = []string{
+	"--as", "--as-group", "--as-uid", "--as-user-extra", "--cache-dir", "--certificate-authority", "--client-certificate", "--client-key", "--cluster", "--context",
+	"--kubeconfig", "--kuberc", "--log-flush-frequency", "--namespace", "-n", "--password", "--profile", "--profile-output", "--request-timeout", "--server", "-s",
+	"--tls-server-name", "--token", "--user", "--username", "--v", "-v", "--vmodule",
+}
+
+// hasSeparateValue reports whether the argument after a flag is its value.
+func hasSeparateValue(flag string) bool { return slices.Contains(valueFlags, flag) }

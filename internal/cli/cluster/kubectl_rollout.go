@@ -16,12 +16,12 @@ var rolloutCommands = map[string]string{
 // error contains the slipway command to use. The command calls it before it runs kubectl.
 func checkKubectlRollout(args []string) error {
 	var words []string
-	for _, arg := range args {
-		if arg == "--" {
-			break
-		}
-		if !strings.HasPrefix(arg, "-") {
-			words = append(words, arg)
+	for i := 0; i < len(args) && args[i] != "--"; i++ {
+		switch {
+		case hasSeparateValue(args[i]):
+			i++
+		case !strings.HasPrefix(args[i], "-"):
+			words = append(words, args[i])
 		}
 	}
 	if len(words) < 3 || words[0] != "rollout" || rolloutCommands[words[1]] == "" {

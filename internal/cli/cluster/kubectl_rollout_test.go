@@ -13,6 +13,7 @@ func TestCheckRollout(t *testing.T) {
 		"rollout restart md/x -n a":                                     `"slipway rollout restart machinedeployment/x"`,
 		"rollout restart machinedeployment x":                           `"slipway rollout restart machinedeployment/x"`,
 		"rollout pause machinedeployments.cluster.x-k8s.io/x":           `"slipway rollout pause machinedeployment/x"`,
+		"-n team rollout restart md/x":                                  `"slipway rollout restart machinedeployment/x"`,
 		"rollout status kcp":                                            `"slipway rollout status kubeadmcontrolplane/NAME"`,
 		"rollout resume KubeadmControlPlane/x":                          `"slipway rollout resume kubeadmcontrolplane/x"`,
 		"rollout restart deployment/md":                                 "",

@@ -29,6 +29,7 @@ func TestParse(t *testing.T) {
 		"help":         {"help needs no server", "get --help", kubectlArguments{rest: strings.Fields("get --help"), offline: true}, ""},
 		"nothing":      {"kubectl alone prints its help", "", kubectlArguments{offline: true}, ""},
 		"config":       {"kubeconfigs are files", "config view", kubectlArguments{rest: strings.Fields("config view"), offline: true}, ""},
+		"flag first":   {"the value of a flag is not the command", "-n x config view", kubectlArguments{rest: strings.Fields("-n x config view"), offline: true}, ""},
 		"client":       {"the version of the client alone", "version --client", kubectlArguments{rest: strings.Fields("version --client"), offline: true}, ""},
 		"incomplete":   {"a flag without its value is a mistake", "get --data-dir", kubectlArguments{}, "needs a directory"},
 	}

@@ -74,7 +74,10 @@ func getHost(ctx context.Context, c *management.Connection, name string) (*infra
 func selectHosts(ctx context.Context, c *management.Connection, names []string, selector string) ([]*infrav1.SSHHost, error) {
 	var out []*infrav1.SSHHost
 	if selector == "" {
-		for _, name := range names {
+		for i, name := range names {
+			if slices.Contains(names[:i], name) {
+				continue
+			}
 			host, err := getHost(ctx, c, name)
 			if err != nil {
 				return nil, err
