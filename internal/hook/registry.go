@@ -20,7 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Config configures Extensions. Fields are optional unless stated otherwise.
+// Config configures Extensions. Fields are optional unless stated otherwise. The manager and `slipway plan` fill it in,
+// and so does `slipway extension call`.
 type Config struct {
 	// Catalog of the hooks. Defaults to the hooks of Cluster API.
 	Catalog *hooks.Catalog
@@ -97,7 +98,8 @@ func (e *Extensions) Prime() {
 }
 
 // Announce registers an ExtensionConfig if it is not registered. Until its handlers are known, operations for which
-// they may have to be called are blocked.
+// they may have to be called are blocked. The ExtensionConfig controller calls it for every ExtensionConfig before
+// [Extensions.Prime], and in each reconciliation.
 func (e *Extensions) Announce(c *runtimev1.ExtensionConfig) {
 	e.mu.Lock()
 	x := e.byName[c.Name]
