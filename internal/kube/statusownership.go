@@ -40,6 +40,7 @@ func belowStatus(takes func(fieldpath.Path) bool) func(fieldpath.Path) bool {
 }
 
 // OnlyConditions selects only the conditions of the given types in a status; see [Writer.TransferStatusOwnership].
+// Controllers pass it for conditions in an object of another controller.
 func OnlyConditions(types ...string) func(fieldpath.Path) bool {
 	return func(p fieldpath.Path) bool {
 		t, is := conditionAt(p)
@@ -52,7 +53,8 @@ func OnlyConditions(types ...string) func(fieldpath.Path) bool {
 	}
 }
 
-// AllButConditions selects all fields of a status except conditions, and the conditions of the given types.
+// AllButConditions selects all fields of a status except conditions, and the conditions of the given types. The driver
+// passes it for the status of its own object.
 func AllButConditions(types ...string) func(fieldpath.Path) bool {
 	among := OnlyConditions(types...)
 	return func(p fieldpath.Path) bool { return among(p) || fieldAt(p, 0) != "conditions" }
