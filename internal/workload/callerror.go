@@ -36,6 +36,7 @@ func (e *callError) Unwrap() error {
 }
 
 // DetailedMessage returns a message with the cause of the failure, for an address that Slipway chose.
+// [Clusters.Reconcile] shows it if [Config].IsManagedAddress reports such an address.
 func (e *callError) DetailedMessage(limit time.Duration) string {
 	var (
 		timeout   net.Error

@@ -25,7 +25,8 @@ func notConnected(message string) *fault.Fault {
 	return fault.New(fault.Unreachable, "NotConnected", "%s", message)
 }
 
-// Health is the state of a workload cluster's connection.
+// Health is the state of a workload cluster's connection. Controllers observe it and derive conditions and waits from
+// it.
 type Health struct {
 	// Connected reports whether Client would succeed; Since is when that last changed, or when the cluster was first
 	// observed.
@@ -78,6 +79,7 @@ type entry struct {
 }
 
 // New returns a Clusters that opens no connection before it is started. It fails if the metrics are already registered.
+// The manager calls it at its start.
 func New(cfg Config) (*Clusters, error) {
 	if cfg.Management == nil {
 		return nil, errors.New("workload: Config.Management is not set")
@@ -215,7 +217,7 @@ func (h Health) GraceLeft(now time.Time, grace time.Duration, wasHealthy bool) t
 }
 
 // NodesGraceLeft returns how long the last observed Nodes remain valid although they cannot be read, while probes of
-// the API server succeed.
+// the API server succeed. The Machine controller computes the conditions of Nodes with it.
 func (h Health) NodesGraceLeft(now time.Time, grace time.Duration) time.Duration {
 	if h.NodesRead.IsZero() {
 		return grace

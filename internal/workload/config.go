@@ -55,7 +55,7 @@ type Config struct {
 }
 
 // Crashes records which cluster's response is being decoded, so that a process that is restarted after a crash can
-// suspend the connection to that cluster for a while.
+// suspend the connection to that cluster for a while. The process that supervises the manager provides it.
 type Crashes interface {
 	// Decoding is called when a large response from a cluster is about to be decoded.
 	Decoding(cluster client.ObjectKey) DecodingMemory

@@ -25,7 +25,7 @@ type latencies[K comparable] struct {
 	observed int
 }
 
-// add starts measuring the latency of a server.
+// add starts measuring the latency of a server. [Clusters] adds each cluster and forgets it with its Cluster.
 func (l *latencies[K]) add(server K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -110,7 +110,7 @@ type permit struct {
 	exceeded, released bool
 }
 
-// acquire returns a permit for a call, or [errBusy].
+// acquire returns a permit for a call, or [errBusy]. [limitedTransport] acquires one for each call.
 func (l *limiter) acquire(ctx context.Context) (*permit, error) {
 	if l.isSlow() {
 		return l.acquireSlow(ctx)

@@ -56,7 +56,8 @@ func (s *SelfAddresses) RunsOn(ctx context.Context, r client.Reader) bool {
 	return pod.UID == s.UID
 }
 
-// Shortcut returns cfg with the in-cluster address and CA; the credentials remain.
+// Shortcut returns cfg with the in-cluster address and CA; the credentials remain. [Clusters] connects with it if
+// [SelfAddresses.RunsOn] is true.
 func (s *SelfAddresses) Shortcut(cfg *rest.Config) *rest.Config {
 	c := rest.CopyConfig(cfg)
 	c.Host = s.Host

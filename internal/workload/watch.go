@@ -73,7 +73,7 @@ func (c *Clusters) notify(ctx context.Context, key client.ObjectKey) {
 	}
 }
 
-// WatchRequest describes a watch of one kind in a workload cluster.
+// WatchRequest describes a watch of one kind in a workload cluster. Controllers fill it in for [Clusters.Watch].
 type WatchRequest struct {
 	// Controller is the name that was passed to Changed.
 	Controller string
