@@ -105,7 +105,8 @@ func New(ctx context.Context, cfg Config) *Server {
 	return s
 }
 
-// Ended returns a channel that is closed after the context is done and all state is written.
+// Ended returns a channel that is closed after the context is done and all state is written. The manager waits for it
+// before it exits.
 func (s *Server) Ended() <-chan struct{} { return s.ended }
 
 // prepare initializes the parts that all clusters share.
@@ -197,7 +198,7 @@ func (s *Server) closeAll() {
 	}
 }
 
-// Status returns the status of a simulated control plane.
+// Status returns the status of a simulated control plane. Both backends report it.
 func (s *Server) Status(name string) Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,14 +209,16 @@ func (s *Server) Status(name string) Status {
 	return c.status()
 }
 
-// Names returns the names of the running simulated control planes.
+// Names returns the names of the running simulated control planes. The backend of HostedControlPlanes counts them, and
+// the backend of Machines starts its watch with them.
 func (s *Server) Names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.clusters))
 }
 
-// StatusOf returns the status of the running simulated control plane of a Cluster.
+// StatusOf returns the status of the running simulated control plane of a Cluster. The backend of simulated Machines
+// calls it.
 func (s *Server) StatusOf(cluster types.NamespacedName) Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,6 +251,7 @@ func (s *Server) Notes(cluster types.NamespacedName) *Notes {
 }
 
 // Etcd returns the etcd of a Cluster whose control plane runs on Machines, or nil if it is not running or has no etcd.
+// The backend of simulated Machines calls it.
 func (s *Server) Etcd(cluster types.NamespacedName) *simulatedstore.EtcdCluster {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,7 +261,8 @@ func (s *Server) Etcd(cluster types.NamespacedName) *simulatedstore.EtcdCluster 
 	return nil
 }
 
-// SetFaults changes the faults of a simulated control plane. Faults are not persisted.
+// SetFaults changes the faults of a simulated control plane. Faults are not persisted. The backend of simulated
+// HostedControlPlanes calls it when an annotation changes the faults.
 func (s *Server) SetFaults(name string, f Faults) {
 	s.mu.Lock()
 	c := s.clusters[name]

@@ -85,7 +85,7 @@ func (c *EtcdCluster) Leader() string {
 }
 
 // HasQuorum reports whether more than half of the voting members respond. It returns true for a cluster without
-// members.
+// members. Without a quorum, the API server of the cluster returns errors.
 func (c *EtcdCluster) HasQuorum() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

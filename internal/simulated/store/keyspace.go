@@ -77,7 +77,7 @@ func (k *Keyspace) Get(key string) (value []byte, revision int64) {
 	return nil, 0
 }
 
-// Put writes a value unconditionally.
+// Put writes a value unconditionally. The notes of package simulated are written with it.
 func (k *Keyspace) Put(key string, value []byte) error {
 	for {
 		_, revision := k.Get(key)
@@ -281,7 +281,7 @@ func (k *Keyspace) undo(kvs []*mvccpb.KeyValue, start, end string, revision int6
 	return kvs
 }
 
-// expire removes expired keys and drops old history.
+// expire removes expired keys and drops old history. [Store.Run] calls it periodically.
 func (k *Keyspace) expire() {
 	k.mu.Lock()
 	now := k.now()

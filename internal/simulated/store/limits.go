@@ -31,7 +31,8 @@ const (
 // every restarted process.
 const partOfMemory = 4
 
-// LimitsForMemory returns limits that restrict all values to a part of the process memory, in bytes.
+// LimitsForMemory returns limits that restrict all values to a part of the process memory, in bytes. The server of
+// simulated clusters calls it with the memory of the process.
 func LimitsForMemory(memory int64) Limits {
 	return Limits{Bytes: min(defaultBytes, memory/partOfMemory)}
 }
