@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// GoProgram is a program to compile.
+// GoProgram is a program to compile. The plan of a node image and package versions fill it in.
 type GoProgram struct {
 	Name string
 	// Package is the main package: an import path, or "." for the module's own.

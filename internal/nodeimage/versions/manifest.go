@@ -68,7 +68,8 @@ func parseManifest(r io.Reader) (manifest, error) {
 	return m, nil
 }
 
-// checkRunnable returns the reason why this build of Slipway cannot run a release with the manifest, or nil.
+// checkRunnable returns the reason why this build of Slipway cannot run a release with the manifest, or nil. Each read
+// of a release and each import call it.
 func (s Store) checkRunnable(m manifest) error {
 	switch {
 	case m.Format != format || m.Protocol != s.Protocol:
