@@ -97,7 +97,8 @@ func unknown(ctx context.Context, c client.Client, name string) error {
 	return fault.New(fault.Gone, "ExtensionNotFound", "there is no extension %q; %s", name, there)
 }
 
-// ListExtensions returns all extensions, sorted by name.
+// ListExtensions returns all extensions, sorted by name. `slipway extension list`, `slipway extension check` and [Call]
+// call it.
 func ListExtensions(ctx context.Context, c client.Client) ([]runtimev1.ExtensionConfig, error) {
 	var list runtimev1.ExtensionConfigList
 	if err := c.List(ctx, &list); err != nil {
