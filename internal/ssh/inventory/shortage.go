@@ -22,7 +22,7 @@ type Group struct {
 
 // Shortage describes how many hosts are missing for groups of machines of a namespace, with the labels that they need and
 // the reasons why other hosts cannot be claimed. It is empty if all machines can claim a host now. A host that two groups
-// could claim counts once.
+// could claim counts once. `slipway create cluster` fails with it.
 func Shortage(namespace Namespace, hosts []*infrav1.SSHHost, groups []Group) string {
 	var lines []string
 	needed, any := 0, map[*infrav1.SSHHost]bool{}

@@ -22,7 +22,8 @@ const (
 )
 
 // NodeAddress returns the IP address of the node on a host, empty if the SSHHost does not have it. Another address of the SSH server
-// does not change the address of the node on a claimed host.
+// does not change the address of the node on a claimed host. Claims contain it, and the SSHCluster controller and
+// `slipway hosts update` compare it.
 func NodeAddress(h *infrav1.SSHHost) string {
 	switch claim := h.Status.Claim; {
 	case h.Spec.NodeAddress != "":
