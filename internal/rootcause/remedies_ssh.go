@@ -81,7 +81,7 @@ func (o object) sshHost() Ref {
 const sshHostKind, sshMachineKind = "SSHHost", "SSHMachine"
 
 // recordOnHost returns the value of the annotation with which the operator requests the cleaning of an SSHHost. It is empty for
-// other kinds, for which no command is printed.
+// other kinds, for which no command is printed. The placeholder {record} has this value.
 func (o object) recordOnHost() string {
 	if o.ref.Kind != sshHostKind || o.ref.Group != infrav1.GroupVersion.Group {
 		return ""
@@ -96,7 +96,8 @@ func (o object) recordOnHost() string {
 
 // canFollow reports whether an object in a message of another one may explain it. Objects of other namespaces are followed
 // only from the spec and from plans, because authors of messages may have nothing to do with them. SSHHosts are an exception:
-// they are in a namespace of the operator, and SSHMachines name those that are offered to their namespace.
+// they are in a namespace of the operator, and SSHMachines name those that are offered to their namespace. The search
+// calls it for each mention.
 func (o object) canFollow(m mention) bool {
 	isHostOfMachine := m.kind == sshHostKind && o.ref.Kind == sshMachineKind && o.ref.Group == infrav1.GroupVersion.Group
 	return m.namespace == o.ref.Namespace || isHostOfMachine

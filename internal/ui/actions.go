@@ -49,7 +49,7 @@ func (l *actionLog) add(of rootcause.Ref, plans []Plan) {
 	}
 }
 
-// after returns the actions about some objects after a time.
+// after returns the actions about some objects after a time. The timeline of a cluster shows them.
 func (l *actionLog) after(at time.Time, about func(rootcause.Ref) bool) (out []action) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

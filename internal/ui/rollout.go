@@ -28,7 +28,8 @@ const (
 	stageDeleted  = "deleted"
 )
 
-// life is what the picture shows of one Machine.
+// life is what the picture shows of one Machine. The page of a cluster creates one for each Machine, also for deleted
+// ones.
 type life struct {
 	name, version string
 	controlPlane  bool
@@ -71,7 +72,7 @@ func (l life) stage() string {
 	return stageRunning
 }
 
-// rollout is the picture, and the same as a table.
+// rollout is the picture, and the same as a table. The template of the cluster page draws it.
 type rollout struct {
 	// Counts are the Machines by version and stage, the latest version first.
 	Counts     []versionCount

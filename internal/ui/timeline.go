@@ -47,7 +47,7 @@ type bar struct {
 	WarningY     int
 }
 
-// happened is what is known about the objects of a cluster.
+// happened is what is known about the objects of a cluster. The page of a cluster collects it.
 type happened struct {
 	objects []*unstructured.Unstructured
 	events  []event

@@ -20,7 +20,8 @@ import (
 // maxShown is the maximum length of a text on a page in bytes.
 const maxShown = 4096
 
-// frame is the data of the frame around every page.
+// frame is the data of the frame around every page. It is the input of templates/base.html, which reads its fields by
+// name.
 type frame struct {
 	Page     string
 	Tabs     []tab
@@ -179,7 +180,7 @@ func newAge(t, now time.Time) age {
 	return age{Time: t.UTC(), Text: duration.HumanDuration(max(0, now.Sub(t)))}
 }
 
-// functions are the functions of the templates.
+// functions are the functions of the templates. The templates call them by name.
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"text":    safeText,
