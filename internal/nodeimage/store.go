@@ -50,7 +50,8 @@ func (s BuildCache) Lock() (func(), error) {
 	return func() { f.Close() }, nil
 }
 
-// BuildStep creates a file from inputs with the hash Key.
+// BuildStep creates a file from inputs with the hash Key. The Key is part of the name of the file, so every input must
+// be in it.
 type BuildStep struct {
 	Name, Key string
 	// Make writes the file.
