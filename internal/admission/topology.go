@@ -33,7 +33,8 @@ type TopologyRequest struct {
 }
 
 // IsReconciled reports whether the variables in the status of a class are up to date with its generation. Otherwise
-// variables of Clusters cannot be validated yet.
+// variables of Clusters cannot be validated yet. Package manager/webhook waits for a moment until it is true when a
+// Cluster is created.
 func IsReconciled(class *clusterv1.ClusterClass) bool {
 	if class.Status.ObservedGeneration != class.Generation {
 		return false
@@ -98,6 +99,7 @@ func validateManagedTopology(r TopologyRequest) Response {
 }
 
 // IsPaused reports whether reconciliation of a Cluster is paused. It may just have been moved together with its class.
+// Package manager/webhook then does not wait for the class.
 func IsPaused(cluster *clusterv1.Cluster) bool { return ptr.Deref(cluster.Spec.Paused, false) }
 
 // classExists reports whether the class exists. On create, a missing class is only a warning, because it may be created

@@ -22,7 +22,8 @@ const RunAnnotation = "extension.slipway.dev/run"
 // manager is the field manager of the registration.
 const manager = client.FieldOwner("slipway-extension-run")
 
-// LocalRegistration is an extension on this machine.
+// LocalRegistration is an extension on this machine. `slipway extension run` fills in the name, and [RunSession] the
+// URL.
 type LocalRegistration struct {
 	Name string
 	// URL is the URL for the management cluster, and CA the PEM-encoded CA of its certificate.

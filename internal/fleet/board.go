@@ -21,7 +21,7 @@ func isTimed(health Health, cause Cause) bool {
 	return health == changing || len(cause.chain.Links) > 0
 }
 
-// Key identifies a cluster.
+// Key identifies a cluster. Packages mirror and ui and the commands use it as well.
 type Key struct{ Namespace, Name string }
 
 // Board has the rows of all clusters of a graph. A row is computed again after [Board.Touch], not for every reader.

@@ -25,7 +25,8 @@ const (
 	healthy  Health = "Healthy"
 )
 
-// AllHealth returns the values of Health in the order of lists that are sorted by trouble.
+// AllHealth returns the values of Health in the order of lists that are sorted by trouble. The page lists them in its
+// filter.
 func AllHealth() []Health { return []Health{Problem, changing, paused, healthy} }
 
 // maxReason is the maximum length of the reason of a row, in bytes.
@@ -64,7 +65,8 @@ func healthOf(f healthFacts) Health {
 	return healthy
 }
 
-// Cause is the root cause of a row: where the chain ends, and what ends it.
+// Cause is the root cause of a row: where the chain ends, and what ends it. Commands and the page print it, and its
+// JSON form is an interface for scripts.
 type Cause struct {
 	// Object is the object that caused the state, as "Kind name".
 	Object string `json:"object,omitempty"`

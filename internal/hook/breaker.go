@@ -44,7 +44,8 @@ type breaker struct {
 	state  BreakerState
 }
 
-// breakerPermit allows one call. The caller must call exactly one of its methods when the call is done.
+// breakerPermit allows one call. The caller must call exactly one of its methods when the call is done. reportOutcome
+// does so after each call.
 type breakerPermit struct {
 	b     *breaker
 	probe bool

@@ -33,7 +33,7 @@ type CallAllResult struct {
 	Blocking []Blocking
 }
 
-// Blocking is a handler that blocks an operation.
+// Blocking is a handler that blocks an operation. The topology controller shows its message in a condition.
 type Blocking struct {
 	Handler, Message string
 	// Since is when the handler started to block without interruption. It is held in memory only, so it does not

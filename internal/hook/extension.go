@@ -133,7 +133,7 @@ type ExtensionState struct {
 	Failing []Failing
 }
 
-// Failing is a handler whose circuit is open.
+// Failing is a handler whose circuit is open. The ExtensionConfig controller lists them in a condition.
 type Failing struct {
 	Handler string
 	Circuit BreakerState

@@ -17,7 +17,7 @@ func (w *Writer) Approve(ctx context.Context, request *certificatesv1.Certificat
 	return w.conclude(ctx, request, "approval", withCondition(certificatesv1.CertificateApproved, reason, message))
 }
 
-// Deny denies a CertificateSigningRequest under the same conditions as Approve.
+// Deny denies a CertificateSigningRequest under the same conditions as Approve. The controller credentials calls it.
 func (w *Writer) Deny(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason, message string) error {
 	return w.conclude(ctx, request, "approval", withCondition(certificatesv1.CertificateDenied, reason, message))
 }

@@ -88,7 +88,8 @@ func (w *Writer) DryRun(ctx context.Context, live client.Object, want *unstructu
 }
 
 // IsApplied reports whether applying want would change nothing: live has all its values, and manager has applied no
-// other fields to live. want is an object without status.
+// other fields to live. want is an object without status. The MachineDeployment and topology controllers and package
+// machines decide by it.
 func IsApplied(live client.Object, manager string, want map[string]any) (bool, error) {
 	w := &Writer{owner: manager}
 	return w.unchanged(live, want)

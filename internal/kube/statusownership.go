@@ -82,13 +82,15 @@ func fieldAt(p fieldpath.Path, i int) string {
 }
 
 // OwnsCondition reports whether the controller is an owner of the condition in status.conditions: it applied the
-// condition and has not removed it since. Another writer may have changed it.
+// condition and has not removed it since. Another writer may have changed it. The MachineHealthCheck controller calls
+// it for the Machines that it checks.
 func OwnsCondition(o client.Object, controller, conditionType string) bool {
 	return hasCondition(owned(o.GetManagedFields(), ManagerPrefix+controller, statusSubresource), conditionType)
 }
 
 // IsOwnedUpstream reports whether field manager [upstreamManager], which Cluster API's controllers use, still owns a
-// condition in status.conditions, because its ownership was not transferred; see [Writer.TransferStatusOwnership].
+// condition in status.conditions, because its ownership was not transferred; see [Writer.TransferStatusOwnership]. The
+// MachineHealthCheck controller calls it for the Machines that it checks.
 func IsOwnedUpstream(o client.Object, conditionType string) bool {
 	for _, e := range o.GetManagedFields() {
 		if e.Manager == upstreamManager && e.Subresource == statusSubresource && e.FieldsV1 != nil &&

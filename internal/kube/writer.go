@@ -40,7 +40,8 @@ func NewWriter(c client.Client, controller string) *Writer {
 	return &Writer{client: c, owner: ManagerPrefix + controller, writes: &Writes{}}
 }
 
-// WithController returns a writer with field manager "slipway-<name>" that shares the record of writes.
+// WithController returns a writer with field manager "slipway-<name>" that shares the record of writes. The driver
+// writes conditions about pauses and failed reconciliations with it.
 func (w *Writer) WithController(controller string) *Writer {
 	return w.WithManager(ManagerPrefix + controller)
 }
@@ -124,7 +125,8 @@ func (w *Writer) Patch(ctx context.Context, live client.Object, change func(clie
 	return w.patchLocked(ctx, live, "", change)
 }
 
-// PatchStatus is like Patch, for single fields of a status that another controller reports.
+// PatchStatus is like Patch, for single fields of a status that another controller reports. The controllers of SSHHosts
+// and SSHMachines write claims with it.
 func (w *Writer) PatchStatus(ctx context.Context, live client.Object, change func(client.Object)) error {
 	return w.patchLocked(ctx, live, "status", change)
 }

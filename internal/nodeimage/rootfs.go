@@ -52,7 +52,7 @@ func lastRefresh(dir string, refresh bool, now time.Time) (string, error) {
 	return string(at), err
 }
 
-// debian builds userlands.
+// debian builds userlands. Builds of node images and [BuildHostParts] create one.
 type debian struct {
 	store   BuildCache
 	sources []string

@@ -65,7 +65,8 @@ func (l Link) IsGone() bool {
 // IsLost reports whether the object was in use and does not exist any more.
 func (l Link) IsLost() bool { return l.Presence() == contract.Missing && l.Reached }
 
-// IsDone reports whether the object exists, has no other controller, and reports that it is done.
+// IsDone reports whether the object exists, has no other controller, and reports that it is done. The controllers
+// derive their initialization status from it.
 func (l Link) IsDone() bool {
 	return l.Presence() == contract.Found && l.conflictingController() == nil && l.View.Completion().Done()
 }

@@ -29,7 +29,7 @@ type Graph interface {
 	ReachLimit(of Ref, limit string)
 }
 
-// Plan is the last plan of one controller for an object.
+// Plan is the last plan of one controller for an object. The sources of plans convert the manager's diagnostics to it.
 type Plan struct {
 	Controller string
 	Waits      []Wait

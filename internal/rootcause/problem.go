@@ -227,7 +227,8 @@ func resumeCluster() Remedy {
 	return Remedy{Text: "Resume Cluster {cluster}: set spec.paused to false", Command: "slipway kubectl patch cluster {cluster} -n {namespace} --type merge -p '{\"spec\":{\"paused\":false}}'"}
 }
 
-// pausedByCluster returns the problem of an object whose Cluster is paused, although no controller has reported it.
+// pausedByCluster returns the problem of an object whose Cluster is paused, although no controller has reported it. The
+// search adds it for such an object.
 func (o object) pausedByCluster() problem {
 	return problem{
 		weight: weightPaused, on: []Ref{clusterRef(o.ref.Namespace, o.cluster())}, fixed: resumeCluster(),

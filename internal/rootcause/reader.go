@@ -55,7 +55,8 @@ type ReaderOptions struct {
 
 // Reader is a [Graph] that reads from the API when an object is needed. It gets the first object of a kind, and lists the
 // kind when a second one is needed. It lists no kind twice, reads Secrets and ConfigMaps as metadata, and limits the number of
-// requests. It is for one computation, and not safe for concurrent use.
+// requests. It is for one computation, and not safe for concurrent use. `slipway explain` and `slipway describe
+// cluster` create one.
 type Reader struct {
 	ctx context.Context //nolint:containedctx // Graph has no contexts, and a Reader lives for one command
 	ReaderOptions

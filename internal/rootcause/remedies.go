@@ -195,6 +195,7 @@ const (
 )
 
 // waitRemedy returns the remedy of a wait that lasts until a user acts. The message of such a wait is an instruction.
+// The search calls it for the waits of plans.
 func waitRemedy(l Link, now time.Time) Remedy {
 	if r, known := findRemedy(l, now); known && !r.automatic {
 		return Remedy{Text: r.text, Command: r.command}

@@ -17,7 +17,7 @@ const (
 )
 
 // sshRemedies returns the remedies of SSHHosts, SSHMachines and SSHClusters. {host} and {hostnamespace} are the SSHHost that
-// an object is or uses, and {record} is what the operator can request to clean.
+// an object is or uses, and {record} is what the operator can request to clean. [reasonTable] indexes them.
 func sshRemedies() []group {
 	return []group{
 		auto(waitText,
@@ -63,7 +63,8 @@ func sshRemedies() []group {
 	}
 }
 
-// sshHost returns the SSHHost that an object is or uses. The name is empty if there is none.
+// sshHost returns the SSHHost that an object is or uses. The name is empty if there is none. Conditions, references and
+// placeholders lead to it.
 func (o object) sshHost() Ref {
 	if o.ref.Group != infrav1.GroupVersion.Group {
 		return Ref{}

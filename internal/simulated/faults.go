@@ -21,7 +21,8 @@ type Faults struct {
 	Status int
 }
 
-// faults is the current state of the faults.
+// faults is the current state of the faults. The handlers and the listener of the cluster read it for each request and
+// connection.
 type faults struct {
 	now func() time.Time
 

@@ -33,6 +33,7 @@ type Config struct {
 }
 
 // Spec is the desired state of a simulated control plane, from a HostedControlPlane or the Machines of a control plane.
+// The backends fill it in.
 type Spec struct {
 	// Cluster is the Cluster of the control plane.
 	Cluster types.NamespacedName
@@ -229,7 +230,8 @@ func (s *Server) StatusOf(cluster types.NamespacedName) Status {
 }
 
 // Workload returns a client with full access that bypasses the network, and the context to use for its calls to a
-// Cluster. The client is nil while no simulated control plane of the Cluster is running.
+// Cluster. The client is nil while no simulated control plane of the Cluster is running. The backend of simulated
+// Machines writes Nodes and Pods with it.
 func (s *Server) Workload(ctx context.Context, cluster types.NamespacedName) (context.Context, kubernetes.Interface) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -51,7 +51,7 @@ type simulatedCluster struct {
 	budgets context.CancelFunc
 }
 
-// item is a key whose object needs processing.
+// item is a key whose object needs processing. The keyspaces add them to the queue (Changed), and process handles them.
 type item struct{ member, keys, namespace, name string }
 
 // startSimulator starts the workers, which stop when the context is done.

@@ -24,6 +24,7 @@ type action struct {
 }
 
 // actionLog remembers the actions of the plans that were read. A manager returns only the last plan of each controller.
+// Each source has one, and readPlans adds to it.
 type actionLog struct {
 	mu      sync.Mutex
 	actions []action

@@ -44,7 +44,7 @@ func (q eventQuery) options() []client.ListOption {
 	return out
 }
 
-// eventCache reads Events, at most once in a short time for all pages.
+// eventCache reads Events, at most once in a short time for all pages. Each source has one.
 type eventCache struct {
 	reader client.Reader
 

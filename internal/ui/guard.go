@@ -17,7 +17,8 @@ import (
 const tokenParameter = "token"
 
 // Guard decides which requests are accepted. The page can be read by every local process that can guess its address, and
-// by every web site that the browser opens, unless both are rejected here.
+// by every web site that the browser opens, unless both are rejected here. `slipway ui` creates it, and [Server.Serve]
+// applies it.
 type Guard struct {
 	// token starts a session, and session is the value of its cookie. They differ, so that a leaked cookie does not start
 	// further sessions.

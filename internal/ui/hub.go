@@ -24,7 +24,7 @@ const (
 )
 
 // hub passes changes to the streams of the pages. Publishing never blocks: a stream has at most one pending event, which
-// stands for all changes since the previous one.
+// stands for all changes since the previous one. The server has one for all sources.
 type hub struct {
 	mu      sync.Mutex
 	next    uint64
@@ -49,7 +49,8 @@ func (h *hub) publish(topics ...string) {
 	})
 }
 
-// publishSource marks all streams with a topic of the source as changed.
+// publishSource marks all streams with a topic of the source as changed. A source calls it when the state of its copy
+// changes.
 func (h *hub) publishSource(id string) {
 	h.publishIf(func(s *stream) bool {
 		for topic := range s.topics {

@@ -157,6 +157,7 @@ func newFleetContent(q request, rows []fleet.Cluster) fleetContent {
 const rowLife = time.Minute
 
 // rowCache has the rendered rows of clusters, because rendering takes longer than everything else of the fleet page.
+// Each source has one.
 type rowCache struct {
 	// template renders one row.
 	template *template.Template

@@ -17,7 +17,7 @@ import (
 // management cluster with a known manager.
 type PlanReader func(context.Context, rootcause.Ref) ([]Plan, bool, error)
 
-// Plan is the last plan of one controller for an object.
+// Plan is the last plan of one controller for an object. `slipway ui` converts the diagnostics of the manager to it.
 type Plan struct {
 	Controller string
 	Time       time.Time

@@ -111,7 +111,7 @@ type tick struct {
 	Text string
 }
 
-// newRollout computes the picture of the last hour.
+// newRollout computes the picture of the last hour. The page of a cluster calls it.
 func newRollout(lives []life, now time.Time) rollout {
 	slices.SortFunc(lives, func(a, b life) int {
 		return cmp.Or(boolOrder(b.controlPlane, a.controlPlane), a.created.Compare(b.created), cmp.Compare(a.name, b.name))

@@ -125,7 +125,7 @@ func limitQuery(next http.Handler) http.Handler {
 	})
 }
 
-// request is a request for a page.
+// request is a request for a page. [Server.Handler] creates it for the function of each page.
 type request struct {
 	*http.Request
 	// source is nil for pages about all sources.

@@ -83,7 +83,7 @@ type removedMachine struct {
 	at      time.Time
 }
 
-// NewSource returns the source. It sends no request before it runs.
+// NewSource returns the source. It sends no request before it runs. `slipway ui` calls it for each management cluster.
 func NewSource(o SourceOptions) (*Source, error) {
 	s := newSource(o)
 	m, err := mirror.New(o.Config, mirror.Options{UserAgent: "slipway-ui", Namespace: o.Namespace, OnChange: s.note, OnStatus: s.wake, Now: s.Now})
@@ -265,7 +265,8 @@ func (s *Source) objectTopic(of rootcause.Ref) string {
 	return s.topic("object/" + of.Group + "/" + of.Kind + "/" + of.Namespace + "/" + of.Name)
 }
 
-// removedOf returns the Machines of a cluster that were deleted after a time.
+// removedOf returns the Machines of a cluster that were deleted after a time. The rollout and the timeline of a cluster
+// show them.
 func (s *Source) removedOf(key fleet.Key, after time.Time) (out []removedMachine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

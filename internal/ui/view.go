@@ -138,7 +138,7 @@ func (s *Source) link(of rootcause.Ref) link {
 	return link{Kind: of.Kind, Name: of.Name, URL: s.objectURL(of)}
 }
 
-// chainView is a root cause chain.
+// chainView is a root cause chain. The template parts.html draws it.
 type chainView struct {
 	Links     []chainLink
 	Remedy    rootcause.Remedy
@@ -282,7 +282,7 @@ func newReplicaView(r *fleet.Replicas) replicaView {
 	return v
 }
 
-// rowID returns an ID for the element of an object.
+// rowID returns an ID for the element of an object. The script of the page finds a row by it after an update.
 func rowID(parts ...string) string {
 	for i := range parts {
 		parts[i] = url.PathEscape(parts[i])

@@ -129,7 +129,7 @@ func (c *Clusters) Client(_ context.Context, key client.ObjectKey) (client.Clien
 
 // Nodes returns the Nodes with the provider ID, from an indexed cache; the first call for a cluster starts the watch of
 // its Nodes. It returns ErrNotConnected if there is no connection, or if the cache has not synced after a short wait;
-// Changed enqueues when it has.
+// Changed enqueues when it has. The Machine controller finds the Node of its Machine with it.
 func (c *Clusters) Nodes(ctx context.Context, key client.ObjectKey, providerID string) ([]corev1.Node, error) {
 	conn, err := c.connection(key)
 	if err != nil {
@@ -225,11 +225,13 @@ func (h Health) NodesGraceLeft(now time.Time, grace time.Duration) time.Duration
 	return max(0, grace-now.Sub(h.NodesRead))
 }
 
-// IsHealthy reports whether the cluster's last probe succeeded.
+// IsHealthy reports whether the cluster's last probe succeeded. The Machine, Cluster and KubeadmControlPlane
+// controllers check it.
 func (h Health) IsHealthy() bool { return h.ConsecutiveFailures == 0 && !h.LastProbeSuccess.IsZero() }
 
 // Forward connects to a port of a Pod in the workload cluster, through its API server. It returns ErrNotConnected if
-// there is no connection. The limits for calls do not apply to it.
+// there is no connection. The limits for calls do not apply to it. The KubeadmControlPlane controller and the
+// controller of etcd snapshots call it.
 func (c *Clusters) Forward(ctx context.Context, key client.ObjectKey, to portforward.Target) (net.Conn, error) {
 	conn, err := c.connection(key)
 	if err != nil {

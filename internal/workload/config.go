@@ -63,7 +63,8 @@ type Crashes interface {
 	SuspendedUntil(cluster client.ObjectKey) time.Time
 }
 
-// Timing configures the durations and thresholds of a connection.
+// Timing configures the durations and thresholds of a connection. The manager uses the defaults, and tests shorten
+// them.
 type Timing struct {
 	// ProbeInterval is the time between two probes of a connection. Default: 10 s.
 	ProbeInterval time.Duration

@@ -11,7 +11,7 @@ import (
 )
 
 // limitMemory returns a transport that limits the memory of responses from a cluster. All connections and calls to the
-// cluster share its account.
+// cluster share its account. Each new connection and [Clusters.LimitCalls] call it.
 func (c *Clusters) limitMemory(key client.ObjectKey, next http.RoundTripper) *limitingTransport {
 	t := &limitingTransport{Next: next, Limits: defaultLimits(), Account: c.accounts.ForCluster(key)}
 	if c.cfg.Crashes != nil {

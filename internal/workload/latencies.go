@@ -62,7 +62,7 @@ func (l *latencies[K]) observe(server K, took time.Duration) {
 }
 
 // quickestQuarter returns the upper bound of the latencies of the fastest quarter of the servers, or zero if
-// nothing is known.
+// nothing is known. The latency budget of [slowPool] follows from it.
 func (l *latencies[K]) quickestQuarter() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -59,7 +59,8 @@ func (a *memoryAccounts) ForCluster(cluster client.ObjectKey) *memoryAccount {
 	return &memoryAccount{accounts: a, key: cluster}
 }
 
-// memoryAccount is the account of one cluster, for all of its connections.
+// memoryAccount is the account of one cluster, for all of its connections. [limitingTransport] charges the responses,
+// and the transform of the caches the cached objects.
 type memoryAccount struct {
 	accounts *memoryAccounts
 	key      client.ObjectKey

@@ -88,7 +88,7 @@ func handlerOf(h hooks.Hook) Handler {
 	return out
 }
 
-// addHandlers adds the sources of the handlers, their tests, and a request for each hook.
+// addHandlers adds the sources of the handlers, their tests, and a request for each hook. [Write] calls it.
 func (o Options) addHandlers(files map[string][]byte, handlers []Handler) error {
 	for _, h := range handlers {
 		for _, ending := range []string{".go", "_test.go"} {

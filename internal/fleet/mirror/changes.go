@@ -27,7 +27,7 @@ func (c *Changes) Add(change Change) {
 	c.pending[change.Of] = change
 }
 
-// Take returns the changes since the previous call.
+// Take returns the changes since the previous call. `slipway get` and package ui call it before they compute rows.
 func (c *Changes) Take() []Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -201,7 +201,7 @@ type Status struct {
 	Unreadable []Unreadable
 }
 
-// Copy describes the copy of one kind.
+// Copy describes the copy of one kind. The page of an object explains with it why there is no cause.
 type Copy struct {
 	// Listed is true if the objects have been listed once.
 	Listed bool

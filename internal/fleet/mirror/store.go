@@ -128,6 +128,7 @@ func (s *Store) Drop(of rootcause.Ref) {
 }
 
 // Objects returns the objects of a kind, sorted by namespace and name; all namespaces if the namespace is empty.
+// `slipway get` and the [Reader] list with it.
 func (s *Store) Objects(kind schema.GroupKind, namespace string) []*unstructured.Unstructured {
 	s.mu.RLock()
 	out := make([]*unstructured.Unstructured, 0, len(s.objects[kind]))

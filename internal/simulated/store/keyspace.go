@@ -221,7 +221,8 @@ func (k *Keyspace) dropHistory(n int) {
 	k.history = append([]change(nil), k.history[n:]...)
 }
 
-// read returns the values from start until end (empty: start alone) at a revision (0: current).
+// read returns the values from start until end (empty: start alone) at a revision (0: current). The etcd client of
+// [NewClient] calls it for gets and lists.
 func (k *Keyspace) read(start, end string, limit, revision int64) (kvs []*mvccpb.KeyValue, count, rev int64, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -50,7 +50,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// usage tracks the limits and the usage of all keyspaces of a store.
+// usage tracks the limits and the usage of all keyspaces of a store. Each put and each load of a keyspace updates it.
 type usage struct {
 	limits Limits
 	used   atomic.Int64

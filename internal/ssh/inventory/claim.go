@@ -57,7 +57,7 @@ func Reject(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost) error {
 }
 
 // Release marks a claim as released: the controller of SSHHosts cleans the host and then drops the claim. It is the claim of the
-// host, or a new one for a host that has only the record of the machine.
+// host, or a new one for a host that has only the record of the machine. The SSHMachine controller calls it.
 func Release(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, c infrav1.SSHHostClaim) error {
 	if h.Status.Claim != nil {
 		c = *h.Status.Claim
@@ -83,7 +83,8 @@ func Drop(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost) error {
 }
 
 // WithoutClaim returns a host without its claim. The namespace of a claim that was never recorded on the host has not used it, although
-// it was noted before, so that the previous namespace is the last one again.
+// it was noted before, so that the previous namespace is the last one again. The SSHHost controller computes with it
+// the status after a dropped claim.
 func WithoutClaim(h *infrav1.SSHHost) *infrav1.SSHHost {
 	out, claim := *h, h.Status.Claim
 	out.Status.Claim = nil

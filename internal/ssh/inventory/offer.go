@@ -44,7 +44,7 @@ func WasUsedBy(h *infrav1.SSHHost, n Namespace) bool {
 }
 
 // LastNamespace returns the namespace that used the host last, empty if none did. It is stored in an annotation, because a
-// move or a restore loses the status.
+// move or a restore loses the status. The SSHHost controller and `slipway hosts reinstalled` read it.
 func LastNamespace(h *infrav1.SSHHost) string { return h.Annotations[infrav1.LastNamespaceAnnotation] }
 
 // IsReleased reports whether the machine of a claim does not need the host any more.

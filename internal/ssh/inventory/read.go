@@ -56,7 +56,8 @@ func EnqueueAll(c client.Reader, newList func() client.ObjectList) handler.MapFu
 	}
 }
 
-// OfferChanged selects updates of SSHHosts that change which namespaces have them, their failure domains or their facts.
+// OfferChanged selects updates of SSHHosts that change which namespaces have them, their failure domains or their
+// facts. The SSHCluster and SSHMachineTemplate controllers filter events with it.
 func OfferChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*infrav1.SSHHost), e.ObjectNew.(*infrav1.SSHHost)

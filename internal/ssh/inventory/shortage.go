@@ -9,7 +9,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 )
 
-// Group is a group of machines that need a host each.
+// Group is a group of machines that need a host each. `slipway create cluster` fills it in.
 type Group struct {
 	// Name describes the machines, such as "workers".
 	Name  string

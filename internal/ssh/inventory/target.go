@@ -58,7 +58,8 @@ func Target(ctx context.Context, secrets client.Reader, h *infrav1.SSHHost, p po
 	return out, nil
 }
 
-// ReasonDenied is the reason of the fault for a host that the operator's configuration denies.
+// ReasonDenied is the reason of the fault for a host that the operator's configuration denies. The controllers of
+// SSHHosts and SSHMachines recognize it.
 const ReasonDenied = "DeniedByPolicy"
 
 func server(ctx context.Context, secrets client.Reader, namespace string, s infrav1.SSHServer) (remote.Target, error) {
