@@ -86,7 +86,7 @@ func rule(group, resource string, names []string, verbs ...string) rbacv1.Policy
 func processNameOf(set providerset.Name) string { return RoleOf(set) + "-process" }
 
 // homeRole returns the role of a manager's process in its own namespace: leader election and the certificate of the
-// webhooks.
+// webhooks. [Objects] contains it.
 func (r Rights) homeRole() *rbacv1.Role {
 	return &rbacv1.Role{
 		TypeMeta:   typeMeta(rbacv1.SchemeGroupVersion.String(), "Role"),
@@ -121,7 +121,7 @@ func (r Rights) runsPlanes() bool {
 	return (r.PodNamespace != "" || r.HostedInPods) && providerset.Contains(r.sets(), providerset.ControlPlaneHosted)
 }
 
-// bindings returns the bindings of the roles to the identities that run the providers.
+// bindings returns the bindings of the roles to the identities that run the providers. [Objects] contains them.
 func (r Rights) bindings() []runtime.Object {
 	process := r.subjects(User)
 	var out []runtime.Object

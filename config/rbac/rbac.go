@@ -47,7 +47,8 @@ const (
 	planesRole = "slipway-control-planes"
 )
 
-// Rights selects the identities and their roles.
+// Rights selects the identities and their roles. `slipway up`, `slipway manager --print-roles` and package release fill
+// it in.
 type Rights struct {
 	// Sets are the providers that run. Nil: all.
 	Sets []providerset.Set
@@ -82,7 +83,8 @@ func (r Rights) sets() []providerset.Set {
 	return r.Sets
 }
 
-// ServiceAccount returns the name of the ServiceAccount of a manager with a single identity.
+// ServiceAccount returns the name of the ServiceAccount of a manager with a single identity. Package release runs the
+// manager under it.
 func (r Rights) ServiceAccount() string {
 	if sets := r.sets(); len(sets) == 1 {
 		return RoleOf(sets[0].Name)

@@ -64,13 +64,15 @@ type RelatedObjects struct {
 	Users []clusterv1.Cluster
 }
 
-// ReplicasOwner is a topology that sets the replicas of a MachineDeployment.
+// ReplicasOwner is a topology that sets the replicas of a MachineDeployment. The warning about a write of the scale
+// subresource names it.
 type ReplicasOwner struct {
 	Cluster, Topology string // names of the Cluster, and of the MachineDeployment in its topology
 	Replicas          int32
 }
 
-// Response is the response to a Request, which is admitted if there are no errors.
+// Response is the response to a Request, which is admitted if there are no errors. Package manager/webhook converts it
+// into the response of an admission review.
 type Response struct {
 	Errors   field.ErrorList
 	Warnings []string

@@ -42,7 +42,7 @@ func validatePatches(r classRequest, path *field.Path) field.ErrorList {
 }
 
 // warnClass returns warnings about settings without effect. A template may read an undefined variable: it has no value,
-// and the template may handle that.
+// and the template may handle that. [validateClusterClass] calls it.
 func warnClass(r classRequest) []string {
 	class := r.New
 	names := map[string]bool{runtimehooksv1.BuiltinsName: true}

@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// classRequest is a write request for a ClusterClass.
+// classRequest is a write request for a ClusterClass. [validateClusterClass] creates it.
 type classRequest struct {
 	New *clusterv1.ClusterClass
 	// Old is nil on create.
@@ -70,6 +70,7 @@ func namesOf(clusters []clusterv1.Cluster) string {
 }
 
 // part holds the common fields of the parts of a ClusterClass: infrastructure, control plane and classes of workers.
+// [partsOf] creates them for the rules that apply to all parts.
 type part struct {
 	path      *field.Path
 	templates map[string]clusterv1.ClusterClassTemplateReference // by field name

@@ -39,7 +39,8 @@ func validateMachineHealthCheck(r Request, check *clusterv1.MachineHealthCheck) 
 	return Response{Errors: errs}
 }
 
-// validateTrigger checks that the limits for remediation can be parsed.
+// validateTrigger checks that the limits for remediation can be parsed. The health checks of classes and topologies are
+// validated with it, too.
 func validateTrigger(trigger clusterv1.MachineHealthCheckRemediationTriggerIf, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if most := trigger.UnhealthyLessThanOrEqualTo; most != nil {

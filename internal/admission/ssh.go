@@ -21,7 +21,8 @@ import (
 const mostRequirements, mostValues = 32, 64
 
 // validateSSHHost validates the addresses, host keys and selectors of an SSHHost. Values that did not change are not checked
-// against the operator's configuration, so that a stricter configuration does not prevent other changes.
+// against the operator's configuration, so that a stricter configuration does not prevent other changes. [Validate]
+// calls the functions for SSHHosts, SSHClusters and SSHMachines.
 func validateSSHHost(r Request, h *sshv1.SSHHost) Response {
 	old, _ := r.Old.(*sshv1.SSHHost)
 	spec := field.NewPath("spec")
@@ -179,7 +180,7 @@ func validateSSHMachineSpec(s sshv1.SSHMachineSpec, path *field.Path) field.Erro
 }
 
 // validateSSHTemplate validates the spec in a template like the spec of an object. An endpoint that did not change is not checked
-// again, so that a stricter configuration does not prevent changes of the metadata.
+// again, so that a stricter configuration does not prevent changes of the metadata. [validateOwnTemplate] calls it.
 func validateSSHTemplate(r Request, path *field.Path) field.ErrorList {
 	switch t := r.New.(type) {
 	case *sshv1.SSHMachineTemplate:

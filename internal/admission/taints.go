@@ -8,7 +8,7 @@ import (
 )
 
 // taintRules holds the parameters for the validation of taints. controlPlane means that the taints are for Machines of
-// a control plane.
+// a control plane. The validation of each kind with taints fills it in.
 type taintRules struct {
 	controlPlane bool
 	gates        Gates

@@ -48,7 +48,8 @@ type Converter struct {
 	versionOf VersionOf
 }
 
-// New returns a Converter. If versionOf is nil, no version of any kind is known.
+// New returns a Converter. If versionOf is nil, no version of any kind is known. The conversion webhook, `slipway plan`
+// and `slipway convert` call it.
 func New(versionOf VersionOf) (*Converter, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -66,7 +67,8 @@ func New(versionOf VersionOf) (*Converter, error) {
 	return &Converter{scheme: scheme, versionOf: versionOf}, nil
 }
 
-// Scheme returns the scheme with all versions of all kinds that can be converted.
+// Scheme returns the scheme with all versions of all kinds that can be converted. The conversion webhook and `slipway
+// convert` decode objects with it.
 func (c *Converter) Scheme() *runtime.Scheme { return c.scheme }
 
 // Convert returns the object in another version of its group. The given object is not modified.

@@ -27,7 +27,7 @@ func kubeadmSpecs(spoke, hub runtime.Object) (*bootstrapv1beta1.KubeadmConfigSpe
 }
 
 // timeoutsUp converts two timeouts to the structure of kubeadm's newer configuration: the timeout for the API server
-// applies to init and join, the timeout for discovery to join.
+// applies to init and join, the timeout for discovery to join. moveFieldsUp calls it.
 func timeoutsUp(in *bootstrapv1beta1.KubeadmConfigSpec, out *bootstrapv1.KubeadmConfigSpec) {
 	if in.ClusterConfiguration != nil && in.ClusterConfiguration.APIServer.TimeoutForControlPlane != nil {
 		seconds := clusterv1.ConvertToSeconds(in.ClusterConfiguration.APIServer.TimeoutForControlPlane)
@@ -41,7 +41,7 @@ func timeoutsUp(in *bootstrapv1beta1.KubeadmConfigSpec, out *bootstrapv1.Kubeadm
 }
 
 // partitionsUp removes the layout flag if there is also a disk layout: the hub allows only one of them, but v1beta1
-// always holds the flag.
+// always holds the flag. moveFieldsUp calls it.
 func partitionsUp(out *bootstrapv1.KubeadmConfigSpec) {
 	for i := range out.DiskSetup.Partitions {
 		partition := &out.DiskSetup.Partitions[i]

@@ -49,7 +49,7 @@ func moveFieldsUp(spoke, hub runtime.Object) {
 	}
 }
 
-// moveFieldsDown reverses moveFieldsUp.
+// moveFieldsDown reverses moveFieldsUp. Each conversion of a hub calls it.
 func moveFieldsDown(hub, spoke runtime.Object) {
 	if out, in := kubeadmSpecs(spoke, hub); in != nil {
 		timeoutsDown(in, out)

@@ -80,7 +80,8 @@ func (s *Schema) compile() error {
 	return nil
 }
 
-// Complete prunes unknown fields and sets defaults, in place.
+// Complete prunes unknown fields and sets defaults, in place. Call it before the validation, which expects complete
+// content.
 func (s *Schema) Complete(content map[string]any) error {
 	if err := s.form(); err != nil || s.structural == nil {
 		return err
@@ -124,7 +125,8 @@ func (s *Schema) Shape(content, old map[string]any) (field.ErrorList, error) {
 }
 
 // Rules returns the violations of the CEL rules; old is nil on create. It returns an error if not all rules could be
-// evaluated, because the object exceeds the cost budget or the context ended.
+// evaluated, because the object exceeds the cost budget or the context ended. The API server evaluates them only if
+// [Schema.Shape] found no violations.
 func (s *Schema) Rules(ctx context.Context, content, old map[string]any) (field.ErrorList, error) {
 	if err := s.compile(); err != nil || s.rules == nil {
 		return nil, err

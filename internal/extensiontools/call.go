@@ -24,7 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// CallOptions select the handler and the request of a [Call].
+// CallOptions select the handler and the request of a [Call]. `slipway extension call` fills them in.
 type CallOptions struct {
 	// Handler is "handler.extension", or the handler alone if it is unique.
 	Handler string

@@ -38,7 +38,8 @@ func ReadCompatibility(ctx context.Context, c client.Reader) (CompatibilityRepor
 	return CheckCompatibility(hooks.Default(), list.Items), nil
 }
 
-// Err returns a fault if any extension would break; otherwise nil.
+// Err returns a fault if any extension would break; otherwise nil. `slipway extension check` and `slipway upgrade
+// apply` return it.
 func (r CompatibilityReport) Err() error {
 	if len(r.Broken) == 0 {
 		return nil

@@ -21,7 +21,8 @@ type ExampleRequest struct {
 	YAML string
 }
 
-// ExampleHooks returns all hooks that have an example, in the order of a cluster's lifecycle.
+// ExampleHooks returns all hooks that have an example, in the order of a cluster's lifecycle. `slipway extension
+// example` lists them, and package scaffold orders handlers by them.
 func ExampleHooks() []hooks.Hook {
 	var out []hooks.Hook
 	catalog := hooks.Default()
@@ -34,7 +35,8 @@ func ExampleHooks() []hooks.Hook {
 }
 
 // GetExample returns the example of a hook. The name is case-insensitive and may contain hyphens: BeforeClusterCreate,
-// before-cluster-create. For an unknown name, the fault lists the valid ones.
+// before-cluster-create. For an unknown name, the fault lists the valid ones. `slipway extension example` and package
+// scaffold call it.
 func GetExample(name string) (ExampleRequest, error) {
 	plain := func(s string) string { return strings.ToLower(strings.ReplaceAll(s, "-", "")) }
 	catalog := hooks.Default()
@@ -55,7 +57,7 @@ func newest(catalog *hooks.Catalog, hook string) (hooks.Hook, bool) {
 	return catalog.Newest(hooks.Name{Group: hooks.Group, Hook: hook})
 }
 
-// Object returns the request object with apiVersion and kind.
+// Object returns the request object with apiVersion and kind. Tests check the examples with it.
 func (r ExampleRequest) Object() (runtime.Object, error) {
 	out := r.Hook.NewRequest()
 	if err := yaml.UnmarshalStrict([]byte(r.YAML), out); err != nil {
@@ -65,7 +67,7 @@ func (r ExampleRequest) Object() (runtime.Object, error) {
 	return out, nil
 }
 
-// Document returns the request as YAML or JSON with apiVersion and kind.
+// Document returns the request as YAML or JSON with apiVersion and kind. `slipway extension example` prints it.
 func (r ExampleRequest) Document(asJSON bool) ([]byte, error) {
 	head := fmt.Sprintf("apiVersion: %s\nkind: %s\n", r.Hook.APIVersion(), r.Hook.RequestKind())
 	if !asJSON {
@@ -79,7 +81,8 @@ func (r ExampleRequest) Document(asJSON bool) ([]byte, error) {
 	return append(out, '\n'), err
 }
 
-// FileName returns the name of a hook for use in file names and handler names: before-cluster-create.
+// FileName returns the name of a hook for use in file names and handler names: before-cluster-create. Package scaffold
+// names files and handlers with it.
 func FileName(hook string) string {
 	var b strings.Builder
 	for i, r := range hook {

@@ -36,11 +36,12 @@ const (
 	loopback = "127.0.0.1"
 )
 
-// LocalOptions are the options of an extension process.
+// LocalOptions are the options of an extension process. The commands under `slipway extension` fill them in.
 type LocalOptions struct {
 	// Command is the command with its arguments.
 	Command []string
-	// Environment are additional environment variables, as in os.Environ.
+	// Environment is the environment of the process, as in os.Environ. Variables that refer to management clusters are
+	// removed from it.
 	Environment []string
 	// Out receives the output of the extension.
 	Out io.Writer
@@ -48,7 +49,8 @@ type LocalOptions struct {
 	Within time.Duration
 }
 
-// LocalExtension is a running extension process on the developer's machine.
+// LocalExtension is a running extension process on the developer's machine. [RunSession] forwards calls to it, and
+// `slipway extension replay` repeats calls with it.
 type LocalExtension struct {
 	// URL is its address, and Client trusts its certificate.
 	URL    *url.URL

@@ -26,7 +26,7 @@ const (
 	maxResponse = 21 << 20 // one MiB more than a manager accepts, so that it reports the excess
 )
 
-// proxyOptions configure a proxy.
+// proxyOptions configure a proxy. [RunSession] and [Call] fill them in.
 type proxyOptions struct {
 	// Listen is host:port, and the certificate is for the host. Port 0 selects a free port.
 	Listen string

@@ -22,7 +22,8 @@ const RunAnnotation = "extension.slipway.dev/run"
 // manager is the field manager of the registration.
 const manager = client.FieldOwner("slipway-extension-run")
 
-// LocalRegistration is an extension on this machine.
+// LocalRegistration is an extension on this machine. `slipway extension run` fills in the name, and [RunSession] the
+// URL.
 type LocalRegistration struct {
 	Name string
 	// URL is the URL for the management cluster, and CA the PEM-encoded CA of its certificate.
@@ -97,7 +98,8 @@ func unknown(ctx context.Context, c client.Client, name string) error {
 	return fault.New(fault.Gone, "ExtensionNotFound", "there is no extension %q; %s", name, there)
 }
 
-// ListExtensions returns all extensions, sorted by name.
+// ListExtensions returns all extensions, sorted by name. `slipway extension list`, `slipway extension check` and [Call]
+// call it.
 func ListExtensions(ctx context.Context, c client.Client) ([]runtimev1.ExtensionConfig, error) {
 	var list runtimev1.ExtensionConfigList
 	if err := c.List(ctx, &list); err != nil {

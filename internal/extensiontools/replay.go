@@ -37,7 +37,8 @@ type ReplayResult struct {
 	Seconds       float64 `json:"seconds"`
 }
 
-// ReplayTarget is the build that receives the requests.
+// ReplayTarget is the build that receives the requests. `slipway extension replay` fills it in with the build that it
+// has started.
 type ReplayTarget struct {
 	URL    *url.URL
 	Client *http.Client

@@ -21,7 +21,7 @@ const (
 	withdrawWithin = 10 * time.Second
 )
 
-// SessionOptions are the options of a session ([RunSession]).
+// SessionOptions are the options of a session ([RunSession]). `slipway extension run` fills them in.
 type SessionOptions struct {
 	// Process is the developer's command.
 	Process LocalOptions

@@ -64,14 +64,14 @@ func (f *Fault) From(err error) *Fault {
 	return &c
 }
 
-// With returns the fault with more key/value pairs for the log.
+// With returns the fault with more key/value pairs for the log. Package reconciler logs them.
 func (f *Fault) With(keysAndValues ...any) *Fault {
 	c := *f
 	c.Details = append(append([]any{}, f.Details...), keysAndValues...)
 	return &c
 }
 
-// RetryIn returns the fault with the delay after which a retry makes sense.
+// RetryIn returns the fault with the delay after which a retry makes sense. Controllers requeue after [RetryAfter].
 func (f *Fault) RetryIn(d time.Duration) *Fault {
 	c := *f
 	c.RetryAfter = d

@@ -36,7 +36,8 @@ func (g *Group) Go(f func() error) { g.init().Go(func() error { return Recover(f
 // Wait waits until all functions have returned.
 func (g *Group) Wait() error { return g.init().Wait() }
 
-// Recover runs a function, and returns a panic as a fault whose details contain the stack.
+// Recover runs a function, and returns a panic as a fault whose details contain the stack. [Group] and package jobs
+// call it for functions that they run in a goroutine.
 func Recover(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
-// TimeDependent is the interval in which rows are computed again whose health depends on the time.
+// TimeDependent is the interval in which rows are computed again whose health depends on the time. `slipway get
+// machines` uses it, too.
 const TimeDependent = 30 * time.Second
 
 // isTimed reports whether the row of an object may change without a change of an object: its cause becomes overdue, or a step of
@@ -20,10 +21,11 @@ func isTimed(health Health, cause Cause) bool {
 	return health == changing || len(cause.chain.Links) > 0
 }
 
-// Key identifies a cluster.
+// Key identifies a cluster. Packages mirror and ui and the commands use it as well.
 type Key struct{ Namespace, Name string }
 
 // Board has the rows of all clusters of a graph. A row is computed again after [Board.Touch], not for every reader.
+// `slipway get clusters` has one, and so has each management cluster of `slipway ui`.
 type Board struct {
 	graph rootcause.Graph
 

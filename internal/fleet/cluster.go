@@ -45,7 +45,7 @@ type Cluster struct {
 	independent []string
 }
 
-// Replicas counts the Machines of a control plane or of the workers.
+// Replicas counts the Machines of a control plane or of the workers. Commands and the page print it.
 type Replicas struct {
 	Ready     int32 `json:"ready"`
 	Available int32 `json:"available"`
@@ -71,7 +71,7 @@ func clusterRef(namespace, name string) rootcause.Ref {
 	return rootcause.Ref{Group: clusterv1.GroupVersion.Group, Kind: "Cluster", Namespace: namespace, Name: name}
 }
 
-// newCluster computes the row of a Cluster.
+// newCluster computes the row of a Cluster. [Board] calls it for a stale row.
 func newCluster(g rootcause.Graph, c *clusterv1.Cluster, now time.Time) Cluster {
 	row := Cluster{
 		Namespace: c.Namespace, Name: c.Name, Class: c.Spec.Topology.ClassRef.Name, Infrastructure: c.Spec.InfrastructureRef.Kind,

@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
-// Health summarizes the state of a cluster or Machine.
+// Health summarizes the state of a cluster or Machine. Commands and the page filter rows by it.
 type Health string
 
 // The values of Health.
@@ -25,13 +25,14 @@ const (
 	healthy  Health = "Healthy"
 )
 
-// AllHealth returns the values of Health in the order of lists that are sorted by trouble.
+// AllHealth returns the values of Health in the order of lists that are sorted by trouble. The page lists them in its
+// filter.
 func AllHealth() []Health { return []Health{Problem, changing, paused, healthy} }
 
 // maxReason is the maximum length of the reason of a row, in bytes.
 const maxReason = 160
 
-// healthFacts are the facts about an object that determine its health.
+// healthFacts are the facts about an object that determine its health. newCluster and [NewMachine] fill them in.
 type healthFacts struct {
 	paused, deleting bool
 	// progressing is true while a creation, rollout, upgrade or scaling is not complete.
@@ -64,7 +65,8 @@ func healthOf(f healthFacts) Health {
 	return healthy
 }
 
-// Cause is the root cause of a row: where the chain ends, and what ends it.
+// Cause is the root cause of a row: where the chain ends, and what ends it. Commands and the page print it, and its
+// JSON form is an interface for scripts.
 type Cause struct {
 	// Object is the object that caused the state, as "Kind name".
 	Object string `json:"object,omitempty"`
@@ -84,7 +86,8 @@ type Cause struct {
 // Chain returns the links from the object of the row to the cause; empty if there is no problem.
 func (c Cause) Chain() rootcause.Chain { return c.chain }
 
-// WithFlags adds the flags that select the management cluster to the command of the remedy.
+// WithFlags adds the flags that select the management cluster to the command of the remedy. Commands and the page call
+// it before they show the row.
 func (c *Cause) WithFlags(flags string) { c.Command = rootcause.WithFlags(c.Command, flags) }
 
 // explain returns the cause of the state of an object, and the facts about it.

@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
-// Machine is the row of a Machine.
+// Machine is the row of a Machine. `slipway get machines` prints it.
 type Machine struct {
 	Namespace string `json:"namespace"`
 	Cluster   string `json:"cluster"`
@@ -32,7 +32,7 @@ type Machine struct {
 	Labels  map[string]string `json:"-"`
 }
 
-// NewMachine computes the row of a Machine.
+// NewMachine computes the row of a Machine. `slipway get machines` calls it.
 func NewMachine(g rootcause.Graph, m *clusterv1.Machine, now time.Time) Machine {
 	have := condition.Set(m.Status.Conditions)
 	row := Machine{

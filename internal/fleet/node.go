@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// Node is the row of a Node, from the status of its Machine.
+// Node is the row of a Node, from the status of its Machine. `slipway get nodes` prints it.
 type Node struct {
 	Namespace string `json:"namespace"`
 	Cluster   string `json:"cluster"`
@@ -38,7 +38,8 @@ type Node struct {
 	Labels  map[string]string `json:"-"`
 }
 
-// NewNode computes the row of the Node of a Machine. It reports false if the Machine has no Node.
+// NewNode computes the row of the Node of a Machine. It reports false if the Machine has no Node. `slipway get nodes`
+// calls it.
 func NewNode(m *clusterv1.Machine) (Node, bool) {
 	if m.Status.NodeRef.Name == "" {
 		return Node{}, false
@@ -67,7 +68,7 @@ func NewNode(m *clusterv1.Machine) (Node, bool) {
 }
 
 // NewPoolNodes computes the rows of the Nodes of a MachinePool that are not Nodes of Machines. The status of a MachinePool has
-// their names, but not their conditions.
+// their names, but not their conditions. `slipway get nodes` calls it.
 func NewPoolNodes(p *clusterv1.MachinePool, ofMachines map[string]bool) (out []Node) {
 	for _, ref := range p.Status.NodeRefs {
 		if ref.Name == "" || ofMachines[ref.Name] {

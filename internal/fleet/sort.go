@@ -51,7 +51,8 @@ func CompareClusters(a, b Cluster) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// CompareClustersByTrouble orders clusters with a problem first, and those that need a user before the others.
+// CompareClustersByTrouble orders clusters with a problem first, and those that need a user before the others. `slipway
+// get clusters` and the page sort by it.
 func CompareClustersByTrouble(a, b Cluster) int {
 	return cmp.Or(rank{a.Health, a.NeedsUser, a.Since}.compare(rank{b.Health, b.NeedsUser, b.Since}), CompareClusters(a, b))
 }
@@ -61,7 +62,8 @@ func CompareMachines(a, b Machine) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Name, b.Name))
 }
 
-// CompareMachinesByTrouble orders Machines with a problem first, and those that need a user before the others.
+// CompareMachinesByTrouble orders Machines with a problem first, and those that need a user before the others. `slipway
+// get machines` sorts by it.
 func CompareMachinesByTrouble(a, b Machine) int {
 	return cmp.Or(rank{a.Health, a.NeedsUser, a.Since}.compare(rank{b.Health, b.NeedsUser, b.Since}), CompareMachines(a, b))
 }
@@ -71,7 +73,7 @@ func CompareNodes(a, b Node) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Name, b.Name))
 }
 
-// CompareNodesByTrouble orders Nodes with a problem first.
+// CompareNodesByTrouble orders Nodes with a problem first. `slipway get nodes` sorts by it.
 func CompareNodesByTrouble(a, b Node) int {
 	return cmp.Or(rank{health: a.Health, since: a.Since}.compare(rank{health: b.Health, since: b.Since}), CompareNodes(a, b))
 }

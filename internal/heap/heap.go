@@ -83,7 +83,8 @@ func Manager() Headroom {
 	return Headroom{rest: gcSparing, bytes: 40 << 20, large: 256 << 20, percent: 150}
 }
 
-// Workload is the headroom of a hosted control plane. There are many of them, and most are idle.
+// Workload is the headroom of a hosted control plane. There are many of them, and most are idle. Hosted control planes
+// pass it to [Collect].
 func Workload() Headroom {
 	return Headroom{rest: gcSparing, bytes: 64 << 20, large: 128 << 20, percent: gcWhileRunning}
 }

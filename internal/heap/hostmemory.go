@@ -25,7 +25,7 @@ func DefaultLimit() (int64, error) {
 }
 
 // OwnLimit returns the memory limit of this process: GOMEMLIMIT, as set by the parent process or the Pod, or
-// [DefaultLimit]. Zero means unknown.
+// [DefaultLimit]. Zero means unknown. The manager derives the limits for responses of workload clusters from it.
 func OwnLimit() int64 {
 	if limit := debug.SetMemoryLimit(-1); limit < math.MaxInt64 {
 		return limit
@@ -70,7 +70,7 @@ func Resident(pid int) int64 {
 }
 
 // KilledByKernel returns the number of processes that the kernel has killed because of memory shortage since
-// the host was started.
+// the host was started. Package childproc compares two results to detect that the kernel killed its child process.
 func KilledByKernel() int64 {
 	n, _ := field("/proc/vmstat", "oom_kill") // always 0 on kernels without this counter
 	return n

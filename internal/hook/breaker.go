@@ -31,7 +31,8 @@ type BreakerFailure struct {
 
 // breaker is a circuit breaker: one for each Runtime Extension and one for each of its handlers, so that controllers do
 // not wait for an extension that fails. It decides whether a call may be made now, based on the outcome of previous
-// calls. Its state is in memory only, and the caller passes the time. It is safe for concurrent use.
+// calls. Its state is in memory only, and the caller passes the time. It is safe for concurrent use. [Extensions]
+// requests its permits and reports the outcomes (circuit.go).
 type breaker struct {
 	// jitter varies the delay before a probe.
 	jitter func(time.Duration) time.Duration
@@ -43,7 +44,8 @@ type breaker struct {
 	state  BreakerState
 }
 
-// breakerPermit allows one call. The caller must call exactly one of its methods when the call is done.
+// breakerPermit allows one call. The caller must call exactly one of its methods when the call is done. reportOutcome
+// does so after each call.
 type breakerPermit struct {
 	b     *breaker
 	probe bool

@@ -209,7 +209,7 @@ func (e *Extensions) encode(t target, served hooks.Hook, original runtime.Object
 	return body, nil
 }
 
-// request is a request to one handler.
+// request is a request to one handler. call creates it, and callWithPermit sends it.
 type request struct {
 	hook   hooks.Hook
 	object client.Object

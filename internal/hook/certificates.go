@@ -50,7 +50,8 @@ func (c *ClientCertificates) get() (*tls.Certificate, error) {
 		"the client certificate for extensions cannot be read from %s and %s", c.cert, c.key).From(err)
 }
 
-// generation returns a pointer that changes when the certificate is rotated.
+// generation returns a pointer that changes when the certificate is rotated. A connection pool then closes its idle
+// connections.
 func (c *ClientCertificates) generation() *tls.Certificate {
 	if c == nil {
 		return nil

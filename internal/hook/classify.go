@@ -16,7 +16,7 @@ import (
 
 // Reasons of errors of a call of a Runtime Extension without a usable HTTP response. All are of kind Unreachable. Waits
 // of controllers have them, and this package decides by them which errors count as failures and which remedy a message
-// contains.
+// contains. Package rootcause maps the values to remedies (remedies_topology.go).
 const (
 	reasonHostUnknown     = "HostUnknown"
 	reasonRefused         = "ConnectionRefused"
@@ -35,7 +35,8 @@ const (
 	reasonTransportFailed = "TransportFailed"
 )
 
-// unconnected reports whether a reason means that the extension never received the request.
+// unconnected reports whether a reason means that the extension never received the request. The circuit breakers
+// distinguish by it a failing extension from a failing handler.
 func unconnected(reason string) bool {
 	switch reason {
 	case reasonHostUnknown, reasonRefused, reasonNoRoute, reasonExpired, reasonWrongHost, reasonUnknownCA,
@@ -155,7 +156,7 @@ func explainAlert(alert uint8, host string) (reason, message string) {
 	return reasonTLS, "the TLS handshake with " + host + " failed"
 }
 
-// refusal returns the fault for a response with an HTTP status other than 200.
+// refusal returns the fault for a response with an HTTP status other than 200. Post returns it.
 func (c *Conn) refusal(code int) error {
 	host := c.endpoint.Host()
 	if code >= 300 && code < 400 {

@@ -24,7 +24,8 @@ type Client interface {
 	CallAll(ctx context.Context, of client.Object, x Invocation) (CallAllResult, error)
 }
 
-// CallAllResult is the result of calling all handlers of a hook.
+// CallAllResult is the result of calling all handlers of a hook. [LifecycleCaller] converts it into the result of a
+// lifecycle hook.
 type CallAllResult struct {
 	// Handlers that responded, as "<handler>.<extension>", in the order of the calls.
 	Handlers []string
@@ -32,7 +33,7 @@ type CallAllResult struct {
 	Blocking []Blocking
 }
 
-// Blocking is a handler that blocks an operation.
+// Blocking is a handler that blocks an operation. The topology controller shows its message in a condition.
 type Blocking struct {
 	Handler, Message string
 	// Since is when the handler started to block without interruption. It is held in memory only, so it does not
@@ -42,7 +43,8 @@ type Blocking struct {
 	RetryAfter time.Duration
 }
 
-// Invocation is a request and the object that receives the response.
+// Invocation is a request and the object that receives the response. Controllers fill it in for [Client].Call, and
+// [LifecycleCaller] for CallAll.
 type Invocation struct {
 	// Request is not changed. Its settings override those in the ExtensionConfig.
 	Request runtime.Object

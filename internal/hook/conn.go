@@ -37,7 +37,8 @@ type Conn struct {
 	shown *tls.Certificate
 }
 
-// NewConn returns a connection pool for an endpoint. The first request opens the first connection.
+// NewConn returns a connection pool for an endpoint. The first request opens the first connection. The registry calls
+// it when an extension is announced and when its endpoint changes.
 func NewConn(e Endpoint, certs *ClientCertificates) (*Conn, error) {
 	roots, err := e.roots()
 	if err != nil {
@@ -98,7 +99,7 @@ func (c *Conn) Endpoint() Endpoint { return c.endpoint }
 // Close closes idle connections.
 func (c *Conn) Close() { c.transport.CloseIdleConnections() }
 
-// WireRequest is a request to an extension.
+// WireRequest is a request to an extension. Calls and discoveries of the registry fill it in.
 type WireRequest struct {
 	// Path below the endpoint.
 	Path string
@@ -115,7 +116,8 @@ type WireRequest struct {
 // context's error if the caller gave up.
 //
 // The request is sent again if a reused connection is closed before the first byte of the response, because the server
-// may have been replaced; handlers must tolerate being called twice. Over a new connection it is sent once.
+// may have been replaced; handlers must tolerate being called twice. Over a new connection it is sent once. The
+// registry calls it for each call and each discovery.
 func (c *Conn) Post(ctx context.Context, r WireRequest) ([]byte, error) {
 	c.followCertificate()
 	target := c.endpoint.URL + r.Path

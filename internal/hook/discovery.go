@@ -171,6 +171,7 @@ func similar(id hooks.ID, catalog *hooks.Catalog) string {
 
 // handlersOf reads the handlers from the status of an ExtensionConfig, including handlers of unknown hooks (a newer or
 // older version of Slipway may have written the status). These block the operations that they would be called for.
+// [Extensions.Restore] calls it.
 func handlersOf(c *runtimev1.ExtensionConfig) ([]Handler, error) {
 	var out []Handler
 	var problems []error

@@ -14,7 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Handler is one handler of an extension, from a discovery or from the status of the ExtensionConfig.
+// Handler is one handler of an extension, from a discovery or from the status of the ExtensionConfig. The
+// ExtensionConfig controller writes the handlers to the status with [StatusHandlers].
 type Handler struct {
 	// Name of the handler as the extension returned it, a DNS label.
 	Name string
@@ -26,7 +27,8 @@ type Handler struct {
 	Policy runtimev1.FailurePolicy
 }
 
-// Unknown returns a message for a handler whose hook is not in the catalog.
+// Unknown returns a message for a handler whose hook is not in the catalog. The ExtensionConfig controller reports it
+// in a condition.
 func (h Handler) Unknown() string {
 	return fmt.Sprintf("handler %s serves %s of %s, which this version of Slipway does not support; operations that would call it are blocked",
 		h.Name, clip(h.Hook.Hook), clip(h.Hook.APIVersion()))
@@ -45,7 +47,8 @@ func compareHandlers(a, b Handler) int {
 // Cluster API defines its form.
 func handlerName(handler, extension string) string { return handler + "." + extension }
 
-// settings holds the relevant part of an ExtensionConfig's spec. It is immutable.
+// settings holds the relevant part of an ExtensionConfig's spec. It is immutable. The registry replaces it when the
+// spec changes.
 type settings struct {
 	uid        types.UID
 	generation int64
@@ -130,7 +133,7 @@ type ExtensionState struct {
 	Failing []Failing
 }
 
-// Failing is a handler whose circuit is open.
+// Failing is a handler whose circuit is open. The ExtensionConfig controller lists them in a condition.
 type Failing struct {
 	Handler string
 	Circuit BreakerState

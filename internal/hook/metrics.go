@@ -13,7 +13,7 @@ import (
 )
 
 // metrics are the metrics of calls: those with the prefix capi_ are documented by Cluster API, so dashboards depend on
-// their names and labels; the others show which extensions are healthy.
+// their names and labels; the others show which extensions are healthy. The registry creates and updates them.
 type metrics struct {
 	requests     *prometheus.CounterVec
 	durations    *prometheus.HistogramVec

@@ -11,7 +11,8 @@ import (
 )
 
 // NamespaceLabels returns a function that reads the labels of a Namespace with a client, for [Config]. It reads
-// metadata only; a manager's client serves this from a cache that starts with the first read.
+// metadata only; a manager's client serves this from a cache that starts with the first read. The manager passes it
+// when it creates the registry; `slipway plan` calls it for its simulation.
 func NamespaceLabels(c client.Reader) func(ctx context.Context, namespace string) (labels.Set, error) {
 	return func(ctx context.Context, namespace string) (labels.Set, error) {
 		o := &metav1.PartialObjectMetadata{}

@@ -11,6 +11,7 @@ import (
 
 // Reasons of errors from calls and discoveries of Runtime Extensions, in addition to the reasons in classify.go. The
 // package documentation has a table of the states of an extension with their reasons. Waits of controllers have them.
+// Package rootcause maps the values to remedies (remedies_topology.go).
 const (
 	// reasonNotJSON: the response cannot be parsed.
 	reasonNotJSON = "AnswerNotJSON"
@@ -53,6 +54,7 @@ func isCallError(f *fault.Fault) bool {
 }
 
 // isIgnored reports whether a handler's failure policy turns the error into a success without a message.
+// [Extensions.Call] and CallAll check it for every failed call.
 func isIgnored(err error, policy runtimev1.FailurePolicy) bool {
 	f := fault.As(err)
 	if f == nil || policy != runtimev1.FailurePolicyIgnore {
@@ -61,7 +63,8 @@ func isIgnored(err error, policy runtimev1.FailurePolicy) bool {
 	return isCallError(f) || f.Reason == ReasonCircuitOpen
 }
 
-// failureOf returns the fault of an error that counts as a failure of the extension, or nil.
+// failureOf returns the fault of an error that counts as a failure of the extension, or nil. The circuit breakers count
+// these faults (reportOutcome).
 func failureOf(err error) *fault.Fault {
 	var f *fault.Fault
 	if !errors.As(err, &f) || !isCallError(f) {
@@ -70,7 +73,8 @@ func failureOf(err error) *fault.Fault {
 	return f
 }
 
-// notServed reports whether an extension was reached but does not serve the path of a handler.
+// notServed reports whether an extension was reached but does not serve the path of a handler. reportOutcome then
+// schedules the next discovery earlier.
 func notServed(f *fault.Fault) bool {
 	return f != nil && f.Reason == reasonHTTPStatus && statusCode(f) == http.StatusNotFound
 }

@@ -8,7 +8,8 @@ import runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 const RefreshAnnotation = "extension.slipway.dev/refresh"
 
 // RefreshRequest returns an identifier of the refresh request on an ExtensionConfig, or an empty string if there is
-// none. The value of the annotation may be empty, so the identifier has a prefix.
+// none. The value of the annotation may be empty, so the identifier has a prefix. The ExtensionConfig controller and
+// the registry compare it with the last served request.
 func RefreshRequest(c *runtimev1.ExtensionConfig) string {
 	value, requested := c.Annotations[RefreshAnnotation]
 	if !requested {

@@ -20,7 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Config configures Extensions. Fields are optional unless stated otherwise.
+// Config configures Extensions. Fields are optional unless stated otherwise. The manager and `slipway plan` fill it in,
+// and so does `slipway extension call`.
 type Config struct {
 	// Catalog of the hooks. Defaults to the hooks of Cluster API.
 	Catalog *hooks.Catalog
@@ -84,7 +85,7 @@ func New(cfg Config) (*Extensions, error) {
 	}, nil
 }
 
-// Catalog returns the supported hooks.
+// Catalog returns the supported hooks. The ExtensionConfig controller reports deprecated hooks by it.
 func (e *Extensions) Catalog() *hooks.Catalog { return e.catalog }
 
 // Prime marks that all existing extensions have been announced; calls are possible from then on. The ExtensionConfig
@@ -97,7 +98,8 @@ func (e *Extensions) Prime() {
 }
 
 // Announce registers an ExtensionConfig if it is not registered. Until its handlers are known, operations for which
-// they may have to be called are blocked.
+// they may have to be called are blocked. The ExtensionConfig controller calls it for every ExtensionConfig before
+// [Extensions.Prime], and in each reconciliation.
 func (e *Extensions) Announce(c *runtimev1.ExtensionConfig) {
 	e.mu.Lock()
 	x := e.byName[c.Name]
@@ -113,7 +115,8 @@ func (e *Extensions) Announce(c *runtimev1.ExtensionConfig) {
 
 // Restore uses the handlers in the status of an ExtensionConfig, unless newer ones are known. It restores the handlers
 // of a paused extension, and it is the only source of handlers for a manager that may not write. The error, if any, is
-// the reason why the extension cannot be called.
+// the reason why the extension cannot be called. The ExtensionConfig controller, `slipway plan` and `slipway extension
+// call` call it.
 func (e *Extensions) Restore(c *runtimev1.ExtensionConfig) (problem error) {
 	x, problem := e.announce(c)
 	handlers, err := handlersOf(c)
@@ -195,7 +198,8 @@ func byCreation(a, b *extension) int {
 	return strings.Compare(a.name, b.name)
 }
 
-// Forget removes an extension. Calls in flight are not interrupted.
+// Forget removes an extension. Calls in flight are not interrupted. The ExtensionConfig controller calls it for a
+// deleted ExtensionConfig.
 func (e *Extensions) Forget(name string) {
 	e.mu.Lock()
 	known := e.byName[name] != nil

@@ -98,7 +98,7 @@ const (
 func clip(s string) string { return clipTo(s, maxWord) }
 
 // ClipMessage shortens a message from an extension to a size that fits in a condition, and replaces control characters,
-// which could affect the terminal that displays it.
+// which could affect the terminal that displays it. Package inplace calls it for messages of UpdateMachine.
 func ClipMessage(message string) string { return clipTo(message, maxMessage) }
 
 // clipTo shortens a text to at most the given number of bytes, at a character boundary, and replaces control characters
@@ -142,7 +142,7 @@ func validateResponse(response hooks.Response) error {
 }
 
 // aggregate merges the responses of all handlers of a hook, as Cluster API documents it: the lowest retryAfterSeconds
-// that is not 0, and all messages.
+// that is not 0, and all messages. CallAll calls it.
 func aggregate(responses []hooks.Response, into hooks.Response) {
 	var messages []string
 	var retry time.Duration

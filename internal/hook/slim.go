@@ -29,7 +29,7 @@ func ClusterForRequest(cluster *clusterv1.Cluster) clusterv1.Cluster {
 
 // digest returns a hash of the input that a response about a Cluster may depend on, for [Invocation].CacheKey: the
 // Cluster as it is sent in requests, and additional values, such as other fields of the request. It does not change
-// when Slipway records progress in annotations, or when the status is updated.
+// when Slipway records progress in annotations, or when the status is updated. [LifecycleCaller] calls it.
 func digest(cluster *clusterv1.Cluster, more ...string) string {
 	slim := ClusterForRequest(cluster)
 	slim.ResourceVersion, slim.Generation = "", 0
@@ -49,7 +49,7 @@ func digest(cluster *clusterv1.Cluster, more ...string) string {
 	return DigestOf(data)
 }
 
-// DigestOf returns a hash of data, for [Invocation].CacheKey.
+// DigestOf returns a hash of data, for [Invocation].CacheKey. Package inplace calls it.
 func DigestOf(data []byte) string {
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:])

@@ -31,7 +31,7 @@ type Limits struct {
 	Total, Namespace int
 }
 
-// SnapshotLimits are the limits for jobs that copy etcd snapshots.
+// SnapshotLimits are the limits for jobs that copy etcd snapshots. The manager passes them to [NewRunner].
 func SnapshotLimits() Limits { return Limits{Total: 4, Namespace: 1} }
 
 // Runner runs jobs in the background, because they take minutes and must not block the workers of a controller. The
@@ -56,7 +56,7 @@ type runningJob struct {
 	cancel context.CancelFunc
 }
 
-// NewRunner returns a Runner whose jobs run until ctx ends.
+// NewRunner returns a Runner whose jobs run until ctx ends. The manager calls it at its start.
 func NewRunner(ctx context.Context, now func() time.Time, limits Limits) *Runner {
 	return &Runner{ctx: ctx, now: now, limits: limits, running: map[string]runningJob{}, ended: map[string]State{}, watchers: map[int]func(string){}}
 }
@@ -83,7 +83,8 @@ func namespaceOf(key string) string {
 	return ""
 }
 
-// Start runs a function under a key with the given description. It returns false if other jobs have to end first.
+// Start runs a function under a key with the given description. It returns false if other jobs have to end first. No
+// job may run under the same key: callers check [Runner.State] in the same reconciliation.
 func (j *Runner) Start(key, what string, do func(context.Context) error) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -97,7 +98,8 @@ func (j *Runner) Start(key, what string, do func(context.Context) error) bool {
 	return true
 }
 
-// Cancel cancels the context of the running job with the key. It does nothing if there is none.
+// Cancel cancels the context of the running job with the key. It does nothing if there is none. The SSHMachine
+// controller cancels the preparation of a host with it.
 func (j *Runner) Cancel(key string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -136,7 +138,8 @@ func (j *Runner) State(key string) State {
 	return s
 }
 
-// Forget discards the result of the job with the key.
+// Forget discards the result of the job with the key. The SSH controllers call it once the result is used, or the
+// object is gone.
 func (j *Runner) Forget(key string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -157,7 +160,8 @@ func (j *Runner) Subscribe(changed func(key string)) (cancel func()) {
 	}
 }
 
-// Key returns the key of a job for an object, or for a part of an object with several jobs.
+// Key returns the key of a job for an object, or for a part of an object with several jobs. [Runner.Changed] and the
+// limits for namespaces parse this form.
 func Key(kind string, o client.ObjectKey, part ...string) string {
 	return strings.Join(append([]string{kind, o.Namespace, o.Name}, part...), "/")
 }

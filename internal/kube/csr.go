@@ -17,17 +17,18 @@ func (w *Writer) Approve(ctx context.Context, request *certificatesv1.Certificat
 	return w.conclude(ctx, request, "approval", withCondition(certificatesv1.CertificateApproved, reason, message))
 }
 
-// Deny denies a CertificateSigningRequest under the same conditions as Approve.
+// Deny denies a CertificateSigningRequest under the same conditions as Approve. The controller credentials calls it.
 func (w *Writer) Deny(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason, message string) error {
 	return w.conclude(ctx, request, "approval", withCondition(certificatesv1.CertificateDenied, reason, message))
 }
 
-// FailRequest records that a CertificateSigningRequest was approved but cannot be signed.
+// FailRequest records that a CertificateSigningRequest was approved but cannot be signed. The controller credentials
+// calls it.
 func (w *Writer) FailRequest(ctx context.Context, request *certificatesv1.CertificateSigningRequest, reason, message string) error {
 	return w.conclude(ctx, request, "status", withCondition(certificatesv1.CertificateFailed, reason, message))
 }
 
-// Sign sets the certificate of a CertificateSigningRequest, in PEM.
+// Sign sets the certificate of a CertificateSigningRequest, in PEM. The controller credentials calls it.
 func (w *Writer) Sign(ctx context.Context, request *certificatesv1.CertificateSigningRequest, certificate []byte) error {
 	return w.conclude(ctx, request, "status", func(r *certificatesv1.CertificateSigningRequest) { r.Status.Certificate = certificate })
 }

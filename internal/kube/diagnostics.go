@@ -91,7 +91,8 @@ func misspelled(kind schema.GroupKind, served []schema.GroupVersionKind) string 
 	return ""
 }
 
-// exists reports whether an object exists, in any version of its kind.
+// exists reports whether an object exists, in any version of its kind. [References.GetReferenced] calls it for an
+// object that is being deleted.
 func (r *References) exists(ctx context.Context, kind schema.GroupKind, key client.ObjectKey) (bool, error) {
 	mapping, err := r.mapper.RESTMapping(kind)
 	if apimeta.IsNoMatchError(err) {
@@ -107,7 +108,7 @@ func (r *References) exists(ctx context.Context, kind schema.GroupKind, key clie
 }
 
 // read reads from the cache. If the cache does not sync in time, it may never sync; the API server is then called to
-// determine the cause.
+// determine the cause. [References.Get] and [References.List] call it.
 func (r *References) read(ctx context.Context, u *unstructured.Unstructured, namespace string, do func(context.Context) error) error {
 	kind := u.GroupVersionKind()
 	if r.live == nil || r.isSynced(kind) {
@@ -184,7 +185,7 @@ func (r *References) isSynced(kind schema.GroupVersionKind) bool {
 
 // QuickstartAlternative returns the end of a message about a kind (or its plural) that is not installed; empty if there
 // is no replacement. It is for the Docker kinds in the quick start of the Cluster API book, whose provider is rarely
-// installed.
+// installed. References and `slipway describe cluster` call it.
 func QuickstartAlternative(kind, group string) string {
 	if group != "infrastructure.cluster.x-k8s.io" || !strings.HasPrefix(strings.ToLower(kind), "docker") {
 		return ""

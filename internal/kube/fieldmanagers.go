@@ -51,7 +51,7 @@ func (w *Writer) CreateApplied(ctx context.Context, want *unstructured.Unstructu
 }
 
 // DryRunCreate returns the error that [Writer.CreateApplied] would return, including errors from admission. It writes
-// nothing.
+// nothing. Package machines calls it after a rejection, because a lasting rejection must not create and delete objects.
 func (w *Writer) DryRunCreate(ctx context.Context, want *unstructured.Unstructured) error {
 	patch, err := applying(want)
 	if err != nil {
@@ -88,7 +88,8 @@ func (w *Writer) DryRun(ctx context.Context, live client.Object, want *unstructu
 }
 
 // IsApplied reports whether applying want would change nothing: live has all its values, and manager has applied no
-// other fields to live. want is an object without status.
+// other fields to live. want is an object without status. The MachineDeployment and topology controllers and package
+// machines decide by it.
 func IsApplied(live client.Object, manager string, want map[string]any) (bool, error) {
 	w := &Writer{owner: manager}
 	return w.unchanged(live, want)
@@ -109,7 +110,7 @@ type OwnershipTransfer struct {
 }
 
 // HasChanges reports whether the transfer would change anything, given the managed fields in a cached object; see
-// [PruneManagedFields].
+// [PruneManagedFields]. Callers check it on a cached object before they read the object live.
 func (h OwnershipTransfer) HasChanges(o client.Object) bool {
 	_, moves, err := h.apply(o.GetManagedFields())
 	return err != nil || moves
@@ -154,7 +155,7 @@ func (w *Writer) RestoreManagers(ctx context.Context, live client.Object, entrie
 }
 
 // LacksManagers reports whether this writer or the arrival manager manages fields of an object, so that the original
-// managers may still have to be restored.
+// managers may still have to be restored. `slipway move` checks it for each object in the target cluster.
 func (w *Writer) LacksManagers(live client.Object) bool {
 	return slices.ContainsFunc(live.GetManagedFields(), w.hasArrived)
 }
@@ -251,6 +252,7 @@ func entryWith(e metav1.ManagedFieldsEntry, fields *fieldpath.Set) metav1.Manage
 type OwnedKeys struct{ Labels, Annotations []string }
 
 // OwnedMetadata returns the keys of the labels and annotations of o that manager has applied and still owns.
+// Controllers compare the keys with the desired labels and annotations.
 func OwnedMetadata(o client.Object, manager string) OwnedKeys {
 	fields, _ := owned(o.GetManagedFields(), manager, "")["f:metadata"].(map[string]any)
 	return OwnedKeys{Labels: keysOf(fields["f:labels"]), Annotations: keysOf(fields["f:annotations"])}

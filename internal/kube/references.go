@@ -18,7 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// CRDKind is the kind that References reads to determine contract versions; only its metadata is cached.
+// CRDKind is the kind that References reads to determine contract versions; only its metadata is cached. The
+// ClusterClass controller, webhooks, `slipway plan` and `slipway move` read this kind, too.
 func CRDKind() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 }
@@ -56,7 +57,8 @@ func NewReferences(reader client.Reader, watch func(*unstructured.Unstructured) 
 }
 
 // LimitedTo rejects objects that have the watch label of a manager with another watch filter. Objects without the label
-// are accepted, because they are used through the referring object.
+// are accepted, because they are used through the referring object. Package watches and the controllers that clone
+// templates call it once, at their creation.
 func (r *References) LimitedTo(filter string) *References {
 	r.filter = filter
 	return r
@@ -85,7 +87,7 @@ func (r *References) Get(ctx context.Context, ref clusterv1.ContractVersionedObj
 }
 
 // GetAs is like Get, for a given API version of the kind, which must implement some contract; empty for the version of
-// the newest contract.
+// the newest contract. The ClusterClass controller reads templates with it.
 func (r *References) GetAs(ctx context.Context, apiVersion string, ref clusterv1.ContractVersionedObjectReference, namespace string) (contract.Object, error) {
 	version, u, err := r.kind(ctx, ref, apiVersion)
 	if err != nil {
@@ -111,7 +113,8 @@ func (r *References) GetAs(ctx context.Context, apiVersion string, ref clusterv1
 // GetReferenced returns the object that from references. If it cannot be read, the result has a Problem with the
 // correction that a user has to make. An undefined reference returns an empty result. So does a reference of an object
 // that is being deleted to an object that cannot exist, because its kind is not installed (any more) or no object of
-// that name exists. An object that the manager is not allowed to read is assumed to exist.
+// that name exists. An object that the manager is not allowed to read is assumed to exist. Controllers call it in each
+// observation for the objects to which their object refers.
 func (r *References) GetReferenced(ctx context.Context, from client.Object, ref clusterv1.ContractVersionedObjectReference) (contract.Object, error) {
 	if !ref.IsDefined() {
 		return contract.Object{}, nil

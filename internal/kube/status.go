@@ -42,7 +42,7 @@ func (w *Writer) StatusChange(live client.Object, status any, more ...metav1.Con
 	return c, nil
 }
 
-// Write writes the change.
+// Write writes the change. The driver calls it, at once or later.
 func (c *StatusChange) Write(ctx context.Context) error {
 	w := c.writer
 	body, err := w.identify(c.live)

@@ -35,7 +35,7 @@ type limit struct {
 }
 
 // NewStatusLimits reads the schemas of the status from CRDs, in the storage version, which is the version written by
-// Slipway.
+// Slipway. The manager calls it at its start.
 func NewStatusLimits(crds []*apiextensionsv1.CustomResourceDefinition) StatusLimits {
 	out := StatusLimits{}
 	for _, crd := range crds {
@@ -91,6 +91,7 @@ func compile(s *apiextensionsv1.JSONSchemaProps) *limit {
 
 // Prune returns a status, in the form of encoding/json, without the values that the API would reject, and a sorted list
 // of messages about these values. The given status is not changed; it is returned itself if nothing is rejected.
+// Package reporting calls it for each status that changes, and returns the messages as an error.
 func (l StatusLimits) Prune(kind schema.GroupVersionKind, status map[string]any) (map[string]any, []string) {
 	limit, known := l[kind]
 	if !known {

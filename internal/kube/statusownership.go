@@ -40,6 +40,7 @@ func belowStatus(takes func(fieldpath.Path) bool) func(fieldpath.Path) bool {
 }
 
 // OnlyConditions selects only the conditions of the given types in a status; see [Writer.TransferStatusOwnership].
+// Controllers pass it for conditions in an object of another controller.
 func OnlyConditions(types ...string) func(fieldpath.Path) bool {
 	return func(p fieldpath.Path) bool {
 		t, is := conditionAt(p)
@@ -52,7 +53,8 @@ func OnlyConditions(types ...string) func(fieldpath.Path) bool {
 	}
 }
 
-// AllButConditions selects all fields of a status except conditions, and the conditions of the given types.
+// AllButConditions selects all fields of a status except conditions, and the conditions of the given types. The driver
+// passes it for the status of its own object.
 func AllButConditions(types ...string) func(fieldpath.Path) bool {
 	among := OnlyConditions(types...)
 	return func(p fieldpath.Path) bool { return among(p) || fieldAt(p, 0) != "conditions" }
@@ -80,13 +82,15 @@ func fieldAt(p fieldpath.Path, i int) string {
 }
 
 // OwnsCondition reports whether the controller is an owner of the condition in status.conditions: it applied the
-// condition and has not removed it since. Another writer may have changed it.
+// condition and has not removed it since. Another writer may have changed it. The MachineHealthCheck controller calls
+// it for the Machines that it checks.
 func OwnsCondition(o client.Object, controller, conditionType string) bool {
 	return hasCondition(owned(o.GetManagedFields(), ManagerPrefix+controller, statusSubresource), conditionType)
 }
 
 // IsOwnedUpstream reports whether field manager [upstreamManager], which Cluster API's controllers use, still owns a
-// condition in status.conditions, because its ownership was not transferred; see [Writer.TransferStatusOwnership].
+// condition in status.conditions, because its ownership was not transferred; see [Writer.TransferStatusOwnership]. The
+// MachineHealthCheck controller calls it for the Machines that it checks.
 func IsOwnedUpstream(o client.Object, conditionType string) bool {
 	for _, e := range o.GetManagedFields() {
 		if e.Manager == upstreamManager && e.Subresource == statusSubresource && e.FieldsV1 != nil &&

@@ -40,7 +40,8 @@ func NewWriter(c client.Client, controller string) *Writer {
 	return &Writer{client: c, owner: ManagerPrefix + controller, writes: &Writes{}}
 }
 
-// WithController returns a writer with field manager "slipway-<name>" that shares the record of writes.
+// WithController returns a writer with field manager "slipway-<name>" that shares the record of writes. The driver
+// writes conditions about pauses and failed reconciliations with it.
 func (w *Writer) WithController(controller string) *Writer {
 	return w.WithManager(ManagerPrefix + controller)
 }
@@ -55,6 +56,7 @@ func (w *Writer) WithManager(manager string) *Writer {
 
 // WithClient returns a writer for another cluster, with the same field manager. Its record of writes is new: the other
 // cluster chooses the UIDs and versions of its objects, and a restore brings deleted objects and old versions back.
+// Controllers call it for their writes in workload clusters.
 func (w *Writer) WithClient(c client.Client) *Writer {
 	return &Writer{client: c, owner: w.owner, writes: &Writes{}}
 }
@@ -123,7 +125,8 @@ func (w *Writer) Patch(ctx context.Context, live client.Object, change func(clie
 	return w.patchLocked(ctx, live, "", change)
 }
 
-// PatchStatus is like Patch, for single fields of a status that another controller reports.
+// PatchStatus is like Patch, for single fields of a status that another controller reports. The controllers of SSHHosts
+// and SSHMachines write claims with it.
 func (w *Writer) PatchStatus(ctx context.Context, live client.Object, change func(client.Object)) error {
 	return w.patchLocked(ctx, live, "status", change)
 }
@@ -288,7 +291,7 @@ func (w *Writer) Delete(ctx context.Context, obj client.Object) error {
 // object that does not exist is a success. If another writer changes the object in between, it is not deleted.
 //
 // remains reports that the object has finalizers, for example because a webhook added one, and exists until they are
-// removed.
+// removed. `slipway move` deletes the objects in the source cluster with it.
 func (w *Writer) DeleteAfter(ctx context.Context, live client.Object, change func(client.Object)) (remains bool, err error) {
 	data, err := lockedPatch(live, change)
 	if err != nil {

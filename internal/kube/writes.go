@@ -39,7 +39,8 @@ func (w *Writes) record(obj client.Object) {
 }
 
 // Stale reports whether obj was read before the cache reflected the last write by this process. The event for the newer
-// version enqueues the object.
+// version enqueues the object. The driver checks the reconciled object, and controllers check the objects that they
+// count.
 func (w *Writes) Stale(obj client.Object) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -64,6 +64,7 @@ func appendObjects(out []*unstructured.Unstructured, content any) (_ []*unstruct
 }
 
 // Documents splits a stream of YAML documents, and preserves their text. A document may consist of comments only.
+// `slipway convert` preserves comments with it, and simulated Machines read kubeadm files with it.
 func Documents(data []byte) ([][]byte, error) {
 	var out [][]byte
 	for r := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data))); ; {

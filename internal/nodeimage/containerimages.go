@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 )
 
-// containerImage is an image to preload: its layers on disk, lowest first, and its container configuration.
+// containerImage is an image to preload: its layers on disk, lowest first, and its container configuration. A node
+// image build and [BuildHostParts] write them to archives.
 type containerImage struct {
 	ref    string
 	layers []string
@@ -128,7 +129,8 @@ func busyboxEntries(program []byte, applets string) []entry {
 	return out
 }
 
-// layeredImage returns an image with the given layers and configuration.
+// layeredImage returns an image with the given layers and configuration. Builds call it for the base image, and
+// archives of container images for each image.
 func layeredImage(layers []string, config v1.Config, arch string) (v1.Image, error) {
 	img := empty.Image
 	for _, file := range layers {

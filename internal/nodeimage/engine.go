@@ -18,7 +18,7 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// loadImage loads an image into the engine under a name.
+// loadImage loads an image into the engine under a name. A build loads the base image with it.
 func loadImage(ctx context.Context, docker Docker, ref string, img v1.Image) error {
 	tag, err := name.NewTag(ref)
 	if err != nil {
@@ -42,7 +42,8 @@ func loadImage(ctx context.Context, docker Docker, ref string, img v1.Image) err
 	return nil
 }
 
-// labelOf returns a label of an image; empty if there is no such image or label.
+// labelOf returns a label of an image; empty if there is no such image or label. [Build] finds with it whether the
+// existing image is up to date.
 func labelOf(ctx context.Context, docker Docker, ref, label string) string {
 	got, err := docker.ImageInspect(ctx, ref)
 	if err != nil || got.Config == nil {
@@ -146,7 +147,8 @@ func (p preloading) output(ctx context.Context, id string) string {
 	return lastLines(text.String())
 }
 
-// writeArchive writes container images to one file, which contains shared layers only once.
+// writeArchive writes container images to one file, which contains shared layers only once. The preload script loads
+// the file, and bundles for SSH hosts contain it.
 func writeArchive(file string, images []containerImage, arch string) error {
 	all := map[name.Reference]v1.Image{}
 	for _, c := range images {

@@ -13,7 +13,7 @@ import (
 const errorLines = 15
 
 // command is a program that a build runs on this host, such as go or mmdebstrap. Its standard error is used only for
-// the error.
+// the error. Go runs through [BuildCache.goCommand] or [GoToolchain.Build].
 type command struct {
 	Dir  string
 	Env  []string

@@ -14,7 +14,7 @@ import (
 )
 
 // GoModule is a Go module that a build creates to compile a program in it: its go.mod and the files of its own
-// packages, by path.
+// packages, by path. [ModuleMaker] creates it, and [GoToolchain] writes it to the cache.
 type GoModule struct {
 	Mod   string
 	Files map[string]string
@@ -31,13 +31,14 @@ func (m GoModule) key() string {
 	return keyOf(parts...)
 }
 
-// GoRequirement is a module at a version.
+// GoRequirement is a module at a version. [GoToolchain] downloads it, or a [GoModule] requires it.
 type GoRequirement struct{ Path, Version string }
 
 // stagingVersion returns the version of the staging modules of a Kubernetes version: v0.36.3 for v1.36.3.
 func stagingVersion(kubernetes string) string { return "v0." + strings.TrimPrefix(kubernetes, "v1.") }
 
-// ModuleMaker creates modules for programs that are built with the dependencies of one version of Kubernetes.
+// ModuleMaker creates modules for programs that are built with the dependencies of one version of Kubernetes. The plan
+// of a node image and package versions fill it in.
 type ModuleMaker struct {
 	// Path is the path of the created module. Default: slipway.dev/node/build.
 	Path string

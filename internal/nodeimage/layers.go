@@ -16,7 +16,8 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// entry is a file or link of a layer: exactly one of data, file and link is set.
+// entry is a file or link of a layer: exactly one of data, file and link is set. A build creates them from compiled
+// programs and the files of images/node.
 type entry struct {
 	name string
 	mode int64
@@ -89,7 +90,8 @@ func writeEntry(out *tar.Writer, e entry) error {
 // programEntry is an executable copied from this machine.
 func programEntry(name, file string) entry { return entry{name: name, mode: 0o755, file: file} }
 
-// treeEntries returns the files below dir of an embedded tree. Files that begin with "#!" are executable.
+// treeEntries returns the files below dir of an embedded tree. Files that begin with "#!" are executable. A build adds
+// the folder images/node/rootfs with it.
 func treeEntries(tree fs.FS, dir string) ([]entry, error) {
 	var out []entry
 	err := fs.WalkDir(tree, dir, func(name string, d fs.DirEntry, err error) error {
@@ -107,7 +109,7 @@ func treeEntries(tree fs.FS, dir string) ([]entry, error) {
 	return out, err
 }
 
-// linkEntries parses lines of path and target.
+// linkEntries parses lines of path and target. The text is images/node/links.txt.
 func linkEntries(text string) ([]entry, error) {
 	var out []entry
 	for _, line := range contentLines(text) {
@@ -120,7 +122,7 @@ func linkEntries(text string) ([]entry, error) {
 	return out, nil
 }
 
-// tarFile returns one file of a tar archive.
+// tarFile returns one file of a tar archive. A build extracts BusyBox from a userland with it.
 func tarFile(archive, name string) ([]byte, error) {
 	f, err := os.Open(archive)
 	if err != nil {

@@ -39,7 +39,8 @@ func corednsMain(plugins string) (string, error) {
 // (udp) or a daemon (ipsec).
 func flannelMain(source string) string { return withoutImports(source, "tencentvpc", "udp", "ipsec") }
 
-// withMain returns a module with the given source as its main package.
+// withMain returns a module with the given source as its main package. The plan of a build calls it for CoreDNS and
+// flannel.
 func withMain(k ModuleMaker, m mainSource) (GoModule, error) {
 	out, err := k.Make(m.module)
 	out.Files = map[string]string{"main.go": m.source}

@@ -18,7 +18,7 @@ import (
 )
 
 // DefaultVersion is the default Kubernetes version: the one that Slipway is compiled with. A test compares it with
-// go.mod.
+// go.mod. Commands that build images and bundles use it, too.
 const DefaultVersion = "v1.36.3"
 
 // repository is the prefix of every image in a node. There is no such registry; images with this prefix are preloaded.
@@ -62,7 +62,7 @@ type Options struct {
 	Docker Docker
 }
 
-// Image is a node image in the engine.
+// Image is a node image in the engine. Commands display it and compare it with the version of a Cluster.
 type Image struct {
 	// Ref is the name, ID is the engine's ID.
 	Ref, ID string

@@ -8,7 +8,8 @@ import (
 )
 
 // kubernetesPrograms returns the Kubernetes programs of every node image. kube-proxy has a main package of Slipway
-// (images/node/kube-proxy).
+// (images/node/kube-proxy). The functions in this file fill the plan of a build. The builder selects programs by their
+// names, so a change of a name needs a change there.
 func kubernetesPrograms(v versions, m GoModule, proxyMain string) []GoProgram {
 	stamp := VersionFlags(v.Kubernetes)
 	var out []GoProgram

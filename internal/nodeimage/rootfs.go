@@ -34,7 +34,8 @@ type userland struct {
 // deletes the file, it has also deleted all older results, and userlands are then built with the latest packages.
 const refreshedFile = "debian-refreshed"
 
-// lastRefresh returns the time of the last refresh, and records the current time if refresh is set.
+// lastRefresh returns the time of the last refresh, and records the current time if refresh is set. The time is part of
+// the key of a userland, so a refresh rebuilds it.
 func lastRefresh(dir string, refresh bool, now time.Time) (string, error) {
 	file := filepath.Join(dir, refreshedFile)
 	if refresh {
@@ -51,7 +52,7 @@ func lastRefresh(dir string, refresh bool, now time.Time) (string, error) {
 	return string(at), err
 }
 
-// debian builds userlands.
+// debian builds userlands. Builds of node images and [BuildHostParts] create one.
 type debian struct {
 	store   BuildCache
 	sources []string

@@ -32,7 +32,8 @@ type BuildCache struct {
 	Progress io.Writer // receives a line for each step
 }
 
-// Lock waits until no other build uses the directory, and returns the function that unlocks it.
+// Lock waits until no other build uses the directory, and returns the function that unlocks it. Each build holds it
+// from its start to its end.
 func (s BuildCache) Lock() (func(), error) {
 	if err := os.MkdirAll(s.Dir, 0o755); err != nil {
 		return nil, fmt.Errorf("creating the cache directory: %w", err)
@@ -50,7 +51,8 @@ func (s BuildCache) Lock() (func(), error) {
 	return func() { f.Close() }, nil
 }
 
-// BuildStep creates a file from inputs with the hash Key.
+// BuildStep creates a file from inputs with the hash Key. The Key is part of the name of the file, so every input must
+// be in it.
 type BuildStep struct {
 	Name, Key string
 	// Make writes the file.
@@ -90,7 +92,7 @@ func (s BuildCache) Timed(what string, f func() error) error {
 }
 
 // Sweep removes files that no build has used for cacheRetention. Errors are ignored, because remaining files only use
-// disk space.
+// disk space. Each build of images calls it at its end.
 func (s BuildCache) Sweep(now time.Time) {
 	entries, err := os.ReadDir(s.Dir)
 	if err != nil {

@@ -54,7 +54,8 @@ func (s sums) initialSums(m GoModule, before string) string {
 	return out.String()
 }
 
-// check rejects modules that a sealed build used but whose checksums are unknown.
+// check rejects modules that a sealed build used but whose checksums are unknown. [GoToolchain.Build] calls it after
+// the compilation.
 func (s sums) check(m GoModule, after string) error {
 	if !m.Sealed {
 		return nil

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// GoProgram is a program to compile.
+// GoProgram is a program to compile. The plan of a node image and package versions fill it in.
 type GoProgram struct {
 	Name string
 	// Package is the main package: an import path, or "." for the module's own.
@@ -70,7 +70,8 @@ func (s BuildCache) goCommand(ctx context.Context, args ...string) ([]byte, erro
 	return command{Dir: dir, Env: env, Args: append([]string{"go"}, args...)}.Run(ctx)
 }
 
-// CacheFolder returns the user's Go build cache directory. Empty: unknown.
+// CacheFolder returns the user's Go build cache directory. Empty: unknown. Package versions checks the free space there
+// after a failed build.
 func (t GoToolchain) CacheFolder(ctx context.Context) string {
 	out, err := t.Store.goCommand(ctx, "env", "GOCACHE")
 	if err != nil {
@@ -79,13 +80,14 @@ func (t GoToolchain) CacheFolder(ctx context.Context) string {
 	return strings.TrimSpace(string(out))
 }
 
-// NewToolchain detects the Go toolchain.
+// NewToolchain detects the Go toolchain. Each build calls it once it holds the lock of the cache.
 func NewToolchain(ctx context.Context, s BuildCache) (GoToolchain, error) {
 	out, err := s.goCommand(ctx, "env", "GOVERSION")
 	return GoToolchain{Version: strings.TrimSpace(string(out)), Store: s}, err
 }
 
-// Download downloads a module and returns the directory of its source.
+// Download downloads a module and returns the directory of its source. Builds call it to read versions and main
+// packages.
 func (t GoToolchain) Download(ctx context.Context, r GoRequirement) (string, error) {
 	out, err := t.Store.goCommand(ctx, "mod", "download", "-json", r.Path+"@"+r.Version)
 	if err != nil {
@@ -148,6 +150,7 @@ func (t GoToolchain) heartbeat() func(packages int) {
 }
 
 // Versions returns the versions of a module that the module proxy offers. A proxy that does not respond is an error.
+// Package versions calls it to explain a failed download.
 func (t GoToolchain) Versions(ctx context.Context, path string) ([]string, error) {
 	out, err := t.Store.goCommand(ctx, "list", "-m", "-versions", "-f", "{{join .Versions \"\\n\"}}", path)
 	return strings.Fields(string(out)), err

@@ -30,7 +30,7 @@ type versions struct {
 	OwnCoreDNS, OwnKubeProxy string
 }
 
-// versionsOf parses the versions from the source of kubeadm's constants.
+// versionsOf parses the versions from the source of kubeadm's constants. The plan of a build calls it.
 func versionsOf(kubernetes, source string) (versions, error) {
 	v := versions{Kubernetes: kubernetes}
 	for _, c := range []struct {
@@ -59,8 +59,10 @@ func corednsRef(version string) string { return repository + "/coredns:" + versi
 // it, so that each node runs its own image while nodes have different versions.
 const KubeProxyTag = "node"
 
-// FlannelImage is the name of the network add-on's image in every node.
+// FlannelImage is the name of the network add-on's image in every node. The manifest in config/classes contains the
+// name.
 const FlannelImage = repository + "/flannel:" + flannelVersion
 
-// BusyboxImage is the name of a small image in every node, for trying out a cluster.
+// BusyboxImage is the name of a small image in every node, for trying out a cluster. The quick start and the examples
+// contain the name.
 const BusyboxImage = repository + "/busybox:" + busyboxVersion

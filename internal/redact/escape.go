@@ -43,7 +43,8 @@ type EscapeWriter struct {
 	partialRune []byte
 }
 
-// NewEscapeWriter returns a writer that escapes text and writes it to a terminal.
+// NewEscapeWriter returns a writer that escapes text and writes it to a terminal. Commands that show output of others
+// call it.
 func NewEscapeWriter(to io.Writer) *EscapeWriter { return &EscapeWriter{to: to} }
 
 // Write writes p. If the last character is incomplete, Write buffers it until the rest arrives.
@@ -78,7 +79,7 @@ func Clip(text string, most int) string {
 }
 
 // ClipWords shortens a text like [Clip], but to whole words, so that [Mask] finds the secrets in the rest: a part of a
-// secret has no form.
+// secret has no form. Packages ui and mirror call it for values that are shown or stored in part.
 func ClipWords(text string, most int) string {
 	shown := Clip(text, most)
 	if shown == text {

@@ -53,7 +53,7 @@ var certificateKey = regexp.MustCompile(`(?:\bsha256:)?\b[0-9a-f]{64}\b`)
 
 const publicHash = "sha256:"
 
-// hideKeys masks certificate keys.
+// hideKeys masks certificate keys. All masking by form calls it.
 func hideKeys(text string) string {
 	return certificateKey.ReplaceAllStringFunc(text, func(found string) string {
 		if strings.HasPrefix(found, publicHash) {

@@ -57,7 +57,7 @@ func (l Link) Decide(p *reconciler.Plan) {
 }
 
 // Delete deletes the object and waits until it is gone, while its owner is being deleted. An object that another owner
-// controls is not deleted.
+// controls is not deleted. The Machine and MachinePool controllers call it; the Cluster controller calls [Link.Remove].
 func (l Link) Delete(p *reconciler.Plan, reason string) {
 	switch l.Remove(p) {
 	case contract.Unreadable:
@@ -77,7 +77,7 @@ func (l Link) FinalizersText() string {
 }
 
 // Remove deletes the object. It returns Found or Unreadable if the deletion is not complete, and Missing if there
-// is nothing to wait for.
+// is nothing to wait for. The Cluster controller calls it, because it waits for several objects with one message.
 func (l Link) Remove(p *reconciler.Plan) contract.Presence {
 	switch presence := l.Presence(); {
 	case presence == contract.Found && l.conflictingController() != nil:

@@ -55,7 +55,8 @@ func (l Link) Presence() contract.Presence {
 // Object returns the object. Its Unstructured is nil if there is no object.
 func (l Link) Object() contract.Object { return l.View.Target() }
 
-// IsGone reports whether there is nothing left to delete or to wait for.
+// IsGone reports whether there is nothing left to delete or to wait for. The Cluster and Machine controllers check it
+// during a deletion.
 func (l Link) IsGone() bool {
 	p := l.Presence()
 	return p == contract.NotSet || p == contract.Missing
@@ -64,13 +65,14 @@ func (l Link) IsGone() bool {
 // IsLost reports whether the object was in use and does not exist any more.
 func (l Link) IsLost() bool { return l.Presence() == contract.Missing && l.Reached }
 
-// IsDone reports whether the object exists, has no other controller, and reports that it is done.
+// IsDone reports whether the object exists, has no other controller, and reports that it is done. The controllers
+// derive their initialization status from it.
 func (l Link) IsDone() bool {
 	return l.Presence() == contract.Found && l.conflictingController() == nil && l.View.Completion().Done()
 }
 
 // Problem returns a message for users with the change that is needed before the object can be used, or an empty string.
-// Readable fields may be used regardless.
+// Readable fields may be used regardless. Decide, ComputeCondition and [Events] show it.
 func (l Link) Problem() string {
 	o := l.View.Target()
 	switch l.Presence() {
@@ -92,7 +94,7 @@ func (l Link) Problem() string {
 func (l Link) String() string { return l.Ref.Kind + " " + l.Ref.Name }
 
 // IsBroken reports whether any of the links prevents a complete reconciliation of its owner, which is not being
-// deleted.
+// deleted. The Cluster and Machine controllers then do not report the observed generation.
 func IsBroken(links ...Link) bool {
 	for _, l := range links {
 		if l.From.GetDeletionTimestamp().IsZero() && (l.IsLost() && !l.Expendable || l.Problem() != "") {

@@ -33,7 +33,8 @@ func (l Link) ownerReference() metav1.OwnerReference {
 	}
 }
 
-// isOwned reports whether the object has the expected owner reference and cluster label.
+// isOwned reports whether the object has the expected owner reference and cluster label. [Link.Decide] sets the owner
+// if it returns false.
 func (l Link) isOwned() bool {
 	o, want := l.Object(), l.ownerReference()
 	return o.GetLabels()[clusterv1.ClusterNameLabel] == l.Cluster &&

@@ -75,7 +75,8 @@ func (l Link) mirror() condition.Result {
 }
 
 // Events returns a warning for each object that has a new problem. The argument before contains the owner's
-// previous conditions, so that each problem is reported once.
+// previous conditions, so that each problem is reported once. The Cluster, Machine and MachinePool controllers report
+// them.
 func Events(before condition.Set, links ...Link) []reconciler.Event {
 	var out []reconciler.Event
 	for _, l := range links {
@@ -88,7 +89,7 @@ func Events(before condition.Set, links ...Link) []reconciler.Event {
 }
 
 // Legacy returns the v1beta1 condition for the role's condition. The argument waiting is its v1beta1 reason while
-// the object is not done.
+// the object is not done. The same three controllers call it for the conditions of older API versions.
 func (r Role) Legacy(conditionType clusterv1.ConditionType, waiting string) condition.V1Beta1Row {
 	return condition.V1Beta1Row{Type: conditionType, From: r.Condition, Severity: severity, Reason: func(reason string) string {
 		switch reason {

@@ -10,7 +10,7 @@ import (
 )
 
 // Beneath returns an object and the objects beneath it, by references and owners, sorted. The number is limited; the graph
-// records that the limit was reached.
+// records that the limit was reached. `slipway explain` lists the problems of these objects.
 func Beneath(g Graph, of Ref) []Ref {
 	seen := map[Ref]bool{of: true}
 	queue := []Ref{of}
@@ -47,6 +47,7 @@ type Action struct {
 }
 
 // Upcoming returns the remediations of MachineHealthChecks that are due for the Machines of a list, the next one first.
+// `slipway explain` prints them.
 func Upcoming(g Graph, of []Ref, now time.Time) (out []Action) {
 	s := newSearch(g, now)
 	for _, ref := range of {

@@ -18,7 +18,7 @@ const (
 	maxSummary = 240
 )
 
-// Ref identifies an object.
+// Ref identifies an object. `slipway explain` prints it as JSON, too.
 type Ref struct {
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind"`
@@ -58,7 +58,7 @@ type Link struct {
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Remedy is what ends a problem.
+// Remedy is what ends a problem. Commands and the page of `slipway ui` show it.
 type Remedy struct {
 	// Text is an instruction, or a description of what happens without a user if Automatic is true.
 	Text string `json:"text"`
@@ -95,16 +95,19 @@ func (c Chain) Root() Link {
 // NeedsUser reports whether the problem lasts until a user acts.
 func (c Chain) NeedsUser() bool { return c.Remedy.Text != "" && !c.Remedy.Automatic }
 
-// IsWarning reports whether all objects of the chain are as they should be, and the chain is a warning.
+// IsWarning reports whether all objects of the chain are as they should be, and the chain is a warning. Such a chain
+// makes no cluster unhealthy.
 func (c Chain) IsWarning() bool { return c.weight == weightWarning }
 
 // IsProgress reports whether the chain ends with work in progress, and nothing reports why it has not ended yet.
+// Package fleet changes the remedy of such a chain when it stalls.
 func (c Chain) IsProgress() bool { return c.weight == weightProgress }
 
-// hasUserTask reports whether the chain ends at a known task of a user.
+// hasUserTask reports whether the chain ends at a known task of a user. The search prefers such chains.
 func (c Chain) hasUserTask() bool { return c.NeedsUser() && !c.isLate }
 
-// Summary returns the root cause in one line, such as "Machine demo-x: the machine does not run (since 5m)".
+// Summary returns the root cause in one line, such as "Machine demo-x: the machine does not run (since 5m)". `slipway
+// describe cluster` and `slipway explain` print it.
 func Summary(c Chain) string {
 	root := c.Root()
 	text := strings.TrimPrefix(strings.Join(strings.Fields(root.Message), " "), "* ")

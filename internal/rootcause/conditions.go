@@ -80,7 +80,8 @@ func (o object) isExpected(c describe.Condition) bool {
 	return describe.HasExpectedStatus(c, o.negative) || isNormal(c.Reason)
 }
 
-// negativeGates returns the condition types that the gates of an object list with negative polarity.
+// negativeGates returns the condition types that the gates of an object list with negative polarity. newObjectAt calls
+// it.
 func negativeGates(u *unstructured.Unstructured) (types []string) {
 	for _, field := range []string{"availabilityGates", "readinessGates"} {
 		value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", field)
@@ -96,7 +97,7 @@ func negativeGates(u *unstructured.Unstructured) (types []string) {
 	return types
 }
 
-// conditionProblems returns the conditions that do not have the status they should have.
+// conditionProblems returns the conditions that do not have the status they should have. object.problems calls it.
 func (o object) conditionProblems(now time.Time) (out []problem) {
 	for _, c := range o.conditions {
 		p := problem{Link: Link{Object: o.ref, Type: c.Type, Reason: c.Reason, Message: clip(c.Message), Since: c.LastTransitionTime.Time}}
@@ -220,7 +221,7 @@ func (o object) conditionTarget(c describe.Condition) []Ref {
 }
 
 // contractProblem reports a provider object without conditions that has not set the field by which its contract reports
-// readiness. A value of the wrong type is not reported here, because the owner reports it.
+// readiness. A value of the wrong type is not reported here, because the owner reports it. object.problems calls it.
 func (o object) contractProblem(now time.Time) (problem, bool) {
 	domain, _, _ := strings.Cut(o.ref.Group, ".")
 	field := map[string]string{"infrastructure": "provisioned", "bootstrap": "dataSecretCreated", "controlplane": "controlPlaneInitialized"}[domain]

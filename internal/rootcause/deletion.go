@@ -29,7 +29,7 @@ func (o object) finalizers() (own, foreign []string) {
 	return condition.SplitFinalizers(o.ref.Group, all)
 }
 
-// deletionProblem returns what an object that is being deleted waits for.
+// deletionProblem returns what an object that is being deleted waits for. object.problems calls it.
 func (o object) deletionProblem(now time.Time) problem {
 	deleted := o.content.GetDeletionTimestamp().Time
 	p := problem{weight: weightDeletion, Link: Link{Object: o.ref, Reason: clusterv1.DeletingReason, Since: deleted}}

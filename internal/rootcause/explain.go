@@ -39,6 +39,7 @@ type visit struct {
 // result is the chain of a node; nil if it has no problem.
 type result struct{ chain *Chain }
 
+// search is the state of [Explain], [Problems] or [Upcoming].
 type search struct {
 	graph Graph
 	now   time.Time

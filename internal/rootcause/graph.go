@@ -7,7 +7,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Graph gives access to the objects of a management cluster. Callers do not change what it returns.
+// Graph gives access to the objects of a management cluster. Callers do not change what it returns. [Reader] and
+// [Memory] implement it, and package fleet searches it, too.
 type Graph interface {
 	// Get returns an object, or false if it does not exist or cannot be read. Secrets have metadata only.
 	Get(of Ref) (*unstructured.Unstructured, bool)
@@ -28,7 +29,7 @@ type Graph interface {
 	ReachLimit(of Ref, limit string)
 }
 
-// Plan is the last plan of one controller for an object.
+// Plan is the last plan of one controller for an object. The sources of plans convert the manager's diagnostics to it.
 type Plan struct {
 	Controller string
 	Waits      []Wait

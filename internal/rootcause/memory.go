@@ -23,14 +23,14 @@ type Memory struct {
 	limits  map[Ref]map[string]bool
 }
 
-// RefOf returns the reference to an object.
+// RefOf returns the reference to an object. Packages mirror and ui identify objects with it.
 func RefOf(u *unstructured.Unstructured) Ref {
 	gvk := u.GroupVersionKind()
 	return Ref{gvk.Group, gvk.Kind, u.GetNamespace(), u.GetName()}
 }
 
 // Add adds an object, or replaces an older version of it. The caller must not change the object afterwards. The data of
-// Secrets is not stored.
+// Secrets is not stored. Package mirror adds the objects of its watches, and [Reader] the objects that it has read.
 func (m *Memory) Add(u *unstructured.Unstructured) {
 	ref := RefOf(u)
 	if ref.Group == "" && ref.Kind == "Secret" {
@@ -49,7 +49,7 @@ func (m *Memory) Add(u *unstructured.Unstructured) {
 	}
 }
 
-// Remove removes an object and its plans.
+// Remove removes an object and its plans. Package mirror calls it.
 func (m *Memory) Remove(ref Ref) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -71,6 +71,7 @@ func (m *Memory) remove(ref Ref) {
 }
 
 // SetPlans replaces the plans of an object. They are removed with the object, and ignored if there is no such object.
+// [Reader] and package ui call it.
 func (m *Memory) SetPlans(ref Ref, plans []Plan) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -141,7 +142,8 @@ func (m *Memory) ReachLimit(of Ref, limit string) {
 	m.limits[of][limit] = true
 }
 
-// Limits returns the limits that the last searches for the objects have reached, so that explanations may be incomplete.
+// Limits returns the limits that the last searches for the objects have reached, so that explanations may be
+// incomplete. The page of `slipway ui` shows them.
 func (m *Memory) Limits() []string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -221,7 +223,8 @@ func sortedRefs(refs map[Ref]bool) []Ref {
 	return slices.SortedFunc(maps.Keys(refs), Ref.compare)
 }
 
-// Decode converts an object to its Go type. It reports false if a field has another type than in the API.
+// Decode converts an object to its Go type. It reports false if a field has another type than in the API. Packages
+// fleet and cli decode the objects of a graph with it.
 func Decode[T any](u *unstructured.Unstructured) (*T, bool) {
 	out := new(T)
 	return out, converter.FromUnstructured(u.Object, out) == nil

@@ -127,7 +127,8 @@ var (
 	namedForm = regexp.MustCompile(`((?:[A-Z][A-Za-z]+ )+)\{([a-z]+)\}`)
 )
 
-// fillText replaces the placeholders of a text. Without a value, "Machine {machine}" becomes "the Machine".
+// fillText replaces the placeholders of a text. Without a value, "Machine {machine}" becomes "the Machine". remedyOf
+// calls it.
 func fillText(text string, o object, message string) string {
 	if !strings.Contains(text, "{") {
 		return text
@@ -153,7 +154,7 @@ func fillText(text string, o object, message string) string {
 }
 
 // fillCommand replaces the placeholders of a command with words for a shell. It returns an empty string if a value is unknown,
-// because the command would have to be corrected.
+// because the command would have to be corrected. remedyOf calls it.
 func fillCommand(command string, o object, message string) string {
 	if !strings.Contains(command, "{") {
 		return command

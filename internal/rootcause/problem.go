@@ -33,7 +33,8 @@ const (
 	weightWarning // the object is as it should be
 )
 
-// problem is one thing that is not as it should be with an object.
+// problem is one thing that is not as it should be with an object. object.problems computes them, and the search
+// follows the best ones.
 type problem struct {
 	Link
 	weight weight
@@ -59,7 +60,7 @@ func (p problem) isFinal() bool {
 // isLostConnection reports whether the state of the object is unknown because its workload cluster is not connected.
 func (p problem) isLostConnection() bool { return p.Reason == clusterv1.ConnectionDownReason }
 
-// object is an object with its parsed conditions.
+// object is an object with its parsed conditions. The search creates one for each object that it visits.
 type object struct {
 	ref        Ref
 	content    *unstructured.Unstructured
@@ -74,7 +75,7 @@ const maxConditions = 100
 // maxSkew is how much the clocks of a management cluster and of this host may differ. Later times are not trusted.
 const maxSkew = 5 * time.Minute
 
-// newObject returns an object without its conditions.
+// newObject returns an object without its conditions. It is for objects whose state does not matter.
 func newObject(ref Ref, u *unstructured.Unstructured) object { return object{ref: ref, content: u} }
 
 // newObjectAt returns an object with its conditions at a time.
@@ -226,7 +227,8 @@ func resumeCluster() Remedy {
 	return Remedy{Text: "Resume Cluster {cluster}: set spec.paused to false", Command: "slipway kubectl patch cluster {cluster} -n {namespace} --type merge -p '{\"spec\":{\"paused\":false}}'"}
 }
 
-// pausedByCluster returns the problem of an object whose Cluster is paused, although no controller has reported it.
+// pausedByCluster returns the problem of an object whose Cluster is paused, although no controller has reported it. The
+// search adds it for such an object.
 func (o object) pausedByCluster() problem {
 	return problem{
 		weight: weightPaused, on: []Ref{clusterRef(o.ref.Namespace, o.cluster())}, fixed: resumeCluster(),
@@ -234,7 +236,8 @@ func (o object) pausedByCluster() problem {
 	}
 }
 
-// isPausedCluster reports whether an object is a Cluster with spec.paused.
+// isPausedCluster reports whether an object is a Cluster with spec.paused. The search checks it for the Cluster of an
+// object.
 func isPausedCluster(u *unstructured.Unstructured) bool {
 	set, _, _ := unstructured.NestedBool(u.Object, "spec", "paused")
 	return set

@@ -9,7 +9,8 @@ import (
 )
 
 // Problems returns the chains of objects, one for each root cause: first those that need a user, with causes that make a
-// Cluster unavailable before others, then those that end without one. Older causes come first.
+// Cluster unavailable before others, then those that end without one. Older causes come first. `slipway explain` and
+// the page of `slipway ui` list them.
 func Problems(g Graph, of []Ref, now time.Time) []Chain {
 	s := newSearch(g, now)
 	best := map[Ref]Chain{}

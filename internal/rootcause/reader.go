@@ -38,10 +38,11 @@ const (
 	maxSameName = 3
 )
 
-// PlanSource returns the last plans of an object. After an error it is not called again.
+// PlanSource returns the last plans of an object. After an error it is not called again. `slipway explain` reads them
+// from the manager.
 type PlanSource func(ctx context.Context, of Ref) ([]Plan, error)
 
-// ReaderOptions configure a [Reader].
+// ReaderOptions configure a [Reader]. `slipway explain` and `slipway describe cluster` fill them in.
 type ReaderOptions struct {
 	Client client.Reader
 	// Mapper maps kinds to their versions, including kinds without a group.
@@ -54,7 +55,8 @@ type ReaderOptions struct {
 
 // Reader is a [Graph] that reads from the API when an object is needed. It gets the first object of a kind, and lists the
 // kind when a second one is needed. It lists no kind twice, reads Secrets and ConfigMaps as metadata, and limits the number of
-// requests. It is for one computation, and not safe for concurrent use.
+// requests. It is for one computation, and not safe for concurrent use. `slipway explain` and `slipway describe
+// cluster` create one.
 type Reader struct {
 	ctx context.Context //nolint:containedctx // Graph has no contexts, and a Reader lives for one command
 	ReaderOptions
@@ -82,10 +84,11 @@ func NewReader(ctx context.Context, o ReaderOptions) *Reader {
 	}
 }
 
-// Err returns the error that ended the reading because the API server cannot be used.
+// Err returns the error that ended the reading because the API server cannot be used. Commands check it after an
+// explanation.
 func (r *Reader) Err() error { return r.err }
 
-// PlansErr returns the error of the PlanSource.
+// PlansErr returns the error of the PlanSource. `slipway explain` prints why there are no plans.
 func (r *Reader) PlansErr() error { return r.plansErr }
 
 // Unreadable returns the kinds that could not be read, each with the reason, sorted: "Foo.example.com (no permission)".
@@ -98,7 +101,7 @@ func (r *Reader) Unreadable() []string {
 	return out
 }
 
-// Limits returns the limits that were reached, so that the explanation may be incomplete.
+// Limits returns the limits that were reached, so that the explanation may be incomplete. Commands print them.
 func (r *Reader) Limits() []string { return slices.Sorted(maps.Keys(r.limits)) }
 
 // BeginSearch implements [Graph]. The limits of all searches are kept, because all print one explanation.
@@ -121,7 +124,8 @@ func otherKinds() []schema.GroupKind {
 	return []schema.GroupKind{{Group: planev1.GroupVersion.Group, Kind: "EtcdSnapshotPolicy"}, {Group: ipamv1.GroupVersion.Group, Kind: "IPAddressClaim"}}
 }
 
-// Roots lists the objects from which a search for everything that is wrong begins.
+// Roots lists the objects from which a search for everything that is wrong begins. `slipway explain` without an object
+// begins with them.
 func (r *Reader) Roots() []Ref {
 	kinds := []schema.GroupKind{
 		{Group: clusterv1.GroupVersion.Group, Kind: clusterv1.ClusterKind}, {Group: clusterv1.GroupVersion.Group, Kind: "ClusterClass"},

@@ -24,7 +24,7 @@ func referencePaths() [][]string {
 }
 
 // references returns the objects that the spec of an object refers to, the SSHHost of an SSHMachine, and the Machines that a
-// MachineHealthCheck checks.
+// MachineHealthCheck checks. The search and [Beneath] follow them.
 func (o object) references() (out []Ref) {
 	if o.ref.Group == clusterv1.GroupVersion.Group && o.ref.Kind == "MachineHealthCheck" {
 		targets, _, _ := unstructured.NestedStringSlice(o.content.Object, "status", "targets")
@@ -81,11 +81,12 @@ var (
 	handlerForm = regexp.MustCompile(`\b(?:handler|Extension) [a-z0-9][a-z0-9-]*\.([a-z0-9][a-z0-9.-]*)`)
 )
 
-// mention is an object that a message names.
+// mention is an object that a message names. The search resolves it with [Graph].Resolve.
 type mention struct{ kind, namespace, name string }
 
 // mentions returns the objects that a message names, without duplicates. Most of the matches are no objects; callers
-// look them up. It reports false if the message may name more objects.
+// look them up. It reports false if the message may name more objects. The search and the placeholders of remedies call
+// it.
 func mentions(message, namespace string) (out []mention, isComplete bool) {
 	isComplete = len(message) <= maxMentionText
 	message = message[:min(len(message), maxMentionText)]

@@ -46,7 +46,7 @@ func (s *search) remediate(o object, c *Chain) *Chain {
 }
 
 // protectLastMachine removes the command of a remedy that deletes the only Machine of an initialized control plane, because its
-// data would be lost.
+// data would be lost. [Explain] and [Problems] call it for each chain.
 func (s *search) protectLastMachine(c *Chain) {
 	if !strings.Contains(c.Remedy.Command, " delete machine ") {
 		return
@@ -136,7 +136,8 @@ func (s *search) remediationOf(o object) *describe.Remediation {
 	return describe.UpcomingRemediation(cluster, checks, machine)
 }
 
-// healthCheckOf converts a MachineHealthCheck; nil if it is one of another Cluster or cannot be converted.
+// healthCheckOf converts a MachineHealthCheck; nil if it is one of another Cluster or cannot be converted. [Memory]
+// calls it.
 func healthCheckOf(u *unstructured.Unstructured, cluster string) *clusterv1.MachineHealthCheck {
 	check, ok := Decode[clusterv1.MachineHealthCheck](u)
 	if !ok || check.Spec.ClusterName != cluster {

@@ -36,7 +36,8 @@ type remedy struct {
 // instruction is a text and a command for a user.
 type instruction struct{ text, command string }
 
-// OverdueAfter is the time after which a problem that should end without a user needs one.
+// OverdueAfter is the time after which a problem that should end without a user needs one. Package fleet marks a longer
+// rollout as stalled.
 const OverdueAfter = condition.LingerAfter
 
 // within returns the remedy of a problem of an age.
@@ -78,7 +79,8 @@ type group struct {
 	reasons []string
 }
 
-// user returns the rows of reasons that a user ends.
+// user returns the rows of reasons that a user ends. The tables in remedies_*.go consist of such groups; endless,
+// overdue, patient and unspecific change one.
 func user(text, command string, reasons ...string) group {
 	return group{remedy{text: text, command: command, isSpecific: true}, reasons}
 }
@@ -127,7 +129,8 @@ func reasonTable() map[string]remedy {
 
 var remediesByReason = reasonTable()
 
-// isNormal reports whether a condition with the reason describes no problem, whatever its status.
+// isNormal reports whether a condition with the reason describes no problem, whatever its status. isExpected calls it
+// for each condition.
 func isNormal(reason string) bool {
 	return slices.Contains([]string{"NoReplicas", "NoWorkers", "NotNeeded", "NotYetKnown", "Suspended", "InUse", "ContainerRuntimeFound"}, reason)
 }
@@ -192,6 +195,7 @@ const (
 )
 
 // waitRemedy returns the remedy of a wait that lasts until a user acts. The message of such a wait is an instruction.
+// The search calls it for the waits of plans.
 func waitRemedy(l Link, now time.Time) Remedy {
 	if r, known := findRemedy(l, now); known && !r.automatic {
 		return Remedy{Text: r.text, Command: r.command}

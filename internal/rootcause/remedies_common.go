@@ -5,7 +5,7 @@ const (
 	bugText  = "Report this error to the Slipway project: it is a bug"
 )
 
-// commonRemedies returns the remedies of reasons that many kinds share.
+// commonRemedies returns the remedies of reasons that many kinds share. [reasonTable] indexes them.
 func commonRemedies() []group {
 	return []group{
 		unspecific(auto(progressText,

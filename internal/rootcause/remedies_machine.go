@@ -4,7 +4,8 @@ import "time"
 
 const deleteMachine = "slipway kubectl delete machine {machine} -n {namespace}"
 
-// machineRemedies returns the remedies of Machines, their owners, their Nodes and their health checks.
+// machineRemedies returns the remedies of Machines, their owners, their Nodes and their health checks. [reasonTable]
+// indexes them.
 func machineRemedies() []group {
 	return []group{
 		auto(waitText,
@@ -59,6 +60,7 @@ func machineRemedies() []group {
 }
 
 // planeRemedies returns the remedies of bootstrap configurations, control planes and connections to workload clusters.
+// [reasonTable] indexes them.
 func planeRemedies() []group {
 	return []group{
 		auto(waitText,

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// phrases has the remedies for texts of other programs that messages quote, the most specific first.
+// phrases has the remedies for texts of other programs that messages quote, the most specific first. findRemedy uses
+// the first that matches.
 var phrases = []phrase{
 	consequence("remote connection not established yet", "The connection is retried when the control plane is initialized"),
 	consequence("waiting for the topology of the cluster to be reconciled|waiting for cluster topology to be reconciled", "It continues when the topology of Cluster {cluster} is reconciled"),

@@ -17,7 +17,7 @@ const (
 )
 
 // sshRemedies returns the remedies of SSHHosts, SSHMachines and SSHClusters. {host} and {hostnamespace} are the SSHHost that
-// an object is or uses, and {record} is what the operator can request to clean.
+// an object is or uses, and {record} is what the operator can request to clean. [reasonTable] indexes them.
 func sshRemedies() []group {
 	return []group{
 		auto(waitText,
@@ -63,7 +63,8 @@ func sshRemedies() []group {
 	}
 }
 
-// sshHost returns the SSHHost that an object is or uses. The name is empty if there is none.
+// sshHost returns the SSHHost that an object is or uses. The name is empty if there is none. Conditions, references and
+// placeholders lead to it.
 func (o object) sshHost() Ref {
 	if o.ref.Group != infrav1.GroupVersion.Group {
 		return Ref{}
@@ -81,7 +82,7 @@ func (o object) sshHost() Ref {
 const sshHostKind, sshMachineKind = "SSHHost", "SSHMachine"
 
 // recordOnHost returns the value of the annotation with which the operator requests the cleaning of an SSHHost. It is empty for
-// other kinds, for which no command is printed.
+// other kinds, for which no command is printed. The placeholder {record} has this value.
 func (o object) recordOnHost() string {
 	if o.ref.Kind != sshHostKind || o.ref.Group != infrav1.GroupVersion.Group {
 		return ""
@@ -96,7 +97,8 @@ func (o object) recordOnHost() string {
 
 // canFollow reports whether an object in a message of another one may explain it. Objects of other namespaces are followed
 // only from the spec and from plans, because authors of messages may have nothing to do with them. SSHHosts are an exception:
-// they are in a namespace of the operator, and SSHMachines name those that are offered to their namespace.
+// they are in a namespace of the operator, and SSHMachines name those that are offered to their namespace. The search
+// calls it for each mention.
 func (o object) canFollow(m mention) bool {
 	isHostOfMachine := m.kind == sshHostKind && o.ref.Kind == sshMachineKind && o.ref.Group == infrav1.GroupVersion.Group
 	return m.namespace == o.ref.Namespace || isHostOfMachine

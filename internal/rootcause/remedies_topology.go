@@ -30,7 +30,7 @@ func topologyRemedies() []group {
 	}
 }
 
-// localRemedies returns the remedies of machines and control planes on this host.
+// localRemedies returns the remedies of machines and control planes on this host. [reasonTable] indexes them.
 func localRemedies() []group {
 	return []group{
 		user("Remove the machine on the host that the message names: it belongs to another object", "docker ps --all", "MachineNotOwned"),
@@ -63,7 +63,7 @@ func localRemedies() []group {
 	}
 }
 
-// snapshotRemedies returns the remedies of snapshots and restores.
+// snapshotRemedies returns the remedies of snapshots and restores. [reasonTable] indexes them.
 func snapshotRemedies() []group {
 	return []group{
 		auto(progressText, "FetchingSnapshot", "SnapshotUnderWay", "StagingSnapshot", "WaitingForOtherSnapshot", "SnapshotNotStaged", "SnapshotNotFetched"),

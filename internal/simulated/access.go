@@ -17,7 +17,8 @@ import (
 // full access.
 const administrators = "kubeadm:cluster-admins"
 
-// access authorizes the requests of users by the RBAC objects of the cluster, and lists the permissions of a user.
+// access authorizes the requests of users by the RBAC objects of the cluster, and lists the permissions of a user. The
+// groups of the api get it ([parts]).
 type access interface {
 	authorizer.Authorizer
 	authorizer.RuleResolver

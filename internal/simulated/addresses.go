@@ -85,7 +85,8 @@ func (p ports) Free() int { return int(p.counter.size) }
 
 func (ports) Destroy() {}
 
-// podAddress returns a deterministic address for a Pod, for its status. Nothing listens there.
+// podAddress returns a deterministic address for a Pod, for its status. Nothing listens there. The simulator sets it
+// when it starts the Pod.
 func podAddress(uid string) string {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(uid)) // never fails

@@ -41,7 +41,8 @@ type api struct {
 	paths atomic.Pointer[[]byte]
 }
 
-// newAPI creates the api. It takes some tenths of a second of CPU time, so call it once per process.
+// newAPI creates the api. It takes some tenths of a second of CPU time, so call it once per process. [Server.Start]
+// calls it for the first cluster.
 func newAPI(ctx context.Context) (*api, error) {
 	a := &api{}
 	client, err := kubernetes.NewForConfig(a.Loopback())

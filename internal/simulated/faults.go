@@ -10,7 +10,7 @@ import (
 )
 
 // Faults are failures of a simulated control plane, which users request with annotations to test how clusters react.
-// The backends of simulated clusters pass them to [Server.SetFaults].
+// The backend of simulated HostedControlPlanes passes them to [Server.SetFaults].
 type Faults struct {
 	// Down is how long the api server is unreachable, counted from the first request for this fault. Negative: until
 	// the fault is removed. Zero: it is reachable.
@@ -21,7 +21,8 @@ type Faults struct {
 	Status int
 }
 
-// faults is the current state of the faults.
+// faults is the current state of the faults. The handlers and the listener of the cluster read it for each request and
+// connection.
 type faults struct {
 	now func() time.Time
 
@@ -32,7 +33,7 @@ type faults struct {
 }
 
 // set changes the faults. It returns the time until the status changes again; negative: it does not change again, zero:
-// it has not changed now.
+// it has not changed now. [Server.SetFaults] calls it and notifies the subscribers of changes of the status.
 func (f *faults) set(wanted Faults) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()

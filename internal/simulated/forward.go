@@ -26,7 +26,8 @@ const (
 	forwardCreate = 30 * time.Second
 )
 
-// forward serves a connection to a port of a Pod until it is closed.
+// forward serves a connection to a port of a Pod until it is closed. [Server.Start] sets one in the [tenant] of a
+// cluster with etcd members.
 type forward func(ctx context.Context, namespace, pod string, port int32, conn net.Conn) error
 
 // forwards is the portforward subresource of Pods. Controllers reach the etcd members of a simulated control plane

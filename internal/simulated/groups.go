@@ -91,7 +91,7 @@ type parts struct {
 	rules     authorizer.RuleResolver
 }
 
-// groups creates all groups except the core group.
+// groups creates all groups except the core group. [newAPI] calls it and core.
 func (p parts) groups() ([]*genericapiserver.APIGroupInfo, error) {
 	var out []*genericapiserver.APIGroupInfo
 	for _, provider := range []provider{

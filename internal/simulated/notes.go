@@ -25,7 +25,8 @@ func (n *Notes) Set(name string, value []byte) error { return n.keys.Put(notePre
 // Delete removes a note. It succeeds if the note does not exist.
 func (n *Notes) Delete(name string) error { return n.keys.Delete(notePrefix + name) }
 
-// Names returns the names of all notes, sorted.
+// Names returns the names of all notes, sorted. The backend of simulated Machines finds with it whether a control plane
+// Machine remains.
 func (n *Notes) Names() []string {
 	var out []string
 	for _, key := range n.keys.Keys(notePrefix) {

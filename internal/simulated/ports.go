@@ -22,7 +22,8 @@ const (
 	Host = "127.0.0.1"
 )
 
-// Ports returns the first and the last port of simulated control planes, for the validation of endpoints.
+// Ports returns the first and the last port of simulated control planes, for the validation of endpoints. Both backends
+// call it.
 func Ports() (first, last uint16) { return firstPort, firstPort + portCount - 1 }
 
 // Reserve chooses a free port at [Host] for a control plane and reserves it until the control plane is started there or
@@ -53,7 +54,8 @@ func (s *Server) Reserve(name string) (int, error) {
 	return 0, fault.New(fault.Invalid, "NoPortFree", "no port from %d to %d is free at %s", firstPort, firstPort+portCount-1, Host)
 }
 
-// IsKnown reports whether a control plane is running, has a reserved port, or has stored state.
+// IsKnown reports whether a control plane is running, has a reserved port, or has stored state. The backend of
+// simulated Machines calls it for its control planes and load balancers.
 func (s *Server) IsKnown(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +63,7 @@ func (s *Server) IsKnown(name string) bool {
 }
 
 // Count returns the number of control planes that run or have a reserved port, in a namespace and in total. The name of
-// a control plane begins with its namespace.
+// a control plane begins with its namespace. The backend of simulated Machines compares it with the quota.
 func (s *Server) Count(namespace string) (own, all int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

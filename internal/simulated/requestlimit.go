@@ -15,7 +15,7 @@ const (
 )
 
 // limitedHandler is a handler that limits concurrent requests, as api servers do. Watches are counted separately,
-// because they are long-running.
+// because they are long-running. Each simulated control plane has one.
 type limitedHandler struct {
 	http.Handler
 	requests, watches chan struct{}

@@ -33,6 +33,7 @@ type Config struct {
 }
 
 // Spec is the desired state of a simulated control plane, from a HostedControlPlane or the Machines of a control plane.
+// The backends fill it in.
 type Spec struct {
 	// Cluster is the Cluster of the control plane.
 	Cluster types.NamespacedName
@@ -105,7 +106,8 @@ func New(ctx context.Context, cfg Config) *Server {
 	return s
 }
 
-// Ended returns a channel that is closed after the context is done and all state is written.
+// Ended returns a channel that is closed after the context is done and all state is written. The manager waits for it
+// before it exits.
 func (s *Server) Ended() <-chan struct{} { return s.ended }
 
 // prepare initializes the parts that all clusters share.
@@ -197,7 +199,7 @@ func (s *Server) closeAll() {
 	}
 }
 
-// Status returns the status of a simulated control plane.
+// Status returns the status of a simulated control plane. Both backends report it.
 func (s *Server) Status(name string) Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -208,14 +210,16 @@ func (s *Server) Status(name string) Status {
 	return c.status()
 }
 
-// Names returns the names of the running simulated control planes.
+// Names returns the names of the running simulated control planes. The backend of HostedControlPlanes counts them, and
+// the backend of Machines starts its watch with them.
 func (s *Server) Names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.clusters))
 }
 
-// StatusOf returns the status of the running simulated control plane of a Cluster.
+// StatusOf returns the status of the running simulated control plane of a Cluster. The backend of simulated Machines
+// calls it.
 func (s *Server) StatusOf(cluster types.NamespacedName) Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +230,8 @@ func (s *Server) StatusOf(cluster types.NamespacedName) Status {
 }
 
 // Workload returns a client with full access that bypasses the network, and the context to use for its calls to a
-// Cluster. The client is nil while no simulated control plane of the Cluster is running.
+// Cluster. The client is nil while no simulated control plane of the Cluster is running. The backend of simulated
+// Machines writes Nodes and Pods with it.
 func (s *Server) Workload(ctx context.Context, cluster types.NamespacedName) (context.Context, kubernetes.Interface) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,6 +253,7 @@ func (s *Server) Notes(cluster types.NamespacedName) *Notes {
 }
 
 // Etcd returns the etcd of a Cluster whose control plane runs on Machines, or nil if it is not running or has no etcd.
+// The backend of simulated Machines calls it.
 func (s *Server) Etcd(cluster types.NamespacedName) *simulatedstore.EtcdCluster {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,7 +263,8 @@ func (s *Server) Etcd(cluster types.NamespacedName) *simulatedstore.EtcdCluster 
 	return nil
 }
 
-// SetFaults changes the faults of a simulated control plane. Faults are not persisted.
+// SetFaults changes the faults of a simulated control plane. Faults are not persisted. The backend of simulated
+// HostedControlPlanes calls it when an annotation changes the faults.
 func (s *Server) SetFaults(name string, f Faults) {
 	s.mu.Lock()
 	c := s.clusters[name]

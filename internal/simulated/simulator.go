@@ -51,7 +51,7 @@ type simulatedCluster struct {
 	budgets context.CancelFunc
 }
 
-// item is a key whose object needs processing.
+// item is a key whose object needs processing. The keyspaces add them to the queue (Changed), and process handles them.
 type item struct{ member, keys, namespace, name string }
 
 // startSimulator starts the workers, which stop when the context is done.
@@ -67,7 +67,8 @@ func startSimulator(ctx context.Context, a *api, log logr.Logger) *simulator {
 	return l
 }
 
-// Changed returns a callback for changes of a cluster's keys. The callback does not block.
+// Changed returns a callback for changes of a cluster's keys. The callback does not block. A deleted Pod or namespace
+// needs no work, but a deleted Node or budget does.
 func (l *simulator) Changed(name string) func(key string, deleted bool) {
 	return func(key string, deleted bool) {
 		for _, keys := range [...]string{podKeys, nodeKeys, namespaceKeys, budgetKeys} {
@@ -84,7 +85,8 @@ func (l *simulator) Changed(name string) func(key string, deleted bool) {
 	}
 }
 
-// Join starts the simulation of a cluster, or resumes it after a restart, until the context is done.
+// Join starts the simulation of a cluster, or resumes it after a restart, until the context is done. [Server.Start]
+// calls it. Nodes are not enqueued, because the work for a Node is to enqueue its Pods.
 func (l *simulator) Join(ctx context.Context, name string, t *tenant) error {
 	ctx = withTenant(ctx, t)
 	for _, namespace := range []string{metav1.NamespaceDefault, metav1.NamespaceSystem, metav1.NamespacePublic, corev1.NamespaceNodeLease} {

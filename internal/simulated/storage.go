@@ -51,7 +51,7 @@ func (o options) decorator() generic.StorageDecorator {
 	}
 }
 
-// newVersions configures the storage version and encoding of each resource.
+// newVersions configures the storage version and encoding of each resource. [newAPI] calls it.
 func newVersions(resources *serverstorage.ResourceConfig) *serverstorage.DefaultStorageFactory {
 	return serverstorage.NewDefaultStorageFactory(
 		storagebackend.Config{Prefix: prefix}, runtime.ContentTypeProtobuf, legacyscheme.Codecs,

@@ -109,7 +109,8 @@ func (c *certificates) authenticate(r *http.Request) (*authenticator.Response, b
 // fullAccessKey marks internal requests of this process.
 type fullAccessKey struct{}
 
-// withFullAccess returns a context for internal requests with full access.
+// withFullAccess returns a context for internal requests with full access. The loopback transport and the reads of RBAC
+// objects use it.
 func withFullAccess(ctx context.Context) context.Context {
 	return context.WithValue(ctx, fullAccessKey{}, true)
 }

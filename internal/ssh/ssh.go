@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// Config contains the options and dependencies of the provider.
+// Config contains the options and dependencies of the provider. The manager fills it in.
 type Config struct {
 	// Instance names the management cluster in the records on hosts.
 	Instance string
@@ -31,13 +31,15 @@ type Config struct {
 }
 
 // Limits returns the limits of the jobs of the provider. Half of the calls to hosts remains for checks. A quarter of the jobs remains
-// for other namespaces, such as the one of the hosts, whose jobs clean them.
+// for other namespaces, such as the one of the hosts, whose jobs clean them. The manager creates the runner of
+// [Config].Jobs with them.
 func Limits(p policy.Configuration) jobs.Limits {
 	total := max(int(p.Hosts.AtOnce)/2, 1)
 	return jobs.Limits{Total: total, Namespace: max(total-max(total/4, 1), 1)}
 }
 
-// Add adds all controllers of the provider to the manager and calls setup with the name of each controller.
+// Add adds all controllers of the provider to the manager and calls setup with the name of each controller. The manager
+// calls it at its start.
 func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 	pool := remote.NewPool(remote.Limits{Hosts: int(cfg.Policy.Hosts.AtOnce)})
 	s := setup(hosts.Name)

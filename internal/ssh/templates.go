@@ -17,7 +17,7 @@ import (
 // templatesName is the name of the controller of SSHMachineTemplates.
 const templatesName = "ssh-machinetemplate"
 
-// addTemplates adds the controller of SSHMachineTemplates.
+// addTemplates adds the controller of SSHMachineTemplates. [Add] calls it.
 func addTemplates(s reconciler.Setup) error {
 	c := s.Manager.GetClient()
 	newList := func() client.ObjectList { return &infrav1.SSHMachineTemplateList{} }

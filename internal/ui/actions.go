@@ -24,6 +24,7 @@ type action struct {
 }
 
 // actionLog remembers the actions of the plans that were read. A manager returns only the last plan of each controller.
+// Each source has one, and readPlans adds to it.
 type actionLog struct {
 	mu      sync.Mutex
 	actions []action
@@ -49,7 +50,7 @@ func (l *actionLog) add(of rootcause.Ref, plans []Plan) {
 	}
 }
 
-// after returns the actions about some objects after a time.
+// after returns the actions about some objects after a time. The timeline of a cluster shows them.
 func (l *actionLog) after(at time.Time, about func(rootcause.Ref) bool) (out []action) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

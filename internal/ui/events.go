@@ -44,7 +44,7 @@ func (q eventQuery) options() []client.ListOption {
 	return out
 }
 
-// eventCache reads Events, at most once in a short time for all pages.
+// eventCache reads Events, at most once in a short time for all pages. Each source has one.
 type eventCache struct {
 	reader client.Reader
 
@@ -63,7 +63,7 @@ type eventResult struct {
 	problem string
 }
 
-// event is one Event.
+// event is one Event. The pages of objects and the timelines show them.
 type event struct {
 	Of      rootcause.Ref
 	At      time.Time
@@ -134,7 +134,7 @@ func (c *eventCache) result(q eventQuery, now time.Time) *eventResult {
 	return n
 }
 
-// drop removes results that have not been used for some time.
+// drop removes results that have not been used for some time. Each refresh of the source calls it.
 func (c *eventCache) drop(now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,7 +182,7 @@ func newEvent(e *eventsv1.Event) event {
 	return out
 }
 
-// eventsOf selects the Events about some objects, up to a limit.
+// eventsOf selects the Events about some objects, up to a limit. The pages of clusters and objects call it.
 func eventsOf(events []event, about func(rootcause.Ref) bool, most int) ([]event, cut) {
 	var out []event
 	for _, e := range events {

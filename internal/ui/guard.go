@@ -17,7 +17,8 @@ import (
 const tokenParameter = "token"
 
 // Guard decides which requests are accepted. The page can be read by every local process that can guess its address, and
-// by every web site that the browser opens, unless both are rejected here.
+// by every web site that the browser opens, unless both are rejected here. `slipway ui` creates it, and [Server.Serve]
+// applies it.
 type Guard struct {
 	// token starts a session, and session is the value of its cookie. They differ, so that a leaked cookie does not start
 	// further sessions.
@@ -26,7 +27,7 @@ type Guard struct {
 	cookie         string
 }
 
-// NewGuard returns the guard for the address of the listener, with a random token.
+// NewGuard returns the guard for the address of the listener, with a random token. `slipway ui` calls it at its start.
 func NewGuard(address net.Addr) (*Guard, error) {
 	at, err := netip.ParseAddrPort(address.String())
 	if err != nil || !at.Addr().IsLoopback() {
@@ -43,7 +44,8 @@ func NewGuard(address net.Addr) (*Guard, error) {
 	return &Guard{token: randomText(), session: randomText(), cookie: "slipway-ui-" + port, hosts: hosts}, nil
 }
 
-// CheckListenAddress returns an error unless the host of the address is a loopback address.
+// CheckListenAddress returns an error unless the host of the address is a loopback address. `slipway ui` checks its
+// flag with it.
 func CheckListenAddress(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	ip, _ := netip.ParseAddr(host)
@@ -57,7 +59,7 @@ func CheckListenAddress(address string) error {
 	return nil
 }
 
-// URL returns the first address, which contains the token.
+// URL returns the first address, which contains the token. `slipway ui` prints it.
 func (g *Guard) URL() string { return "http://" + g.hosts[0] + "/?" + tokenParameter + "=" + g.token }
 
 func randomText() string {
@@ -117,7 +119,8 @@ func (g *Guard) hasSession(r *http.Request) bool {
 
 func sameText(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// Protect sets the security headers of every response and passes accepted requests to the handler.
+// Protect sets the security headers of every response and passes accepted requests to the handler. [Server.Serve] puts
+// it before all other handlers.
 func (g *Guard) Protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		setSecurityHeaders(w.Header())

@@ -24,7 +24,7 @@ const (
 )
 
 // hub passes changes to the streams of the pages. Publishing never blocks: a stream has at most one pending event, which
-// stands for all changes since the previous one.
+// stands for all changes since the previous one. The server has one for all sources.
 type hub struct {
 	mu      sync.Mutex
 	next    uint64
@@ -42,14 +42,15 @@ type stream struct {
 
 func newHub() *hub { return &hub{streams: map[*stream]bool{}, closed: make(chan struct{})} }
 
-// publish marks the streams of the topics as changed.
+// publish marks the streams of the topics as changed. A source calls it after a refresh.
 func (h *hub) publish(topics ...string) {
 	h.publishIf(func(s *stream) bool {
 		return slices.ContainsFunc(topics, func(topic string) bool { return s.topics[topic] })
 	})
 }
 
-// publishSource marks all streams with a topic of the source as changed.
+// publishSource marks all streams with a topic of the source as changed. A source calls it when the state of its copy
+// changes.
 func (h *hub) publishSource(id string) {
 	h.publishIf(func(s *stream) bool {
 		for topic := range s.topics {
@@ -119,14 +120,14 @@ func (h *hub) resume(s *stream, after string) {
 	}
 }
 
-// position returns the number of the last change of any topic.
+// position returns the number of the last change of any topic. Each page contains it.
 func (h *hub) position() uint64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.next
 }
 
-// close ends all streams, which a shutdown of the server would otherwise wait for.
+// close ends all streams, which a shutdown of the server would otherwise wait for. [Server.Serve] calls it at its end.
 func (h *hub) close() { h.once.Do(func() { close(h.closed) }) }
 
 // serve writes the events of a stream until the request ends. A page sends the position at which it was rendered, or after

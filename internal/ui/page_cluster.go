@@ -27,6 +27,7 @@ const (
 	maxMembers = 50
 )
 
+// clusterContent is the input of templates/cluster.html, which reads its fields by name.
 type clusterContent struct {
 	fleet.Cluster
 	Versions  string
@@ -98,7 +99,7 @@ type timelineRow struct {
 	Age  age
 }
 
-// clusterPage shows one cluster.
+// clusterPage shows one cluster. [Server.Handler] routes to it.
 func (s *Server) clusterPage(q request) (any, error) {
 	key := fleet.Key{Namespace: q.PathValue("namespace"), Name: q.PathValue("name")}
 	source := q.source

@@ -33,6 +33,7 @@ const (
 	maxExtensions  = 200
 )
 
+// extensionsContent is the input of templates/extensions.html, which reads its fields by name.
 type extensionsContent struct {
 	Extensions []extensionView
 	Cut        cut
@@ -64,7 +65,7 @@ type callStats struct {
 	P50, P99      string
 }
 
-// extensionsPage shows the Runtime Extensions.
+// extensionsPage shows the Runtime Extensions. [Server.Handler] routes to it.
 func (s *Server) extensionsPage(q request) (any, error) {
 	var out extensionsContent
 	kind := schema.GroupKind{Group: runtimev1.GroupVersion.Group, Kind: "ExtensionConfig"}

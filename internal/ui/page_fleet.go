@@ -84,6 +84,7 @@ func (f fleetFilter) withHealth(health string) string {
 	return "?" + q.Encode()
 }
 
+// fleetContent is the input of templates/fleet.html, which reads its fields by name.
 type fleetContent struct {
 	Filter   fleetFilter
 	Filtered bool
@@ -118,7 +119,7 @@ type fleetRow struct {
 	Versions  string
 }
 
-// fleetPage lists the clusters of a management cluster.
+// fleetPage lists the clusters of a management cluster. [Server.Handler] routes to it.
 func (s *Server) fleetPage(q request) (any, error) {
 	return newFleetContent(q, q.source.board.Clusters()), nil
 }
@@ -156,6 +157,7 @@ func newFleetContent(q request, rows []fleet.Cluster) fleetContent {
 const rowLife = time.Minute
 
 // rowCache has the rendered rows of clusters, because rendering takes longer than everything else of the fleet page.
+// Each source has one.
 type rowCache struct {
 	// template renders one row.
 	template *template.Template
@@ -190,7 +192,8 @@ func (c *rowCache) render(q request, row fleet.Cluster) template.HTML {
 	return html
 }
 
-// update renders the changed rows, and forgets the rows of clusters that do not exist.
+// update renders the changed rows, and forgets the rows of clusters that do not exist. Each refresh of the source calls
+// it.
 func (c *rowCache) update(q request, changed []fleet.Key) {
 	for _, key := range changed {
 		if row, ok := q.source.board.Cluster(key); ok {
@@ -229,7 +232,7 @@ func (c *fleetContent) addValues(rows []fleet.Cluster) {
 	}
 }
 
-// needsContent lists what needs a user.
+// needsContent lists what needs a user. It is the input of templates/needs.html, which reads its fields by name.
 type needsContent struct {
 	Rows []needsRow
 	Cut  cut
@@ -251,7 +254,8 @@ type needsRow struct {
 	Chain       *chainView
 }
 
-// needsPage lists the clusters of all management clusters that need a user, the oldest cause first.
+// needsPage lists the clusters of all management clusters that need a user, the oldest cause first. [Server.Handler]
+// routes to it.
 func (s *Server) needsPage(q request) (any, error) {
 	var out needsContent
 	for _, source := range s.sources {

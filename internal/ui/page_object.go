@@ -32,6 +32,7 @@ const (
 	maxRelated      = 200
 )
 
+// objectContent is the input of templates/object.html, which reads its fields by name.
 type objectContent struct {
 	rootcause.Ref
 	APIVersion string
@@ -81,7 +82,8 @@ type managerRow struct {
 	Age                          age
 }
 
-// objectPage shows one object. If the API server does not respond, the copy of the object is shown.
+// objectPage shows one object. If the API server does not respond, the copy of the object is shown. [Server.Handler]
+// routes to it.
 func (s *Server) objectPage(q request) (any, error) {
 	of := rootcause.Ref{
 		Group: dashToEmpty(q.PathValue("group")), Kind: q.PathValue("kind"), Namespace: dashToEmpty(q.PathValue("namespace")), Name: q.PathValue("name"),

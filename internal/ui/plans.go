@@ -13,10 +13,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
-// PlanReader returns the last plans of an object, and false if the manager has none.
+// PlanReader returns the last plans of an object, and false if the manager has none. `slipway ui` provides it for a
+// management cluster with a known manager.
 type PlanReader func(context.Context, rootcause.Ref) ([]Plan, bool, error)
 
-// Plan is the last plan of one controller for an object.
+// Plan is the last plan of one controller for an object. `slipway ui` converts the diagnostics of the manager to it.
 type Plan struct {
 	Controller string
 	Time       time.Time
@@ -76,7 +77,7 @@ func (p *planTimes) takeStale(now time.Time) (out []rootcause.Ref) {
 	return out
 }
 
-// watchPlans updates what the manager reports until the context ends.
+// watchPlans updates what the manager reports until the context ends. [Source.Run] starts it if a manager is known.
 func (s *Source) watchPlans(ctx context.Context) {
 	for pause.Sleep(ctx, planInterval) == nil {
 		s.updatePlans(ctx)
@@ -154,7 +155,7 @@ func rootCausePlans(plans []Plan) (out []rootcause.Plan) {
 }
 
 // explain returns the chain of an object. If a manager is reachable, the plans of the objects of the chain are read first,
-// because they are more precise than conditions.
+// because they are more precise than conditions. The pages of clusters and objects call it.
 func (s *Source) explain(ctx context.Context, of rootcause.Ref, now time.Time) (rootcause.Chain, bool) {
 	chain, found := rootcause.Explain(s.store, of, now)
 	if s.Plans == nil || !found {

@@ -28,7 +28,8 @@ const (
 	stageDeleted  = "deleted"
 )
 
-// life is what the picture shows of one Machine.
+// life is what the picture shows of one Machine. The page of a cluster creates one for each Machine, also for deleted
+// ones.
 type life struct {
 	name, version string
 	controlPlane  bool
@@ -71,7 +72,7 @@ func (l life) stage() string {
 	return stageRunning
 }
 
-// rollout is the picture, and the same as a table.
+// rollout is the picture, and the same as a table. The template of the cluster page draws it.
 type rollout struct {
 	// Counts are the Machines by version and stage, the latest version first.
 	Counts     []versionCount
@@ -110,7 +111,7 @@ type tick struct {
 	Text string
 }
 
-// newRollout computes the picture of the last hour.
+// newRollout computes the picture of the last hour. The page of a cluster calls it.
 func newRollout(lives []life, now time.Time) rollout {
 	slices.SortFunc(lives, func(a, b life) int {
 		return cmp.Or(boolOrder(b.controlPlane, a.controlPlane), a.created.Compare(b.created), cmp.Compare(a.name, b.name))

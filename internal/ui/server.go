@@ -45,7 +45,7 @@ type Server struct {
 	now     func() time.Time
 }
 
-// NewServer returns the server of the sources. There must be at least one.
+// NewServer returns the server of the sources. There must be at least one. `slipway ui` calls it.
 func NewServer(sources []*Source, now func() time.Time) (*Server, error) {
 	s := &Server{sources: sources, hub: newHub(), pages: map[string]*template.Template{}, now: now}
 	setIDs(sources)
@@ -88,7 +88,7 @@ func (s *Server) Handler() http.Handler {
 	return mux
 }
 
-// Serve serves the page on the listener until the context ends.
+// Serve serves the page on the listener until the context ends. `slipway ui` calls it.
 func (s *Server) Serve(ctx context.Context, l net.Listener, g *Guard) error {
 	server := &http.Server{
 		Handler: g.Protect(limitQuery(s.Handler())), ReadHeaderTimeout: headerTimeout, ReadTimeout: responseTime,
@@ -125,7 +125,7 @@ func limitQuery(next http.Handler) http.Handler {
 	})
 }
 
-// request is a request for a page.
+// request is a request for a page. [Server.Handler] creates it for the function of each page.
 type request struct {
 	*http.Request
 	// source is nil for pages about all sources.

@@ -31,7 +31,7 @@ const (
 	maxRemoved = 2000
 )
 
-// SourceOptions describe a management cluster.
+// SourceOptions describe a management cluster. `slipway ui` fills them in for each kubeconfig context.
 type SourceOptions struct {
 	// Title is shown in the tab, for example the name of the context.
 	Title string
@@ -49,7 +49,7 @@ type SourceOptions struct {
 	Now func() time.Time
 }
 
-// Source is one management cluster.
+// Source is one management cluster. [Server] has one for each tab of the page.
 type Source struct {
 	SourceOptions
 	// id is the segment of its paths.
@@ -83,7 +83,7 @@ type removedMachine struct {
 	at      time.Time
 }
 
-// NewSource returns the source. It sends no request before it runs.
+// NewSource returns the source. It sends no request before it runs. `slipway ui` calls it for each management cluster.
 func NewSource(o SourceOptions) (*Source, error) {
 	s := newSource(o)
 	m, err := mirror.New(o.Config, mirror.Options{UserAgent: "slipway-ui", Namespace: o.Namespace, OnChange: s.note, OnStatus: s.wake, Now: s.Now})
@@ -130,7 +130,7 @@ func isMachine(of rootcause.Ref) bool {
 	return of.Group == clusterv1.GroupVersion.Group && of.Kind == "Machine"
 }
 
-// Run copies the objects and publishes changes until the context ends.
+// Run copies the objects and publishes changes until the context ends. [Server.Serve] starts it.
 func (s *Source) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -207,7 +207,7 @@ func (s *Source) refresh() {
 	}
 }
 
-// readState describes how much of a management cluster a page can show.
+// readState describes how much of a management cluster a page can show. The header and the lists show it.
 type readState struct {
 	// Loading is true until the Clusters have been listed.
 	Loading bool
@@ -265,7 +265,8 @@ func (s *Source) objectTopic(of rootcause.Ref) string {
 	return s.topic("object/" + of.Group + "/" + of.Kind + "/" + of.Namespace + "/" + of.Name)
 }
 
-// removedOf returns the Machines of a cluster that were deleted after a time.
+// removedOf returns the Machines of a cluster that were deleted after a time. The rollout and the timeline of a cluster
+// show them.
 func (s *Source) removedOf(key fleet.Key, after time.Time) (out []removedMachine) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,7 +278,8 @@ func (s *Source) removedOf(key fleet.Key, after time.Time) (out []removedMachine
 	return out
 }
 
-// setIDs gives every source a path segment that is derived from its title.
+// setIDs gives every source a path segment that is derived from its title. The URLs of the pages contain it, so
+// [NewServer] sets it once.
 func setIDs(sources []*Source) {
 	taken := map[string]bool{}
 	for _, s := range sources {

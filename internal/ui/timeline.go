@@ -32,7 +32,7 @@ type entry struct {
 	Manager string
 }
 
-// timeline is the last hour of a cluster.
+// timeline is the last hour of a cluster. The page of a cluster shows it.
 type timeline struct {
 	Entries []entry
 	Cut     cut
@@ -47,7 +47,7 @@ type bar struct {
 	WarningY     int
 }
 
-// happened is what is known about the objects of a cluster.
+// happened is what is known about the objects of a cluster. The page of a cluster collects it.
 type happened struct {
 	objects []*unstructured.Unstructured
 	events  []event
@@ -55,7 +55,8 @@ type happened struct {
 	actions []action
 }
 
-// newTimeline merges the transitions of conditions, the Events and the actions of the last hour, the latest first.
+// newTimeline merges the transitions of conditions, the Events and the actions of the last hour, the latest first. The
+// page of a cluster calls it.
 func newTimeline(h happened, now time.Time) timeline {
 	var all []entry
 	for _, u := range h.objects {

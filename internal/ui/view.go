@@ -20,7 +20,8 @@ import (
 // maxShown is the maximum length of a text on a page in bytes.
 const maxShown = 4096
 
-// frame is the data of the frame around every page.
+// frame is the data of the frame around every page. It is the input of templates/base.html, which reads its fields by
+// name.
 type frame struct {
 	Page     string
 	Tabs     []tab
@@ -137,7 +138,7 @@ func (s *Source) link(of rootcause.Ref) link {
 	return link{Kind: of.Kind, Name: of.Name, URL: s.objectURL(of)}
 }
 
-// chainView is a root cause chain.
+// chainView is a root cause chain. The template parts.html draws it.
 type chainView struct {
 	Links     []chainLink
 	Remedy    rootcause.Remedy
@@ -179,7 +180,7 @@ func newAge(t, now time.Time) age {
 	return age{Time: t.UTC(), Text: duration.HumanDuration(max(0, now.Sub(t)))}
 }
 
-// functions are the functions of the templates.
+// functions are the functions of the templates. The templates call them by name.
 func functions() template.FuncMap {
 	return template.FuncMap{
 		"text":    safeText,
@@ -281,7 +282,7 @@ func newReplicaView(r *fleet.Replicas) replicaView {
 	return v
 }
 
-// rowID returns an ID for the element of an object.
+// rowID returns an ID for the element of an object. The script of the page finds a row by it after an update.
 func rowID(parts ...string) string {
 	for i := range parts {
 		parts[i] = url.PathEscape(parts[i])

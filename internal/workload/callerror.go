@@ -20,7 +20,7 @@ import (
 // callError is a failed probe or connection attempt without a response. Its message, which a condition may show, does
 // not reveal how the call failed: a refused connection, a timeout and a certificate of another server look the same. A
 // user who can write the Secret can choose the address, and could otherwise scan the network by the differences. The
-// cause is for the log.
+// cause is for the log. [probeAPIServer] returns it.
 type callError struct {
 	// Host is the host and port that were called.
 	Host    string
@@ -36,6 +36,7 @@ func (e *callError) Unwrap() error {
 }
 
 // DetailedMessage returns a message with the cause of the failure, for an address that Slipway chose.
+// [Clusters.Reconcile] shows it if [Config].IsManagedAddress reports such an address.
 func (e *callError) DetailedMessage(limit time.Duration) string {
 	var (
 		timeout   net.Error

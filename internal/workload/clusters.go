@@ -25,7 +25,8 @@ func notConnected(message string) *fault.Fault {
 	return fault.New(fault.Unreachable, "NotConnected", "%s", message)
 }
 
-// Health is the state of a workload cluster's connection.
+// Health is the state of a workload cluster's connection. Controllers observe it and derive conditions and waits from
+// it.
 type Health struct {
 	// Connected reports whether Client would succeed; Since is when that last changed, or when the cluster was first
 	// observed.
@@ -78,6 +79,7 @@ type entry struct {
 }
 
 // New returns a Clusters that opens no connection before it is started. It fails if the metrics are already registered.
+// The manager calls it at its start.
 func New(cfg Config) (*Clusters, error) {
 	if cfg.Management == nil {
 		return nil, errors.New("workload: Config.Management is not set")
@@ -127,7 +129,7 @@ func (c *Clusters) Client(_ context.Context, key client.ObjectKey) (client.Clien
 
 // Nodes returns the Nodes with the provider ID, from an indexed cache; the first call for a cluster starts the watch of
 // its Nodes. It returns ErrNotConnected if there is no connection, or if the cache has not synced after a short wait;
-// Changed enqueues when it has.
+// Changed enqueues when it has. The Machine controller finds the Node of its Machine with it.
 func (c *Clusters) Nodes(ctx context.Context, key client.ObjectKey, providerID string) ([]corev1.Node, error) {
 	conn, err := c.connection(key)
 	if err != nil {
@@ -215,7 +217,7 @@ func (h Health) GraceLeft(now time.Time, grace time.Duration, wasHealthy bool) t
 }
 
 // NodesGraceLeft returns how long the last observed Nodes remain valid although they cannot be read, while probes of
-// the API server succeed.
+// the API server succeed. The Machine controller computes the conditions of Nodes with it.
 func (h Health) NodesGraceLeft(now time.Time, grace time.Duration) time.Duration {
 	if h.NodesRead.IsZero() {
 		return grace
@@ -223,11 +225,13 @@ func (h Health) NodesGraceLeft(now time.Time, grace time.Duration) time.Duration
 	return max(0, grace-now.Sub(h.NodesRead))
 }
 
-// IsHealthy reports whether the cluster's last probe succeeded.
+// IsHealthy reports whether the cluster's last probe succeeded. The Machine, Cluster and KubeadmControlPlane
+// controllers check it.
 func (h Health) IsHealthy() bool { return h.ConsecutiveFailures == 0 && !h.LastProbeSuccess.IsZero() }
 
 // Forward connects to a port of a Pod in the workload cluster, through its API server. It returns ErrNotConnected if
-// there is no connection. The limits for calls do not apply to it.
+// there is no connection. The limits for calls do not apply to it. The KubeadmControlPlane controller and the
+// controller of etcd snapshots call it.
 func (c *Clusters) Forward(ctx context.Context, key client.ObjectKey, to portforward.Target) (net.Conn, error) {
 	conn, err := c.connection(key)
 	if err != nil {

@@ -55,7 +55,7 @@ type Config struct {
 }
 
 // Crashes records which cluster's response is being decoded, so that a process that is restarted after a crash can
-// suspend the connection to that cluster for a while.
+// suspend the connection to that cluster for a while. The process that supervises the manager provides it.
 type Crashes interface {
 	// Decoding is called when a large response from a cluster is about to be decoded.
 	Decoding(cluster client.ObjectKey) DecodingMemory
@@ -63,7 +63,8 @@ type Crashes interface {
 	SuspendedUntil(cluster client.ObjectKey) time.Time
 }
 
-// Timing configures the durations and thresholds of a connection.
+// Timing configures the durations and thresholds of a connection. The manager uses the defaults, and tests shorten
+// them.
 type Timing struct {
 	// ProbeInterval is the time between two probes of a connection. Default: 10 s.
 	ProbeInterval time.Duration

@@ -203,7 +203,8 @@ func (c *connection) close() {
 	c.sockets.CloseIdleConnections()
 }
 
-// stalled reports whether a cache of the connection has not synced within the limit.
+// stalled reports whether a cache of the connection has not synced within the limit. Each reconciliation of the Cluster
+// checks it.
 func (c *connection) stalled(now time.Time, limit time.Duration) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

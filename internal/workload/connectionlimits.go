@@ -11,7 +11,7 @@ import (
 )
 
 // limitMemory returns a transport that limits the memory of responses from a cluster. All connections and calls to the
-// cluster share its account.
+// cluster share its account. Each new connection and [Clusters.LimitCalls] call it.
 func (c *Clusters) limitMemory(key client.ObjectKey, next http.RoundTripper) *limitingTransport {
 	t := &limitingTransport{Next: next, Limits: defaultLimits(), Account: c.accounts.ForCluster(key)}
 	if c.cfg.Crashes != nil {
@@ -33,7 +33,8 @@ func (c *connection) forCache(cfg *rest.Config) (*http.Client, error) {
 	return &http.Client{Transport: wrapped, CheckRedirect: noRedirect}, nil
 }
 
-// staleNodes returns a fault if the cached Nodes have not been known to be current for longer than staleAfter.
+// staleNodes returns a fault if the cached Nodes have not been known to be current for longer than staleAfter. The
+// client of the connection calls it before each read of cached Nodes.
 func (c *connection) staleNodes() error {
 	if now := c.clock.Now(); c.filled.Load() && now.Sub(c.fresh.At(now, true)) > c.staleAfter {
 		return fault.New(fault.Unreachable, "NodesUnreadable", "the API server at %s does not serve Nodes, although it is healthy otherwise: "+

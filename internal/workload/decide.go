@@ -40,12 +40,13 @@ type fingerprint struct {
 	initialized bool
 }
 
-// fingerprintOf returns the fingerprint of a Cluster, without the kubeconfig.
+// fingerprintOf returns the fingerprint of a Cluster, without the kubeconfig. The predicate of the watch of Clusters
+// compares it, too.
 func fingerprintOf(c *clusterv1.Cluster) fingerprint {
 	return fingerprint{endpoint: c.Spec.ControlPlaneEndpoint, initialized: ptr.Deref(c.Status.Initialization.ControlPlaneInitialized, false)}
 }
 
-// observation is the state observed in one reconciliation.
+// observation is the state observed in one reconciliation. [Clusters.Reconcile] creates it for [decide].
 type observation struct {
 	now         time.Time
 	provisioned bool
@@ -132,7 +133,8 @@ func (s connectionState) exceeded(now time.Time, problem string, t Timing) conne
 	return s.suspend(now, now.Add(pause.Backoff(s.excesses, t.PauseMin, t.PauseMax)), problem)
 }
 
-// succeeded returns the state after a successful probe or attempt.
+// succeeded returns the state after a successful probe or attempt. The methods suspend, exceeded, succeeded and failed
+// return what [Clusters.Reconcile] stores.
 func (s connectionState) succeeded(now time.Time, t Timing) connectionState {
 	if !s.connected {
 		s.connected, s.since = true, now

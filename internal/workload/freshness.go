@@ -39,7 +39,8 @@ func (f *freshness) Begin(now time.Time) {
 }
 
 // At returns when the cache was last known to be current; zero if it was never used. filled means that the cache has
-// synced, so that an open watch delivers every change.
+// synced, so that an open watch delivers every change. [Clusters.Health] and the reads of cached Nodes compare it with
+// the time.
 func (f *freshness) At(now time.Time, filled bool) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()

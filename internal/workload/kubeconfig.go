@@ -78,7 +78,8 @@ func ParseKubeconfig(text []byte, allowed policy.Configuration) (*rest.Config, e
 }
 
 // CheckKubeconfig returns the reason why the kubeconfig must not be given to a user, whose own programs would run its
-// commands and read its files; nil if it is safe. It does not restrict addresses and proxies.
+// commands and read its files; nil if it is safe. It does not restrict addresses and proxies. Package kubeconfig calls
+// it before a command writes or prints a kubeconfig.
 func CheckKubeconfig(text []byte) error {
 	_, err := loadKubeconfig(text)
 	return err

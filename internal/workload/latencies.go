@@ -25,7 +25,7 @@ type latencies[K comparable] struct {
 	observed int
 }
 
-// add starts measuring the latency of a server.
+// add starts measuring the latency of a server. [Clusters] adds each cluster and forgets it with its Cluster.
 func (l *latencies[K]) add(server K) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -62,7 +62,7 @@ func (l *latencies[K]) observe(server K, took time.Duration) {
 }
 
 // quickestQuarter returns the upper bound of the latencies of the fastest quarter of the servers, or zero if
-// nothing is known.
+// nothing is known. The latency budget of [slowPool] follows from it.
 func (l *latencies[K]) quickestQuarter() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -52,7 +52,8 @@ const (
 var errBusy error = fault.New(fault.Unreachable, "Busy", "the workload cluster responds slowly").RetryIn(slowRetry)
 
 // ErrRateLimited means that the rate limit for calls to the workload cluster is exhausted. The call gets its own retry
-// time, however fast the cluster responds. It is of kind fault.Unreachable; use errors.Is.
+// time, however fast the cluster responds. It is of kind fault.Unreachable; use errors.Is. The Machine controller
+// retries soon after it.
 var ErrRateLimited error = fault.New(fault.Unreachable, "Crowded", "other calls to the workload cluster come first")
 
 // rateLimitedError returns ErrRateLimited with the time after which to retry.
@@ -76,7 +77,7 @@ func (p *slowPool) budget() time.Duration {
 	return min(max(p.minBudget, tolerance*p.latencies.quickestQuarter()), p.maxBudget)
 }
 
-// limiter limits the calls to one cluster.
+// limiter limits the calls to one cluster. Each entry of [Clusters] has one, which all of its connections share.
 type limiter struct {
 	permits chan struct{}
 	pool    *slowPool
@@ -110,7 +111,7 @@ type permit struct {
 	exceeded, released bool
 }
 
-// acquire returns a permit for a call, or [errBusy].
+// acquire returns a permit for a call, or [errBusy]. [limitedTransport] acquires one for each call.
 func (l *limiter) acquire(ctx context.Context) (*permit, error) {
 	if l.isSlow() {
 		return l.acquireSlow(ctx)
@@ -155,7 +156,7 @@ func (l *limiter) isSlow() bool {
 }
 
 // probed records the duration and result of a probe. Probes need no permit, because no worker of a controller waits for
-// them.
+// them. [Clusters.Reconcile] calls it after each probe.
 func (l *limiter) probed(took time.Duration, err error) {
 	budget := l.pool.budget()
 	if isServerResponse(err) {
@@ -223,7 +224,7 @@ func (p *permit) end() bool {
 	return true
 }
 
-// do makes a call with a permit.
+// do makes a call with a permit. A read that waits for a cache to sync calls it.
 func (l *limiter) do(ctx context.Context, call func(context.Context) error) error {
 	p, err := l.acquire(ctx)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 type ManagedAddresses struct{ Live client.Reader }
 
 // Include reports whether an address (host and port) is in the network that Slipway created for the Cluster, or is the
-// endpoint of an available hosted control plane of the Cluster.
+// endpoint of an available hosted control plane of the Cluster. A failed probe or connection attempt calls it.
 func (o ManagedAddresses) Include(ctx context.Context, cluster *clusterv1.Cluster, address string) bool {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

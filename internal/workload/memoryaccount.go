@@ -59,7 +59,8 @@ func (a *memoryAccounts) ForCluster(cluster client.ObjectKey) *memoryAccount {
 	return &memoryAccount{accounts: a, key: cluster}
 }
 
-// memoryAccount is the account of one cluster, for all of its connections.
+// memoryAccount is the account of one cluster, for all of its connections. [limitingTransport] charges the responses,
+// and the transform of the caches the cached objects.
 type memoryAccount struct {
 	accounts *memoryAccounts
 	key      client.ObjectKey
@@ -72,7 +73,8 @@ func (a *memoryAccount) used() int64 {
 	return a.accounts.clusters[a.key]
 }
 
-// charge charges memory to the account, or returns a fault that states the exceeded limit.
+// charge charges memory to the account, or returns a fault that states the exceeded limit. A response body calls it
+// while it is read.
 func (a *memoryAccount) charge(bytes int64) error {
 	all := a.accounts
 	all.mu.Lock()
@@ -113,7 +115,7 @@ func (a *memoryAccounts) change(key client.ObjectKey, bytes int64) {
 }
 
 // Retain charges a cached object until it is garbage collected. It never fails; if a limit is exceeded, the next
-// response is rejected instead.
+// response is rejected instead. The transform of the caches calls it.
 func (a *memoryAccount) Retain(o client.Object) {
 	v := reflect.ValueOf(o)
 	if v.Kind() != reflect.Pointer || v.IsNil() {

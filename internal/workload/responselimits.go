@@ -36,7 +36,8 @@ const (
 	noteworthyBytes, noteworthyMemory = 1 << 20, 8 << 20
 )
 
-// DecodingMemory records a response that is being decoded, for analysis after a crash.
+// DecodingMemory records a response that is being decoded, for analysis after a crash. [Crashes] returns it, and
+// [limitingTransport] calls it for large responses.
 type DecodingMemory interface {
 	// Weigh records the current memory estimate of the response.
 	Weigh(bytes int64)

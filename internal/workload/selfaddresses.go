@@ -23,7 +23,8 @@ type SelfAddresses struct {
 }
 
 // SelfFromEnvironment reads POD_NAMESPACE, POD_NAME and POD_UID and the Pod's in-cluster configuration; a nil inCluster
-// is rest.InClusterConfig. It returns nil without an error if one of the variables is missing.
+// is rest.InClusterConfig. It returns nil without an error if one of the variables is missing. The manager calls it at
+// its start.
 func SelfFromEnvironment(getenv func(string) string, inCluster func() (*rest.Config, error)) (*SelfAddresses, error) {
 	pod := types.NamespacedName{Namespace: getenv("POD_NAMESPACE"), Name: getenv("POD_NAME")}
 	uid := types.UID(getenv("POD_UID"))
@@ -56,7 +57,8 @@ func (s *SelfAddresses) RunsOn(ctx context.Context, r client.Reader) bool {
 	return pod.UID == s.UID
 }
 
-// Shortcut returns cfg with the in-cluster address and CA; the credentials remain.
+// Shortcut returns cfg with the in-cluster address and CA; the credentials remain. [Clusters] connects with it if
+// [SelfAddresses.RunsOn] is true.
 func (s *SelfAddresses) Shortcut(cfg *rest.Config) *rest.Config {
 	c := rest.CopyConfig(cfg)
 	c.Host = s.Host

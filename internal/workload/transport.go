@@ -48,5 +48,5 @@ func root(cfg *rest.Config) (string, error) {
 }
 
 // noRedirect rejects redirects: an API server has no reason to send one, and a malicious server could redirect this
-// process to any other server, with the credentials in the Secret.
+// process to any other server, with the credentials in the Secret. All HTTP clients of a connection use it.
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -19,7 +19,7 @@ import (
 // providerIDField is the index over Node.spec.providerID.
 const providerIDField = "spec.providerID"
 
-// ClusterMap maps a cluster to the reconcile requests of a controller.
+// ClusterMap maps a cluster to the reconcile requests of a controller. Controllers pass it to [Clusters.Changed].
 type ClusterMap func(ctx context.Context, cluster client.ObjectKey) []reconcile.Request
 
 // Workloads is the interface through which controllers use workload clusters. [Clusters] implements it, and so does the
@@ -73,7 +73,7 @@ func (c *Clusters) notify(ctx context.Context, key client.ObjectKey) {
 	}
 }
 
-// WatchRequest describes a watch of one kind in a workload cluster.
+// WatchRequest describes a watch of one kind in a workload cluster. Controllers fill it in for [Clusters.Watch].
 type WatchRequest struct {
 	// Controller is the name that was passed to Changed.
 	Controller string

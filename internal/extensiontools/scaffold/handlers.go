@@ -43,7 +43,7 @@ func special() map[string]Handler {
 }
 
 // Handlers returns the handlers of the project in the order of a cluster's lifecycle. An extension for in-place updates
-// of Machines has all three hooks for it.
+// of Machines has all three hooks for it. [Write] calls it.
 func (o Options) Handlers() ([]Handler, error) {
 	wanted := map[string]bool{}
 	names := o.Hooks
@@ -88,7 +88,7 @@ func handlerOf(h hooks.Hook) Handler {
 	return out
 }
 
-// addHandlers adds the sources of the handlers, their tests, and a request for each hook.
+// addHandlers adds the sources of the handlers, their tests, and a request for each hook. [Write] calls it.
 func (o Options) addHandlers(files map[string][]byte, handlers []Handler) error {
 	for _, h := range handlers {
 		for _, ending := range []string{".go", "_test.go"} {
@@ -118,7 +118,7 @@ func (p project) Sources() []string {
 	return slices.Compact(out)
 }
 
-// First returns the name and request file of a handler to try first.
+// First returns the name and request file of a handler to try first. The README has it.
 func (p project) First() string {
 	h := p.Handlers[0]
 	return h.Name + " -f testdata/" + extensiontools.FileName(h.Hook) + ".yaml"

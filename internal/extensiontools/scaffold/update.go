@@ -17,7 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk"
 )
 
-// UpdateResult is the result of an SDK update.
+// UpdateResult is the result of an SDK update. `slipway extension update` prints it.
 type UpdateResult struct {
 	// Added, Changed and Removed count files of the SDK.
 	Added, Changed, Removed int

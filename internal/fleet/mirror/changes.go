@@ -17,7 +17,7 @@ type Changes struct {
 	pending map[rootcause.Ref]Change
 }
 
-// Add adds a change.
+// Add adds a change. The callbacks of `slipway get` and package ui call it.
 func (c *Changes) Add(change Change) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -27,7 +27,7 @@ func (c *Changes) Add(change Change) {
 	c.pending[change.Of] = change
 }
 
-// Take returns the changes since the previous call.
+// Take returns the changes since the previous call. `slipway get` and package ui call it before they compute rows.
 func (c *Changes) Take() []Change {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,7 +36,8 @@ func (c *Changes) Take() []Change {
 	return out
 }
 
-// ChangedClusters returns the clusters that changed objects belong to, sorted.
+// ChangedClusters returns the clusters that changed objects belong to, sorted. The rows of these clusters are computed
+// again.
 func (s *Store) ChangedClusters(changes []Change) []fleet.Key {
 	found := map[fleet.Key]bool{}
 	for _, c := range changes {

@@ -35,7 +35,7 @@ func (k Kind) resource() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: k.Group, Version: k.Version, Resource: k.Resource}
 }
 
-// discovered are the kinds of a management cluster.
+// discovered are the kinds of a management cluster. The mirror compares them with the copied kinds.
 type discovered struct {
 	kinds []Kind
 	// left are the kinds beyond the limit.
@@ -70,7 +70,8 @@ func (d discovered) isIncomplete(group string) bool {
 	return d.failed[group] || d.withoutLabels && !isClusterAPIGroup(group)
 }
 
-// watchPlan lists the watches that have to be started, or restarted in another version, and those that have to be stopped.
+// watchPlan lists the watches that have to be started, or restarted in another version, and those that have to be
+// stopped. applyPlan carries it out.
 type watchPlan struct {
 	start []Kind
 	stop  []schema.GroupKind

@@ -41,7 +41,8 @@ const (
 	parallel = 8
 )
 
-// Mirror copies the objects of one management cluster.
+// Mirror copies the objects of one management cluster. Each run of `slipway get` has one, and `slipway ui` has one for
+// each management cluster.
 type Mirror struct {
 	Store *Store
 
@@ -78,7 +79,7 @@ type kindState struct {
 	failedAt time.Time
 }
 
-// Unreadable is a kind that cannot be read, with the reason.
+// Unreadable is a kind that cannot be read, with the reason. The page lists them.
 type Unreadable struct {
 	Kind   schema.GroupKind
 	Reason string
@@ -91,7 +92,7 @@ func newUnreadable(kind schema.GroupKind, err error) Unreadable {
 	return Unreadable{Kind: kind, Reason: reason, Outage: reason == noResponse}
 }
 
-// Options select what is copied.
+// Options select what is copied. `slipway get` and package ui fill them in.
 type Options struct {
 	// UserAgent names the command in requests.
 	UserAgent string
@@ -151,7 +152,7 @@ func New(cfg *rest.Config, o Options) (*Mirror, error) {
 	return m, err
 }
 
-// Live reads from the API, without the copy.
+// Live reads from the API, without the copy. The page of an object reads it.
 func (m *Mirror) Live() client.Reader { return m.live }
 
 // Reader reads from the copy, and kinds that are not copied from the API.
@@ -188,7 +189,7 @@ func (m *Mirror) Kinds() []Kind {
 	return out
 }
 
-// Status describes how complete a copy is.
+// Status describes how complete a copy is. The page and `slipway get` report the missing kinds.
 type Status struct {
 	// Synced is true if every kind has been listed or is unreadable.
 	Synced bool
@@ -200,7 +201,7 @@ type Status struct {
 	Unreadable []Unreadable
 }
 
-// Copy describes the copy of one kind.
+// Copy describes the copy of one kind. The page of an object explains with it why there is no cause.
 type Copy struct {
 	// Listed is true if the objects have been listed once.
 	Listed bool

@@ -19,7 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
-// Reader reads copied kinds from the Store, and other kinds from the API.
+// Reader reads copied kinds from the Store, and other kinds from the API. Package describe reads the tree of the
+// cluster page with it.
 type Reader struct {
 	store  *Store
 	scheme *runtime.Scheme

@@ -18,7 +18,7 @@ import (
 // maxOwners is the number of owner references that are followed from an object to its Cluster.
 const maxOwners = 6
 
-// Change is a change of one object. Object is its last state.
+// Change is a change of one object. Object is its last state. [Options].OnChange gets it.
 type Change struct {
 	Of      rootcause.Ref
 	Object  *unstructured.Unstructured
@@ -49,7 +49,8 @@ func newStore(onChange func(Change)) *Store {
 }
 
 // Put stores an object, which it may change. It replaces an object of the same name. A write that changes nothing of what is
-// stored is not reported as a change. The objects of one kind are put one after the other.
+// stored is not reported as a change. The objects of one kind are put one after the other. [Mirror.Load] stores each
+// listed object with it.
 func (s *Store) Put(u *unstructured.Unstructured) { s.put(s.trimmer.trim(u)) }
 
 // put stores a trimmed object.
@@ -112,7 +113,7 @@ func conditionType(condition any) string {
 	return name
 }
 
-// Drop removes an object.
+// Drop removes an object. The watches call it.
 func (s *Store) Drop(of rootcause.Ref) {
 	key := fleet.Key{Namespace: of.Namespace, Name: of.Name}
 	s.mu.Lock()
@@ -127,6 +128,7 @@ func (s *Store) Drop(of rootcause.Ref) {
 }
 
 // Objects returns the objects of a kind, sorted by namespace and name; all namespaces if the namespace is empty.
+// `slipway get` and the [Reader] list with it.
 func (s *Store) Objects(kind schema.GroupKind, namespace string) []*unstructured.Unstructured {
 	s.mu.RLock()
 	out := make([]*unstructured.Unstructured, 0, len(s.objects[kind]))
@@ -143,7 +145,7 @@ func (s *Store) Objects(kind schema.GroupKind, namespace string) []*unstructured
 }
 
 // ClustersOf returns the clusters that an object belongs to: by its own name, its label, its spec, its owners, or, for a
-// ClusterClass, the clusters of the class.
+// ClusterClass, the clusters of the class. A change of the object makes the rows of these clusters stale.
 func (s *Store) ClustersOf(u *unstructured.Unstructured) []fleet.Key {
 	for range maxOwners {
 		if u == nil {

@@ -18,7 +18,7 @@ import (
 const reasonRefused = "RequestRefused"
 
 // readOnly returns a copy of the configuration whose requests can only read, and never Secrets or ConfigMaps. The rule is
-// in the transport, so that no code above it can violate it.
+// in the transport, so that no code above it can violate it. [New] calls it.
 func readOnly(cfg *rest.Config, userAgent string) *rest.Config {
 	out := rest.CopyConfig(cfg)
 	out.UserAgent = userAgent

@@ -24,7 +24,7 @@ const (
 )
 
 // trimmer removes from objects what no page needs, and stores equal strings once. Objects in memory consist of strings:
-// names of fields, types and reasons of conditions, names of other objects.
+// names of fields, types and reasons of conditions, names of other objects. The [Store] and the watches share one.
 type trimmer struct {
 	mu   sync.Mutex
 	pool map[string]string

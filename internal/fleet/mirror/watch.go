@@ -27,7 +27,8 @@ func (w *runningWatch) stop() {
 	<-w.ended
 }
 
-// applyPlan stops and starts watches, and removes the objects of kinds that are not served any more.
+// applyPlan stops and starts watches, and removes the objects of kinds that are not served any more. [Mirror.Run] calls
+// it after each discovery.
 func (m *Mirror) applyPlan(ctx context.Context, plan watchPlan, running map[schema.GroupKind]*runningWatch) {
 	for _, of := range plan.stop {
 		if w := running[of]; w != nil {

@@ -61,11 +61,12 @@ func load() (map[string]string, error) {
 	return out, nil
 }
 
-// JSON returns the document as indented JSON.
+// JSON returns the document as indented JSON. [Handler] and `slipway extension openapi` call it.
 func JSON(doc *openapi.Doc) ([]byte, error) {
 	data, err := json.MarshalIndent(doc, "", "  ")
 	return append(data, '\n'), err
 }
 
-// YAML returns the document as YAML.
+// YAML returns the document as YAML. [Handler], `slipway extension openapi` and the release build (package release)
+// call it.
 func YAML(doc *openapi.Doc) ([]byte, error) { return yaml.Marshal(doc) }

@@ -23,10 +23,11 @@ type Builder interface {
 // included release.
 const oldestMinor = 33
 
-// Normalize returns the version with a leading v, which is optional in the input.
+// Normalize returns the version with a leading v, which is optional in the input. Commands call it for their arguments.
 func Normalize(v string) string { return "v" + strings.TrimPrefix(v, "v") }
 
-// Check returns the normalized version, or a fault if it cannot be added.
+// Check returns the normalized version, or a fault if it cannot be added. Commands that create or upgrade a cluster
+// call it for the remedy in their error.
 func (s Store) Check(v string) (string, error) {
 	v = Normalize(v)
 	asked, err := version.Parse(v)

@@ -41,6 +41,7 @@ const (
 	fullDiskThreshold = 64 << 20
 )
 
+// Build implements [Builder].
 func (c Compiler) Build(ctx context.Context, v string) (file, compiler string, err error) {
 	if _, err := exec.LookPath("go"); err != nil {
 		return "", "", fault.New(fault.Invalid, reasonNoGo, "compiling Kubernetes needs the Go toolchain, version 1.26 or newer, in PATH: install it as the Go project describes, or import an archive that `slipway versions export` wrote on another host")

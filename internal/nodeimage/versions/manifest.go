@@ -27,7 +27,8 @@ const format = 1
 // maxManifest limits the size of a manifest.
 const maxManifest = 64 << 10
 
-// manifest describes a release, in the file manifest.json of its directory and of an archive.
+// manifest describes a release, in the file manifest.json of its directory and of an archive. Other versions of Slipway
+// read it, so the meaning of its fields must not change.
 type manifest struct {
 	Format     int    `json:"format"`
 	Kubernetes string `json:"kubernetesVersion"`
@@ -68,7 +69,8 @@ func parseManifest(r io.Reader) (manifest, error) {
 	return m, nil
 }
 
-// checkRunnable returns the reason why this build of Slipway cannot run a release with the manifest, or nil.
+// checkRunnable returns the reason why this build of Slipway cannot run a release with the manifest, or nil. Each read
+// of a release and each import call it.
 func (s Store) checkRunnable(m manifest) error {
 	switch {
 	case m.Format != format || m.Protocol != s.Protocol:

@@ -54,7 +54,8 @@ type Store struct {
 	Progress io.Writer
 }
 
-// LocalStore returns the Store in a directory of this host, for this build.
+// LocalStore returns the Store in a directory of this host, for this build. The manager, commands and the process of a
+// hosted control plane call it.
 func LocalStore(dir string) Store {
 	return Store{
 		Dir: dir, Included: buildinfo.Kubernetes(), Slipway: buildinfo.Version(), Protocol: childproc.Protocol, Now: time.Now, Progress: io.Discard,
@@ -74,7 +75,8 @@ type Release struct {
 // draftPrefix is the prefix of directories with incomplete or deleted releases. No version starts with it.
 const draftPrefix = ".draft-"
 
-// List returns the releases, including those that cannot be run, oldest version first.
+// List returns the releases, including those that cannot be run, oldest version first. `slipway versions list` prints
+// it.
 func (s Store) List() ([]Release, error) {
 	all := []Release{{Version: s.Included, Included: true}}
 	entries, err := os.ReadDir(s.Dir)
@@ -108,7 +110,8 @@ func compareVersions(a, b string) int {
 }
 
 // Versions returns the versions that can be run, oldest first. If the directory cannot be read, it returns the included
-// version. It reads only small files.
+// version. It reads only small files. Commands, admission and the HostedControlPlane controller check a requested
+// version with it.
 func (s Store) Versions() []string {
 	all, err := s.List()
 	if err != nil {
@@ -150,7 +153,8 @@ func brokenFault(v string, err error) error {
 
 func (s Store) folder(v string) string { return filepath.Join(s.Dir, v) }
 
-// Program returns the path of an added release's program after verifying its checksum.
+// Program returns the path of an added release's program after verifying its checksum. The process of a hosted control
+// plane calls it before it runs the program.
 func (s Store) Program(v string) (string, error) {
 	if err := s.require(v); err != nil {
 		return "", err
@@ -181,6 +185,7 @@ func (s Store) require(v string) error {
 }
 
 // Remove deletes an added release. users are the control planes that run it; it is not removed if there are any.
+// `slipway versions remove` calls it.
 func (s Store) Remove(v string, users []string) error {
 	if v == s.Included {
 		return fault.New(fault.Invalid, reasonInUse, "Kubernetes %s is included in this build of slipway and cannot be removed", v)

@@ -11,7 +11,7 @@ import (
 
 type contextKey struct{}
 
-// WithKeyspace returns a context for requests to the keyspace.
+// WithKeyspace returns a context for requests to the keyspace. Package simulated calls it for each request.
 func WithKeyspace(ctx context.Context, k *Keyspace) context.Context {
 	return context.WithValue(ctx, contextKey{}, k)
 }

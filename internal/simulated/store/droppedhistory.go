@@ -33,7 +33,7 @@ func (f *droppedHistory) add(key string, revision int64) {
 	f.folders[folder(key)] = revision
 }
 
-// since reports whether a change in a range at this revision or later was dropped.
+// since reports whether a change in a range at this revision or later was dropped. Such a watch ends as compacted.
 func (f *droppedHistory) since(start, end string, revision int64) bool {
 	if revision <= f.upTo {
 		return true

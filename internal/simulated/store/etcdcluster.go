@@ -64,7 +64,7 @@ func NewEtcd(notes EtcdNotes, authority pki.Pair, now func() time.Time) *EtcdClu
 	return &EtcdCluster{notes: notes, authority: authority, now: now, certificates: map[string]memberCertificate{}}
 }
 
-// Members returns all members, sorted by name.
+// Members returns all members, sorted by name. The backend of simulated Machines reports their state.
 func (c *EtcdCluster) Members() []EtcdMember {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,7 +85,7 @@ func (c *EtcdCluster) Leader() string {
 }
 
 // HasQuorum reports whether more than half of the voting members respond. It returns true for a cluster without
-// members.
+// members. Without a quorum, the API server of the cluster returns errors.
 func (c *EtcdCluster) HasQuorum() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -116,7 +116,8 @@ func (c *EtcdCluster) Join(name, address string) (joined bool, err error) {
 	return joined, err
 }
 
-// Stop stops the member of a node, because the node or its etcd is gone. It succeeds if the member does not exist.
+// Stop stops the member of a node, because the node or its etcd is gone. It succeeds if the member does not exist. The
+// backend of simulated Machines calls it.
 func (c *EtcdCluster) Stop(name string) error {
 	return c.Change(name, func(m *EtcdMember) { m.Stopped = true })
 }
@@ -151,7 +152,8 @@ func (c *EtcdCluster) Rebuild(name, id string) error {
 	})
 }
 
-// Rebuilt returns the ID of the last rebuild, or an empty string.
+// Rebuilt returns the ID of the last rebuild, or an empty string. The backend reports the progress of a restore with
+// it.
 func (c *EtcdCluster) Rebuilt() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

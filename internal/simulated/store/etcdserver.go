@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/pause"
 )
 
-// EtcdPort is the client port of a member.
+// EtcdPort is the client port of a member. Package simulated forwards this port of Pods.
 const EtcdPort = 2379
 
 // simulatedVersion is the etcd version that members report. It has no effect on their behavior.

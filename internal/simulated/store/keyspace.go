@@ -77,7 +77,7 @@ func (k *Keyspace) Get(key string) (value []byte, revision int64) {
 	return nil, 0
 }
 
-// Put writes a value unconditionally.
+// Put writes a value unconditionally. The notes of package simulated are written with it.
 func (k *Keyspace) Put(key string, value []byte) error {
 	for {
 		_, revision := k.Get(key)
@@ -221,7 +221,8 @@ func (k *Keyspace) dropHistory(n int) {
 	k.history = append([]change(nil), k.history[n:]...)
 }
 
-// read returns the values from start until end (empty: start alone) at a revision (0: current).
+// read returns the values from start until end (empty: start alone) at a revision (0: current). The etcd client of
+// [NewClient] calls it for gets and lists.
 func (k *Keyspace) read(start, end string, limit, revision int64) (kvs []*mvccpb.KeyValue, count, rev int64, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -281,7 +282,7 @@ func (k *Keyspace) undo(kvs []*mvccpb.KeyValue, start, end string, revision int6
 	return kvs
 }
 
-// expire removes expired keys and drops old history.
+// expire removes expired keys and drops old history. [Store.Run] calls it periodically.
 func (k *Keyspace) expire() {
 	k.mu.Lock()
 	now := k.now()

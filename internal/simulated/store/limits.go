@@ -31,7 +31,8 @@ const (
 // every restarted process.
 const partOfMemory = 4
 
-// LimitsForMemory returns limits that restrict all values to a part of the process memory, in bytes.
+// LimitsForMemory returns limits that restrict all values to a part of the process memory, in bytes. The server of
+// simulated clusters calls it with the memory of the process.
 func LimitsForMemory(memory int64) Limits {
 	return Limits{Bytes: min(defaultBytes, memory/partOfMemory)}
 }
@@ -49,7 +50,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// usage tracks the limits and the usage of all keyspaces of a store.
+// usage tracks the limits and the usage of all keyspaces of a store. Each put and each load of a keyspace updates it.
 type usage struct {
 	limits Limits
 	used   atomic.Int64

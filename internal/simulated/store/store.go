@@ -57,7 +57,8 @@ func Open(dir string, now func() time.Time, limits Limits) *Store {
 	}
 }
 
-// Exists reports whether a keyspace with the name exists, in memory or as a file.
+// Exists reports whether a keyspace with the name exists, in memory or as a file. The server of simulated clusters
+// calls it for control planes that do not run.
 func (s *Store) Exists(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

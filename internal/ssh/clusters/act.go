@@ -15,7 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// setEndpoint writes the virtual IP address as the control plane endpoint.
+// setEndpoint writes the virtual IP address as the control plane endpoint. decide plans the actions in this file, and
+// act runs them.
 type setEndpoint struct{ Address string }
 
 func (a setEndpoint) String() string {
@@ -41,6 +42,7 @@ func (a readMember) String() string {
 	return "the state of the virtual IP address on the host of SSHMachine " + a.Machine
 }
 
+// act runs an action of the plan. The driver (package reconciler) calls it.
 func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) error {
 	switch a := a.(type) {
 	case setEndpoint:
@@ -72,7 +74,8 @@ func (c *controller) configure(ctx context.Context, s snapshot, m member, a conf
 	return err
 }
 
-// readRequested reads the state of a member.
+// readRequested reads the state of a member. The driver calls it for a read that decide requests, and then decide
+// again.
 func (c *controller) readRequested(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
 	read, ok := q.(readMember)
 	m := s.member(read.Machine)

@@ -39,7 +39,7 @@ type Host interface {
 	VirtualIPState(ctx context.Context, claimID string, address netip.Addr) (remote.VirtualIPState, error)
 }
 
-// Connector connects to hosts.
+// Connector connects to hosts. Package ssh implements it with the pool of package remote.
 type Connector interface {
 	Connect(ctx context.Context, t remote.Target) (Host, error)
 }

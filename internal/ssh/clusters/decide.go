@@ -24,7 +24,8 @@ const (
 	stageReady
 )
 
-// decide computes the plan for the snapshot. The first row that applies decides:
+// decide computes the plan for the snapshot. The driver (package reconciler) calls it after observe, and again after a read.
+// The first row that applies decides:
 //
 //	deleting                                            nothing
 //	the Cluster does not exist                          wait

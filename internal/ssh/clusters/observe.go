@@ -57,6 +57,7 @@ type member struct {
 	State *memberState
 }
 
+// observe reads the snapshot. The driver (package reconciler) calls it at the start of each reconciliation.
 func (c *controller) observe(ctx context.Context, o *infrav1.SSHCluster) (snapshot, error) {
 	s := snapshot{Object: o, Policy: c.Policy, Now: c.now()}
 	var err error

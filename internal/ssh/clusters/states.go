@@ -35,7 +35,8 @@ const (
 	hostTimeout = 20 * time.Second
 )
 
-// states remembers the last state of the members of each SSHCluster.
+// states remembers the last state of the members of each SSHCluster. They are lost with the process and then read
+// again.
 type states struct {
 	mu   sync.Mutex
 	last map[client.ObjectKey]map[string]claimedState
@@ -49,7 +50,7 @@ type claimedState struct {
 
 func newStates() *states { return &states{last: map[client.ObjectKey]map[string]claimedState{}} }
 
-// get returns the last state of a member if it is current, else nil.
+// get returns the last state of a member if it is current, else nil. observe calls it.
 func (s *states) get(cluster client.ObjectKey, m member, now time.Time) *memberState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,7 +61,7 @@ func (s *states) get(cluster client.ObjectKey, m member, now time.Time) *memberS
 	return &found.memberState
 }
 
-// retain drops the states of machines that are not members any more.
+// retain drops the states of machines that are not members any more. observe calls it.
 func (s *states) retain(cluster client.ObjectKey, members []member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +78,7 @@ func (s memberState) interval() time.Duration {
 	return steadyInterval
 }
 
-// put stores the state of a member. A refusal remains until the host was configured.
+// put stores the state of a member. A refusal remains until the host was configured. act and readRequested call it.
 func (s *states) put(cluster client.ObjectKey, m member, state memberState) memberState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,14 +92,14 @@ func (s *states) put(cluster client.ObjectKey, m member, state memberState) memb
 	return state
 }
 
-// drop drops the state of a member, which is then read again.
+// drop drops the state of a member, which is then read again. act calls it after a configuration.
 func (s *states) drop(cluster client.ObjectKey, m member) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.last[cluster], m.Name)
 }
 
-// forget drops the states of an SSHCluster that no longer exists.
+// forget drops the states of an SSHCluster that no longer exists. The driver calls it.
 func (s *states) forget(_ context.Context, cluster client.ObjectKey) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -117,6 +118,7 @@ func (c *controller) connect(ctx context.Context, m member) (Host, error) {
 }
 
 // readState reads the state of the host of a member. Errors that are no faults concern the management cluster.
+// readRequested calls it.
 func (c *controller) readState(ctx context.Context, s snapshot, m member) (memberState, error) {
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()

@@ -12,7 +12,8 @@ import (
 // maxFailureDomains limits the reported failure domains.
 const maxFailureDomains = 100
 
-// conditionInput is a snapshot with the plan, from which the conditions are computed.
+// conditionInput is a snapshot with the plan, from which the conditions are computed. report evaluates the table of
+// conditions with it.
 type conditionInput struct {
 	snapshot
 	plan reconciler.Plan
@@ -51,7 +52,7 @@ func (j conditionInput) deleting() condition.Result {
 	return condition.TrueBecause(clusterv1.DeletingReason, "")
 }
 
-// report computes the status and the events.
+// report computes the status and the events. The driver calls it after the actions.
 func report(s snapshot, p reconciler.Plan, _ reconciler.Outcome) reconciler.Report {
 	status := infrav1.SSHClusterStatus{
 		ObservedGeneration: s.Object.Generation,

@@ -67,7 +67,7 @@ func nodeAddress(h *infrav1.SSHHost) netip.Addr {
 	return a.Unmap()
 }
 
-// decideVirtualIP makes the virtual IP address the endpoint.
+// decideVirtualIP makes the virtual IP address the endpoint. decideEndpoint calls it.
 func decideVirtualIP(s snapshot, p *reconciler.Plan) {
 	address, provisioned := s.Object.Spec.VirtualIP, ptr.Deref(s.Object.Status.Initialization.Provisioned, false)
 	switch e := s.Cluster.Spec.ControlPlaneEndpoint; {
@@ -88,8 +88,8 @@ func decideVirtualIP(s snapshot, p *reconciler.Plan) {
 }
 
 // decideMembers configures the hosts that can hold the virtual IP address. Two hosts hold it at the same time if one starts
-// before the others send it their advertisements. Therefore all hosts learn about a new one before it starts. The first row
-// that applies decides:
+// before the others send it their advertisements. Therefore all hosts learn about a new one before it starts. decide calls it
+// after decideVirtualIP. The first row that applies decides:
 //
 //	the state of a host is unknown                       read it
 //	a host or the address of its node is unknown         wait
@@ -185,7 +185,7 @@ func (s snapshot) holders() (n int) {
 	return n
 }
 
-// virtualIPHeld reports whether one host holds the address.
+// virtualIPHeld reports whether one host holds the address. The table of conditions (status.go) contains it.
 func (j conditionInput) virtualIPHeld() condition.Result {
 	if j.Object.Spec.VirtualIP == "" || j.plan.Stage.Order != stageReady || len(j.Members) == 0 {
 		return condition.Absent()
@@ -221,7 +221,7 @@ func (j conditionInput) notStarted() string {
 	return reasonNoVirtualIPMember
 }
 
-// virtualIPStatus returns the members for the status.
+// virtualIPStatus returns the members for the status. report calls it.
 func (s snapshot) virtualIPStatus() (out infrav1.SSHVirtualIPStatus) {
 	for _, m := range s.Members {
 		row := infrav1.SSHVirtualIPMember{Machine: m.Name}

@@ -21,7 +21,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// readHostState checks the host.
+// readHostState checks the host. It is the only read that decide requests; the other types in this file are its
+// actions, which act runs.
 type readHostState struct{ Address string }
 
 func (a readHostState) String() string { return "the state of host " + a.Address }
@@ -77,6 +78,7 @@ type dropClaim struct{ Claim, Why string }
 
 func (a dropClaim) String() string { return fmt.Sprintf("drop claim %s: %s", a.Claim, a.Why) }
 
+// act runs an action of the plan. The driver (package reconciler) calls it.
 func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) error {
 	key := client.ObjectKeyFromObject(s.Object)
 	switch a := a.(type) {

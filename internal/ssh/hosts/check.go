@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// hostCheck is the result of one check of a host.
+// hostCheck is the result of one check of a host. decide and report read it.
 type hostCheck struct {
 	// At is the time of the check.
 	At time.Time
@@ -35,7 +35,8 @@ type hostCheck struct {
 	Findings  []remote.Finding
 }
 
-// checks remembers the last check of each host.
+// checks remembers the last check of each host. They are lost with the process, so that each host is then checked
+// again.
 type checks struct {
 	mu   sync.Mutex
 	last map[client.ObjectKey]hostCheck
@@ -82,7 +83,8 @@ func (c *controller) connectFor(ctx context.Context, o *infrav1.SSHHost, claimID
 	return c.Connector.Connect(ctx, target)
 }
 
-// check checks a host. Errors that are no faults concern the management cluster.
+// check checks a host. Errors that are no faults concern the management cluster. readRequested calls it if decide
+// requests a read.
 func (c *controller) check(ctx context.Context, o *infrav1.SSHHost) (hostCheck, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -140,12 +142,12 @@ func isFree(o *infrav1.SSHHost, k hostCheck) bool {
 	return (claim == nil || claim.ClaimID != o.Status.ConfirmedClaimID) && k.Fault == nil && k.Record == nil && k.InvalidRecord == "" && !k.Facts.KubeletRunning
 }
 
-// hasFatal reports whether a finding prevents the host from becoming a node.
+// hasFatal reports whether a finding prevents the host from becoming a node. decide does not let such a host be used.
 func (k hostCheck) hasFatal() bool {
 	return slices.ContainsFunc(k.Findings, func(f remote.Finding) bool { return f.Fatal })
 }
 
-// problems returns the findings, one on each line: the fatal ones, or the others.
+// problems returns the findings, one on each line: the fatal ones, or the others. Waits and conditions show them.
 func (k hostCheck) problems(fatal bool) string {
 	var out []string
 	for _, f := range k.Findings {

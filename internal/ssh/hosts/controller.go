@@ -42,12 +42,12 @@ type Host interface {
 	RemoveBundles(ctx context.Context) error
 }
 
-// Connector connects to hosts.
+// Connector connects to hosts. Package ssh implements it with the pool of package remote.
 type Connector interface {
 	Connect(ctx context.Context, t remote.Target) (Host, error)
 }
 
-// Bundles names the Kubernetes versions of bundles.
+// Bundles names the Kubernetes versions of bundles. Package ssh implements it.
 type Bundles interface {
 	// Version returns the version of the bundle with the digest, empty if it is unknown.
 	Version(digest string) string

@@ -61,7 +61,8 @@ const (
 	jobRecheck = 5 * time.Second
 )
 
-// decide computes the plan for the snapshot. The first row that applies decides:
+// decide computes the plan for the snapshot. The driver (package reconciler) calls it after observe, and again after a read.
+// The first row that applies decides:
 //
 //	denied by the operator's configuration               wait
 //	deleting and not claimed                             nothing

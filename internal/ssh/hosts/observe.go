@@ -33,6 +33,7 @@ type snapshot struct {
 	Now      time.Time
 }
 
+// observe reads the snapshot. The driver (package reconciler) calls it at the start of each reconciliation.
 func (c *controller) observe(ctx context.Context, o *infrav1.SSHHost) (snapshot, error) {
 	key := client.ObjectKeyFromObject(o)
 	s := snapshot{Object: o, Denied: inventory.Denied(o, c.Policy), Check: c.checks.get(key), Cleaning: c.Jobs.State(jobs.Key(kind, key)), Now: c.now()}
@@ -79,7 +80,7 @@ func (c *controller) nameBundles(s *snapshot) {
 	}
 }
 
-// readRequested checks the host.
+// readRequested checks the host. The driver calls it if decide requests a read, and then decide again.
 func (c *controller) readRequested(ctx context.Context, s snapshot, _ reconciler.ReadRequest) (snapshot, error) {
 	k, err := c.check(ctx, s.Object)
 	if err != nil {

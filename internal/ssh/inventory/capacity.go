@@ -8,7 +8,7 @@ import (
 )
 
 // Capacity returns the least capacity of the hosts that match a request, because any of them may become the node. The architecture
-// is reported only if all have the same.
+// is reported only if all have the same. The controller of SSHMachineTemplates reports it for autoscalers.
 func Capacity(r Request, hosts []*infrav1.SSHHost, failureDomain string) infrav1.SSHMachineTemplateStatus {
 	var out infrav1.SSHMachineTemplateStatus
 	for _, h := range r.Matching(hosts) {

@@ -15,7 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// Request describes the host that a machine needs.
+// Request describes the host that a machine needs. [Read] creates it with the namespace, and its callers fill in the
+// rest.
 type Request struct {
 	// Namespace of the SSHMachine.
 	Namespace Namespace
@@ -72,7 +73,8 @@ type Choice struct {
 
 // Choose returns the best host that can be claimed. Hosts that are not offered to the namespace are ignored and not
 // counted, so that the result discloses nothing about them. The order depends on no name of a machine, which may be random:
-// equal requests together take the same hosts in every run.
+// equal requests together take the same hosts in every run. The SSHMachine controller and the simulation of `slipway
+// plan` call it.
 func (r Request) Choose(hosts []*infrav1.SSHHost) Choice {
 	free, out := r.available(hosts)
 	if len(free) > 0 {
@@ -97,6 +99,7 @@ func (r Request) available(hosts []*infrav1.SSHHost) (free []*infrav1.SSHHost, o
 }
 
 // Matching returns the hosts that are offered to the namespace and have the labels, whether they are free or not.
+// Capacity calls it, and the SSHCluster controller for the failure domains.
 func (r Request) Matching(hosts []*infrav1.SSHHost) []*infrav1.SSHHost {
 	return r.selected(hosts, &Choice{})
 }
@@ -157,7 +160,8 @@ func (r Request) obstacle(h *infrav1.SSHHost) Obstacle {
 }
 
 // HasContainerd reports whether containerd is one of the container runtimes in the facts of a host. A bundle cannot be installed
-// beside it, and a machine without a bundle needs it. Others can stay.
+// beside it, and a machine without a bundle needs it. Others can stay. The SSHHost controller and `slipway hosts check`
+// call it.
 func HasContainerd(runtimes string) bool {
 	return slices.Contains(strings.Split(runtimes, ","), "containerd")
 }
@@ -186,7 +190,7 @@ func (r Request) compare(a, b *infrav1.SSHHost) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// Message describes why there is no host.
+// Message describes why there is no host. The SSHMachine controller waits with it.
 func (c Choice) Message(r Request) string {
 	asked := "no hostSelector"
 	if r.Selector != nil {

@@ -14,20 +14,22 @@ import (
 )
 
 // HasClaim reports whether the claim of the host is the claim of this SSHMachine. The claim ID alone is not enough, because
-// users can write any claim ID into an SSHMachine that they create.
+// users can write any claim ID into an SSHMachine that they create. All controllers of the provider check it before
+// they use a host for an SSHMachine.
 func HasClaim(h *infrav1.SSHHost, m *infrav1.SSHMachine) bool {
 	c := h.Status.Claim
 	return c != nil && m.Spec.ClaimID != "" && c.ClaimID == m.Spec.ClaimID && c.Namespace == m.Namespace && c.Name == m.Name
 }
 
 // HasRecord reports whether the record on an unclaimed host is the record of this SSHMachine, as after a restore that lost
-// the claim.
+// the claim. The SSHMachine controller then adopts the host.
 func HasRecord(h *infrav1.SSHHost, m *infrav1.SSHMachine) bool {
 	r := h.Status.Record
 	return h.Status.Claim == nil && r != nil && m.Spec.ClaimID != "" && r.ClaimID == m.Spec.ClaimID && r.Namespace == m.Namespace && r.Name == m.Name
 }
 
 // NewClaim returns the claim of an SSHMachine for a host, with the UID of its Namespace and the address of the node.
+// The SSHMachine controller writes it.
 func NewClaim(m *infrav1.SSHMachine, namespace types.UID, h *infrav1.SSHHost) infrav1.SSHHostClaim {
 	out := infrav1.SSHHostClaim{Namespace: m.Namespace, NamespaceUID: string(namespace), Name: m.Name, ClaimID: m.Spec.ClaimID}
 	if h.Spec.NodeAddress == "" {
@@ -46,7 +48,8 @@ func Claim(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, c infrav1.SS
 	return setClaim(ctx, w, h, &c)
 }
 
-// Reject releases the claim of a host on which nothing of the machine ran, so that its users never had the rights of root on it.
+// Reject releases the claim of a host on which nothing of the machine ran, so that its users never had the rights of
+// root on it. The SSHMachine controller calls it for a host that fails its checks.
 func Reject(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost) error {
 	c := *h.Status.Claim
 	c.Released, c.Unused = ptr.To(true), c.FirstUse
@@ -54,7 +57,7 @@ func Reject(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost) error {
 }
 
 // Release marks a claim as released: the controller of SSHHosts cleans the host and then drops the claim. It is the claim of the
-// host, or a new one for a host that has only the record of the machine.
+// host, or a new one for a host that has only the record of the machine. The SSHMachine controller calls it.
 func Release(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, c infrav1.SSHHostClaim) error {
 	if h.Status.Claim != nil {
 		c = *h.Status.Claim
@@ -64,7 +67,8 @@ func Release(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, c infrav1.
 }
 
 // Drop removes the claim of a host that was cleaned or never changed. The namespace in the annotation is corrected first; the claim is
-// then removed in the next reconciliation, because the host has changed.
+// then removed in the next reconciliation, because the host has changed. The SSHHost and SSHMachine controllers call
+// it.
 func Drop(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost) error {
 	after := WithoutClaim(h)
 	if LastNamespace(after) != LastNamespace(h) {
@@ -79,7 +83,8 @@ func Drop(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost) error {
 }
 
 // WithoutClaim returns a host without its claim. The namespace of a claim that was never recorded on the host has not used it, although
-// it was noted before, so that the previous namespace is the last one again.
+// it was noted before, so that the previous namespace is the last one again. The SSHHost controller computes with it
+// the status after a dropped claim.
 func WithoutClaim(h *infrav1.SSHHost) *infrav1.SSHHost {
 	out, claim := *h, h.Status.Claim
 	out.Status.Claim = nil
@@ -102,7 +107,8 @@ func setClaim(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, claim *in
 }
 
 // AmongPeers returns the hosts that the SSHMachines of a cluster have claimed, and the number of those machines that precede one
-// of them in the choice of a host: they need the same kind of host, and have claimed none.
+// of them in the choice of a host: they need the same kind of host, and have claimed none. The SSHMachine controller
+// and the simulation of `slipway plan` call it before they choose a host.
 func AmongPeers(m *infrav1.SSHMachine, machines []infrav1.SSHMachine, hosts []*infrav1.SSHHost) (claimed []*infrav1.SSHHost, turn int) {
 	waits := map[string]*infrav1.SSHMachine{}
 	for i := range machines {

@@ -35,7 +35,8 @@ func withoutNames(h *infrav1.SSHHost, text string) string {
 	return strings.NewReplacer(replace...).Replace(text)
 }
 
-// NeutralTarget is Neutral for the errors of [Target] and of the first connection, which all concern the operator.
+// NeutralTarget is Neutral for the errors of [Target] and of the first connection, which all concern the operator. The
+// SSHMachine and SSHCluster controllers call it.
 func NeutralTarget(h *infrav1.SSHHost, err error) error {
 	f := fault.As(err)
 	switch {
@@ -56,7 +57,8 @@ func UnreachableMessage(h *infrav1.SSHHost) string {
 	return "SSHHost " + h.Name + " cannot be reached: its condition " + infrav1.ReachableCondition + " has the reason"
 }
 
-// Sentence makes the first letter of a message of an error upper-case, as conditions have it.
+// Sentence makes the first letter of a message of an error upper-case, as conditions have it. The controllers of the
+// provider call it.
 func Sentence(text string) string {
 	r, n := utf8.DecodeRuneInString(text)
 	return string(unicode.ToUpper(r)) + text[n:]

@@ -20,6 +20,7 @@ type Namespace struct {
 }
 
 // IsOffered reports whether SSHMachines of the namespace may claim the host. An invalid selector selects nothing.
+// [Request.Choose] and the SSHMachine controller check it.
 func IsOffered(h *infrav1.SSHHost, n Namespace) bool {
 	if h.Spec.OfferedTo == nil {
 		return h.Namespace == n.Name
@@ -36,14 +37,14 @@ func isReusable(h *infrav1.SSHHost, n Namespace) bool {
 
 // WasUsedBy reports whether the namespace used the host last. A namespace that was deleted and created again may have other
 // users, so the UID has to be the same. A move and a restore lose the status with the UID, because all namespaces have other
-// UIDs there; then the name decides.
+// UIDs there; then the name decides. The SSHMachine controller adopts no other host.
 func WasUsedBy(h *infrav1.SSHHost, n Namespace) bool {
 	uid := h.Status.LastNamespaceUID
 	return LastNamespace(h) == n.Name && (uid == "" || uid == string(n.UID))
 }
 
 // LastNamespace returns the namespace that used the host last, empty if none did. It is stored in an annotation, because a
-// move or a restore loses the status.
+// move or a restore loses the status. The SSHHost controller and `slipway hosts reinstalled` read it.
 func LastNamespace(h *infrav1.SSHHost) string { return h.Annotations[infrav1.LastNamespaceAnnotation] }
 
 // IsReleased reports whether the machine of a claim does not need the host any more.
@@ -56,7 +57,7 @@ func IsConfirmed(h *infrav1.SSHHost) bool {
 }
 
 // Denied returns why the operator's configuration denies connections to the host, or an empty string if it allows them.
-// The jump host is checked like the host.
+// The jump host is checked like the host. The SSHHost controller reports it, and [Target] enforces it.
 func Denied(h *infrav1.SSHHost, p policy.Configuration) string {
 	if message := p.DeniedHostNamespace(h.Namespace); message != "" {
 		return message

@@ -22,7 +22,8 @@ import (
 const LabelsInterval = 5 * time.Minute
 
 // Read reads all SSHHosts, and the UID and the labels of the namespace for a request that selects some of them. The hosts are shared with
-// the cache and must not be changed.
+// the cache and must not be changed. The SSHMachine, SSHCluster and SSHMachineTemplate controllers and `slipway create
+// cluster` call it.
 func Read(ctx context.Context, c client.Reader, namespace string) (Request, []*infrav1.SSHHost, error) {
 	request := Request{Namespace: Namespace{Name: namespace}}
 	n, err := infrastructure.ReadObject(ctx, c, "", namespace, &corev1.Namespace{})
@@ -43,7 +44,8 @@ func Read(ctx context.Context, c client.Reader, namespace string) (Request, []*i
 	return request, hosts, nil
 }
 
-// EnqueueAll enqueues all objects of a kind for an event of an SSHHost.
+// EnqueueAll enqueues all objects of a kind for an event of an SSHHost. The SSHCluster and SSHMachineTemplate
+// controllers watch SSHHosts with it.
 func EnqueueAll(c client.Reader, newList func() client.ObjectList) handler.MapFunc {
 	return func(ctx context.Context, _ client.Object) []reconcile.Request {
 		list := newList()
@@ -54,7 +56,8 @@ func EnqueueAll(c client.Reader, newList func() client.ObjectList) handler.MapFu
 	}
 }
 
-// OfferChanged selects updates of SSHHosts that change which namespaces have them, their failure domains or their facts.
+// OfferChanged selects updates of SSHHosts that change which namespaces have them, their failure domains or their
+// facts. The SSHCluster and SSHMachineTemplate controllers filter events with it.
 func OfferChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*infrav1.SSHHost), e.ObjectNew.(*infrav1.SSHHost)

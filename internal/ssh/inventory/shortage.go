@@ -9,7 +9,7 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 )
 
-// Group is a group of machines that need a host each.
+// Group is a group of machines that need a host each. `slipway create cluster` fills it in.
 type Group struct {
 	// Name describes the machines, such as "workers".
 	Name  string
@@ -22,7 +22,7 @@ type Group struct {
 
 // Shortage describes how many hosts are missing for groups of machines of a namespace, with the labels that they need and
 // the reasons why other hosts cannot be claimed. It is empty if all machines can claim a host now. A host that two groups
-// could claim counts once.
+// could claim counts once. `slipway create cluster` fails with it.
 func Shortage(namespace Namespace, hosts []*infrav1.SSHHost, groups []Group) string {
 	var lines []string
 	needed, any := 0, map[*infrav1.SSHHost]bool{}

@@ -22,7 +22,8 @@ const (
 )
 
 // NodeAddress returns the IP address of the node on a host, empty if the SSHHost does not have it. Another address of the SSH server
-// does not change the address of the node on a claimed host.
+// does not change the address of the node on a claimed host. Claims contain it, and the SSHCluster controller and
+// `slipway hosts update` compare it.
 func NodeAddress(h *infrav1.SSHHost) string {
 	switch claim := h.Status.Claim; {
 	case h.Spec.NodeAddress != "":
@@ -57,7 +58,8 @@ func Target(ctx context.Context, secrets client.Reader, h *infrav1.SSHHost, p po
 	return out, nil
 }
 
-// ReasonDenied is the reason of the fault for a host that the operator's configuration denies.
+// ReasonDenied is the reason of the fault for a host that the operator's configuration denies. The controllers of
+// SSHHosts and SSHMachines recognize it.
 const ReasonDenied = "DeniedByPolicy"
 
 func server(ctx context.Context, secrets client.Reader, namespace string, s infrav1.SSHServer) (remote.Target, error) {

@@ -25,7 +25,8 @@ import (
 // providerIDPrefix is the part of a provider ID before the claim ID.
 const providerIDPrefix = "ssh://"
 
-// readProgress reads the progress of the bootstrap.
+// readProgress reads the progress of the bootstrap. It is the only read that [decide] requests; the other types in this
+// file are its actions, which act runs.
 type readProgress struct{ Host string }
 
 func (a readProgress) String() string { return "the bootstrap progress of host " + a.Host }
@@ -78,6 +79,7 @@ func (a runBootstrap) String() string {
 	return fmt.Sprintf("run the bootstrap data of Secret %s on SSHHost %s: the host is prepared", a.Secret, a.Host)
 }
 
+// act runs an action of the plan. The driver (package reconciler) calls it.
 func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) error {
 	switch a := a.(type) {
 	case identify:

@@ -40,7 +40,7 @@ type Host interface {
 	BootstrapProgress(ctx context.Context, claimID string) (remote.Progress, error)
 }
 
-// Connector connects to hosts.
+// Connector connects to hosts. Package ssh implements it with the pool of package remote.
 type Connector interface {
 	Connect(ctx context.Context, t remote.Target) (Host, error)
 }

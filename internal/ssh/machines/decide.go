@@ -68,7 +68,8 @@ const (
 	unrecordedTimeout = 5 * time.Minute
 )
 
-// decide computes the plan for the snapshot. The first row that applies decides:
+// decide computes the plan for the snapshot. The driver (package reconciler) calls it after observe, and again after a read.
+// The first row that applies decides:
 //
 //	the cache lacks the last claim                     recheck
 //	several hosts have the claim                       drop the claims of those without the record

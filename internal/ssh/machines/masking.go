@@ -19,7 +19,7 @@ import (
 const maxLog = 2048
 
 // maskSecrets masks the secrets of the bootstrap data in the output of a failed bootstrap, because more users can read a
-// condition than the Secret. If the secrets cannot be determined, no output is shown.
+// condition than the Secret. If the secrets cannot be determined, no output is shown. readRequested calls it.
 func (c *controller) maskSecrets(ctx context.Context, s snapshot, p remote.Progress) (remote.Progress, error) {
 	if p.State != remote.BootstrapFailed || len(p.Log) == 0 {
 		p.Log = nil

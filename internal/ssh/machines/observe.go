@@ -60,6 +60,7 @@ type snapshot struct {
 	Now   time.Time
 }
 
+// observe reads the snapshot. The driver (package reconciler) calls it at the start of each reconciliation.
 func (c *controller) observe(ctx context.Context, o *infrav1.SSHMachine) (snapshot, error) {
 	s := snapshot{Object: o, Now: c.now(), Preparing: c.Jobs.State(jobs.Key(kind, client.ObjectKeyFromObject(o))), Rejected: c.rejected.get(o)}
 	var err error
@@ -206,7 +207,8 @@ func noBundle(err error, version, architecture string) *fault.Fault {
 	}
 }
 
-// readRequested reads the progress of the bootstrap.
+// readRequested reads the progress of the bootstrap. The driver calls it if decide requests a read, and then decide
+// again.
 func (c *controller) readRequested(ctx context.Context, s snapshot, _ reconciler.ReadRequest) (snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, progressTimeout)
 	defer cancel()

@@ -18,7 +18,8 @@ type rejection struct {
 	At            time.Time
 }
 
-// rejections remembers the rejected bootstrap data of each SSHMachine, so that it is not read and rejected every second.
+// rejections remembers the rejected bootstrap data of each SSHMachine, so that it is not read and rejected every
+// second. act stores them, and observe reads them.
 type rejections struct {
 	mu   sync.Mutex
 	last map[client.ObjectKey]rejection

@@ -151,7 +151,7 @@ func (j conditionInput) deleting() condition.Result {
 	return condition.TrueBecause(clusterv1.DeletingReason, infrastructure.WaitMessages(j.plan))
 }
 
-// report computes the status and the events.
+// report computes the status and the events. The driver calls it after the actions.
 func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	old := s.Object.Status
 	status := infrav1.SSHMachineStatus{

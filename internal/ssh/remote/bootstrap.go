@@ -76,7 +76,7 @@ type Progress struct {
 
 // StartBootstrap starts the data as a systemd unit that is independent of the connection. The data is stored in memory
 // on the host and deleted when it has ended. If data was started for the claim before, nothing happens. Data that
-// cannot be used is a fault of kind Invalid.
+// cannot be used is a fault of kind Invalid. The SSHMachine controller calls it once the host is prepared.
 func (h *Host) StartBootstrap(ctx context.Context, b Bootstrap) error {
 	script, changes, err := bootstrapScript(b)
 	if err != nil {
@@ -155,7 +155,7 @@ func bootstrapScript(b Bootstrap) (script []byte, changes bootstrapChanges, err 
 	return rendered.Body, changes, nil
 }
 
-// BootstrapProgress returns the progress of the data that was started for a claim.
+// BootstrapProgress returns the progress of the data that was started for a claim. The SSHMachine controller polls it.
 func (h *Host) BootstrapProgress(ctx context.Context, claim string) (Progress, error) {
 	if !claimID.MatchString(claim) {
 		return Progress{}, fault.New(fault.Bug, "InvalidBootstrap", "%.40q is not a claim ID", claim)

@@ -94,7 +94,8 @@ func (h *Host) damaged(b bundle.Bundle, name string) error {
 		name, h.target.Address).RetryIn(retry)
 }
 
-// damages counts for each host how many copies of a bundle in succession had a damaged file.
+// damages counts for each host how many copies of a bundle in succession had a damaged file. [Host.InstallBundle]
+// counts and resets them.
 type damages struct {
 	mu    sync.Mutex
 	times map[string]int

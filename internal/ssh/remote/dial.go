@@ -41,6 +41,7 @@ type handshake struct {
 	presented      ssh.PublicKey
 }
 
+// newHandshake returns a handshake with a host. The pool calls it for each new connection.
 func newHandshake(t Target) (*handshake, error) {
 	if err := t.check(); err != nil {
 		return nil, err

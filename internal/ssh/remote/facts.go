@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// Facts describe a host.
+// Facts describe a host. The SSHHost controller reports them in the status, and `slipway hosts` prints them.
 type Facts struct {
 	// OSImage is the name of the operating system, such as "Debian GNU/Linux 12 (bookworm)".
 	OSImage string
@@ -51,7 +51,8 @@ type Facts struct {
 	Bundles []string
 }
 
-// CleaningRecord is the checklist of a cleaning that left nothing behind, as recorded on the host.
+// CleaningRecord is the checklist of a cleaning that left nothing behind, as recorded on the host. The SSHHost
+// controller reports it.
 type CleaningRecord struct {
 	// ClaimID is the claim whose node was removed, or "unrecorded".
 	ClaimID string `json:"claimID"`

@@ -36,7 +36,8 @@ const (
 	shownErrors = 512
 )
 
-// Host is a host in a [Pool]. Its methods may be called at the same time.
+// Host is a host in a [Pool]. Its methods may be called at the same time. [Pool.Connect] returns it for the target of
+// one SSHHost.
 type Host struct {
 	pool   *Pool
 	target Target
@@ -128,7 +129,7 @@ type scriptError struct {
 func (e *scriptError) Error() string { return fmt.Sprintf("exit status %d", e.code) }
 
 // run runs a script and returns its output, at most maxOutput bytes. A script that fails is a fault of kind Transient that wraps a
-// *scriptError, a lost connection a fault of kind Unreachable.
+// *scriptError, a lost connection a fault of kind Unreachable. All methods that run a script on the host call it.
 func (h *Host) run(ctx context.Context, c call) (out []byte, err error) {
 	err = h.use(ctx, func(ctx context.Context, l *link) error {
 		out, err = h.exec(ctx, l, c)
@@ -390,7 +391,8 @@ func (h *Host) requestFileServer(session *ssh.Session, in io.Writer) error {
 
 // transfer calls f with a connection for file transfers. Errors of the connection are faults of kind Unreachable, errors
 // of the host's file system are faults of kind Transient. If the context ends, or f does not call progress for the time of the pool's limit,
-// the connection is closed; f may then still run when transfer has returned, so it returns its result as a value.
+// the connection is closed; f may then still run when transfer has returned, so it returns its result as a value. The
+// upload of a bundle and [Host.ReadRecord] call it.
 func transfer[T any](ctx context.Context, h *Host, f func(files *sftp.Client, progress func()) (T, error)) (out T, err error) {
 	err = h.use(ctx, func(ctx context.Context, l *link) error {
 		ctx, cancel := context.WithCancelCause(ctx)

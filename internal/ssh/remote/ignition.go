@@ -133,6 +133,7 @@ type cloudUser struct {
 
 // cloudConfigOf converts an Ignition configuration to a cloud-config, so that both formats run in the same way. What
 // only the first boot of an installation can do, such as partitioning, is a fault of kind Invalid.
+// [Host.StartBootstrap] calls it.
 func cloudConfigOf(data []byte) ([]byte, error) {
 	in, err := parseIgnition(data)
 	if err != nil {
@@ -193,7 +194,7 @@ func (in ignitionConfig) creates(n ignitionNode) bool {
 }
 
 // ignitionChanges returns what a configuration changes in addition to the files, users and groups of its cloud-config:
-// the links, the directories, and the units that it masks.
+// the links, the directories, and the units that it masks. [Host.StartBootstrap] adds them to the script.
 func ignitionChanges(data []byte) (links, directories, masked []string, err error) {
 	in, err := parseIgnition(data)
 	if err != nil {

@@ -46,7 +46,7 @@ type NodeSettings struct {
 	TrustedCAs []byte
 }
 
-// Hash identifies the settings, empty for none.
+// Hash identifies the settings, empty for none. The SSHMachine controller prepares a host again if it changes.
 func (s NodeSettings) Hash() string {
 	if s.HTTPProxy+s.HTTPSProxy+s.NoProxy == "" && len(s.RegistryMirrors) == 0 && len(s.TrustedCAs) == 0 {
 		return ""
@@ -57,7 +57,8 @@ func (s NodeSettings) Hash() string {
 
 // PrepareNode makes the host ready for kubeadm: it links the bundle, which must be installed, writes the units and
 // settings of containerd and the kubelet, starts containerd and imports the container images. It may be repeated; containerd is
-// restarted if its settings have changed. No file that exists is overwritten, unless Slipway installed it.
+// restarted if its settings have changed. No file that exists is overwritten, unless Slipway installed it. The job of
+// the SSHMachine controller calls it after [Host.InstallBundle].
 func (h *Host) PrepareNode(ctx context.Context, b bundle.Bundle, s NodeSettings) error {
 	facts, err := h.Facts(ctx)
 	if err != nil {

@@ -102,7 +102,7 @@ func (l *link) lock(ctx context.Context) error {
 
 func (l *link) unlock() { <-l.locked }
 
-// NewPool returns a pool without connections.
+// NewPool returns a pool without connections. The provider has one, and each command for hosts creates one.
 func NewPool(l Limits) *Pool {
 	l = l.complete()
 	return &Pool{limits: l, slots: make(chan struct{}, l.Hosts), links: map[string]*link{}}

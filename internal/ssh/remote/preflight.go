@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// PreflightOptions describe the node that the host is to become.
+// PreflightOptions describe the node that the host is to become. The SSHHost and SSHMachine controllers and `slipway
+// hosts check` fill them in.
 type PreflightOptions struct {
 	// ControlPlane checks the ports and the memory of a control plane as well.
 	ControlPlane bool
@@ -80,7 +81,8 @@ type observation struct {
 // CheckPrograms is the check of the programs that a host without a bundle needs.
 const CheckPrograms = "Programs"
 
-// Preflight runs all checks and returns their findings, fatal ones first. It changes nothing on the host.
+// Preflight runs all checks and returns their findings, fatal ones first. It changes nothing on the host. The SSHHost
+// controller, the preparation of an SSHMachine and `slipway hosts check` call it.
 func (h *Host) Preflight(ctx context.Context, o PreflightOptions) ([]Finding, error) {
 	began := time.Now()
 	out, err := h.run(ctx, call{script: "preflight"})

@@ -50,7 +50,8 @@ func (h *Host) claimParameter() (parameter, error) {
 	return parameter{"CLAIM", h.target.ClaimID}, nil
 }
 
-// Record is the claim of a host, as recorded on it. It contains no secrets.
+// Record is the claim of a host, as recorded on it. It contains no secrets. The SSHHost controller writes it and copies
+// it to the status of the SSHHost.
 type Record struct {
 	// ClaimID is the random ID that the provider ID of the machine contains.
 	ClaimID string `json:"claimID"`
@@ -66,7 +67,7 @@ type Record struct {
 var claimID = regexp.MustCompile(`^[a-z2-7]{26}$`)
 
 // ReadRecord returns the record on the host, nil if there is none. A file that is not a record is a fault with reason
-// ReasonInvalidRecord.
+// ReasonInvalidRecord. The SSHHost controller calls it in each check and before it cleans.
 func (h *Host) ReadRecord(ctx context.Context) (*Record, error) {
 	return transfer(ctx, h, func(files *sftp.Client, _ func()) (*Record, error) {
 		info, err := files.Stat(recordPath)
@@ -129,7 +130,7 @@ func recordText(r Record) ([]byte, error) {
 }
 
 // DeleteRecord deletes the record of a claim. A missing record is no error; the record of another claim is a fault with
-// reason ReasonClaimedByAnother.
+// reason ReasonClaimedByAnother. The SSHHost controller calls it at the end of a cleaning.
 func (h *Host) DeleteRecord(ctx context.Context, claim string) error {
 	if !claimID.MatchString(claim) {
 		return fault.New(fault.Invalid, ReasonInvalidRecord, "%.40q is not a claim ID", claim)

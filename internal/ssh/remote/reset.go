@@ -20,7 +20,7 @@ const (
 	MaxLogLines = 10_000
 )
 
-// Leftover is something that cleaning did not remove.
+// Leftover is something that cleaning did not remove. The SSHHost controller lists them in the fault of a cleaning.
 type Leftover struct {
 	// Kind is the kind of the thing, such as "mount", "process" or "path".
 	Kind string
@@ -72,7 +72,8 @@ func (h *Host) RemoveBundles(ctx context.Context) error {
 	return claimConflict(h.target, err)
 }
 
-// Reboot reboots the host and returns at once. [Host.BootID] changes when it is up again.
+// Reboot reboots the host and returns at once. [Host.BootID] changes when it is up again. `slipway hosts reboot` calls
+// it.
 func (h *Host) Reboot(ctx context.Context) error {
 	_, err := h.run(ctx, call{script: "reboot"})
 	if fault.KindOf(err) == fault.Unreachable && h.rebooting(ctx) {
@@ -100,7 +101,7 @@ func (h *Host) BootID(ctx context.Context) (string, error) {
 var unitName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,63}$`)
 
 // Logs returns the last lines of the journal of a unit, such as "kubelet", or of the bootstrap data for "bootstrap". They
-// may contain secrets.
+// may contain secrets. `slipway hosts logs` and `slipway logs node` call it.
 func (h *Host) Logs(ctx context.Context, unit string, lines int) ([]byte, error) {
 	if !unitName.MatchString(unit) || lines < 1 || lines > MaxLogLines {
 		return nil, fault.New(fault.Invalid, "InvalidUnit", "the logs of unit %.64q with %d lines cannot be read: the name has lower-case letters, digits and -, and at most %d lines are returned", unit, lines, MaxLogLines)

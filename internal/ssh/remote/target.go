@@ -100,7 +100,8 @@ func (t Target) key() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// check validates the parts of a target that are not keys. A jump host has no jump host of its own.
+// check validates the parts of a target that are not keys. A jump host has no jump host of its own. [Pool.Connect] and
+// [Pool.ScanHostKeys] call it.
 func (t Target) check() error {
 	switch {
 	case net.ParseIP(t.Address) == nil && (len(t.Address) > 253 || !hostName.MatchString(t.Address)):
@@ -163,7 +164,7 @@ func parseHostKey(line string) (ssh.PublicKey, error) {
 }
 
 // Fingerprint returns the SHA-256 fingerprint of a host key in the form that ssh-keygen -l shows. The key is a line of
-// authorized_keys.
+// authorized_keys. `slipway hosts` shows it.
 func Fingerprint(hostKey string) (string, error) {
 	key, err := parseHostKey(hostKey)
 	if err != nil {

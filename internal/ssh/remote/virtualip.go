@@ -47,7 +47,7 @@ type VirtualIPConditions struct {
 	Silent []netip.Addr
 }
 
-// VirtualIPState is the state of a host that can hold a virtual IP address.
+// VirtualIPState is the state of a host that can hold a virtual IP address. The SSHCluster controller reads it.
 type VirtualIPState struct {
 	// Digest is the digest of the configuration on the host, empty if there is none.
 	Digest string
@@ -106,7 +106,7 @@ func (v VirtualIP) check() error {
 	return nil
 }
 
-// Digest identifies the configuration.
+// Digest identifies the configuration. The SSHCluster and SSHMachine controllers detect changes with it.
 func (v VirtualIP) Digest() (string, error) {
 	files, err := v.files()
 	if err != nil {
@@ -120,7 +120,8 @@ func (v VirtualIP) Digest() (string, error) {
 }
 
 // ConfigureVirtualIP lets the host hold the address, or changes the configuration without losing the address. The conditions
-// apply to a host that begins. An address that another machine has, or that the host cannot hold, is a fault of kind Invalid.
+// apply to a host that begins. An address that another machine has, or that the host cannot hold, is a fault of kind
+// Invalid. The SSHCluster controller calls it.
 func (h *Host) ConfigureVirtualIP(ctx context.Context, v VirtualIP, only VirtualIPConditions) error {
 	if err := v.check(); err != nil {
 		return err
@@ -174,7 +175,7 @@ func refused(v VirtualIP, reason string) error {
 	return errUnexpected("virtual-ip")
 }
 
-// VirtualIPState returns the state of the host for a claim.
+// VirtualIPState returns the state of the host for a claim. The SSHCluster controller calls it.
 func (h *Host) VirtualIPState(ctx context.Context, claim string, address netip.Addr) (VirtualIPState, error) {
 	if !claimID.MatchString(claim) {
 		return VirtualIPState{}, fault.New(fault.Bug, "InvalidVirtualIP", "%.40q is not a claim ID", claim)

@@ -21,7 +21,7 @@ import (
 // maxProblem limits the size of an error message that is read, in bytes.
 const maxProblem = 4 << 10
 
-// Target is a port of a Pod.
+// Target is a port of a Pod. The KubeadmControlPlane controller and the controller of etcd snapshots fill it in.
 type Target struct {
 	Namespace, Pod string
 	Port           int
