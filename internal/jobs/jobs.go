@@ -61,9 +61,9 @@ func NewRunner(ctx context.Context, now func() time.Time, limits Limits) *Runner
 	return &Runner{ctx: ctx, now: now, limits: limits, running: map[string]runningJob{}, ended: map[string]State{}, watchers: map[int]func(string){}}
 }
 
-// hasCapacity reports whether a job with the key may start.
+// hasCapacity reports whether a job with the key may start. A key has one job.
 func (j *Runner) hasCapacity(key string) bool {
-	if len(j.running) >= j.limits.Total {
+	if _, runs := j.running[key]; runs || len(j.running) >= j.limits.Total {
 		return false
 	}
 	own := 0
@@ -83,8 +83,8 @@ func namespaceOf(key string) string {
 	return ""
 }
 
-// Start runs a function under a key with the given description. It returns false if other jobs have to end first. No
-// job may run under the same key: callers check [Runner.State] in the same reconciliation.
+// Start runs a function under a key with the given description. It returns false if other jobs have to end first, such
+// as one with the same key.
 func (j *Runner) Start(key, what string, do func(context.Context) error) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -105,3 +105,18 @@ func TestCancel(t *testing.T) {
 		t.Errorf("ended %s: %+v, %+v", key, j.State("a"), j.State("b"))
 	}
 }
+
+// TestKeyHasOneJob checks that a second job with the key of a running one does not start, whatever the limits are.
+func TestKeyHasOneJob(t *testing.T) {
+	j := NewRunner(t.Context(), time.Now, Limits{Total: 4, Namespace: 4})
+	release, ended := make(chan struct{}), make(chan string, 2)
+	defer j.Subscribe(func(key string) { ended <- key })()
+	if !j.Start("a", "first", func(context.Context) error { <-release; return nil }) {
+		t.Fatal("nothing runs, and the job does not start")
+	}
+	if j.Start("a", "second", func(context.Context) error { return nil }) {
+		t.Error("a second job runs with the same key")
+	}
+	close(release)
+	<-ended
+}

@@ -61,7 +61,8 @@ func Update(dir string) (UpdateResult, error) {
 	if files["go.sum"], err = sums(filepath.Join(dir, "go.sum")); err != nil {
 		return u, err
 	}
-	return u, u.write(dir, files)
+	err = u.write(dir, files)
+	return u, err
 }
 
 // vendors reports whether the project uses the SDK source in the project.

@@ -62,7 +62,7 @@ func leftovers(lines []string) (out []Leftover) {
 }
 
 // RemoveBundles deletes the bundles on a host without a record. Without a claim of the target, nothing of Slipway stays on
-// the host. After a claim, the checklist of its cleaning stays.
+// the host. After a claim, the checklist of its cleaning stays. `slipway hosts remove` and the SSHHost controller call it.
 func (h *Host) RemoveBundles(ctx context.Context) error {
 	claim, err := h.claimParameter()
 	if err != nil {
