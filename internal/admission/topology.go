@@ -34,13 +34,8 @@ type TopologyRequest struct {
 }
 
 // IsReconciled reports whether the variables in the status of a class are up to date with its generation. Otherwise
-<<<<<<< HEAD
 // variables of Clusters cannot be validated yet. defaultCluster sets no variables before that, and package
 // manager/webhook waits a moment for it when a Cluster is created.
-=======
-// variables of Clusters cannot be validated yet. Package manager/webhook waits for a moment until it is true when a
-// Cluster is created.
->>>>>>> w-d5
 func IsReconciled(class *clusterv1.ClusterClass) bool {
 	if class.Status.ObservedGeneration != class.Generation {
 		return false
@@ -104,13 +99,8 @@ func validateManagedTopology(r TopologyRequest) Response {
 	return v
 }
 
-<<<<<<< HEAD
 // IsPaused reports whether reconciliation of a Cluster is paused. A paused Cluster may just have been moved together
 // with its class, so the webhook does not wait for the class.
-=======
-// IsPaused reports whether reconciliation of a Cluster is paused. It may just have been moved together with its class.
-// Package manager/webhook then does not wait for the class.
->>>>>>> w-d5
 func IsPaused(cluster *clusterv1.Cluster) bool { return ptr.Deref(cluster.Spec.Paused, false) }
 
 // classExists reports whether the class exists. On create, a missing class is only a warning, because it may be created
