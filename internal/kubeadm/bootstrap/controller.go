@@ -166,7 +166,7 @@ func groupOf(apiVersion string) string {
 	return group
 }
 
-// upper capitalizes the first letter of a message.
+// upper capitalizes the first letter of a message. [canRender] calls it for the message of a wait.
 func upper(s string) string {
 	if s == "" {
 		return s

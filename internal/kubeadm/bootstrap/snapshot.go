@@ -49,7 +49,7 @@ type snapshot struct {
 	Leftovers *[]corev1.Secret
 }
 
-// configOwner contains the relevant fields of the owning Machine or MachinePool.
+// configOwner contains the relevant fields of the owning Machine or MachinePool. observe reads it.
 type configOwner struct {
 	// Kind is Machine or MachinePool.
 	Kind, Name string
@@ -70,7 +70,8 @@ type configOwner struct {
 
 func (o configOwner) pool() bool { return o.Kind == kindMachinePool }
 
-// renderInput contains the inputs of the bootstrap data besides the KubeadmConfig.
+// renderInput contains the inputs of the bootstrap data besides the KubeadmConfig. read fills it in after [decide] has
+// requested it.
 type renderInput struct {
 	// CA is the certificate bundle of the CA Secret, or nil if the Secret or its certificate does not exist.
 	CA []byte
@@ -89,7 +90,8 @@ type renderInput struct {
 	rendered func() (bootstrapData, error)
 }
 
-// data returns the desired content of the data Secret.
+// data returns the desired content of the data Secret. [decide] renders with it to find problems before the write, act
+// writes its result, and the conditions report its error.
 func (s snapshot) data() (bootstrapData, error) {
 	if s.RenderInput.rendered != nil {
 		return s.RenderInput.rendered()
@@ -132,7 +134,8 @@ func (s snapshot) token() string {
 	return tokenOf(s.Config.Spec.JoinConfiguration.Discovery)
 }
 
-// tokenOwner returns the owner that the tokens of this KubeadmConfig are labelled with.
+// tokenOwner returns the owner that the tokens of this KubeadmConfig are labelled with. act labels a new token with it,
+// and read finds leftover tokens by it.
 func (s snapshot) tokenOwner() TokenOwner {
 	return TokenOwner{Namespace: s.Config.Namespace, Name: s.Config.Name}
 }

@@ -96,7 +96,7 @@ func (c *controller) readKubeadmObjects(ctx context.Context, s snapshot) snapsho
 }
 
 // applyAddonChange applies a change. The cached state is discarded even if the change fails. The next reconciliation
-// reads the objects again.
+// reads the objects again. act calls it.
 func (c *controller) applyAddonChange(ctx context.Context, s snapshot, change addons.Change) error {
 	c.kubeadmObjects.Forget(s.ControlPlane.UID)
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))

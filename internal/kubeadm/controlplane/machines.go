@@ -91,7 +91,7 @@ func (s snapshot) gates() []clusterv1.MachineReadinessGate {
 }
 
 // clones returns the query for the clones of the Machines. KubeadmConfigs are not cloned from a template, so they are
-// selected by their kind.
+// selected by their kind. observe lists the clones with it, and [Add] watches their kinds.
 func (s snapshot) clones() clone.Query {
 	configs := clone.Template{Ref: clusterv1.ContractVersionedObjectReference{APIGroup: bootstrapv1.GroupVersion.Group, Kind: configKind}}
 	reserved := slices.Clone(s.Created)
@@ -114,7 +114,8 @@ func (s snapshot) secretsOwner() secrets.Owner {
 	return secrets.Owner{Ref: ownerReference(s.ControlPlane), Replaces: []string{configKind}}
 }
 
-// required returns the Secrets that the control plane needs.
+// required returns the Secrets that the control plane needs. observe reads these Secrets, and [decide] creates the
+// missing ones.
 func (s snapshot) required() []secrets.Requirement {
 	return secrets.SignedByKubeadm(s.ControlPlane.Spec.KubeadmConfigSpec)
 }

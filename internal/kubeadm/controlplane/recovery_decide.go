@@ -106,6 +106,7 @@ func (s snapshot) orders(want recovery.EtcdOrder, of ...memberMachine) []reconci
 }
 
 // isRecovering reports whether a survey or recovery is in progress, so that its progress is polled at a short interval.
+// [decide] calls it for the interval of the reads.
 func (s snapshot) isRecovering() bool {
 	at := s.Recovery.Stage.Order
 	return at > stageNone && at != stageRefused && at != stageFailed
@@ -182,7 +183,8 @@ func (s snapshot) isRecoveryReported() bool {
 	return c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, s.Recovery.Request.ID)
 }
 
-// recoveredCondition returns the condition Recovered. Once it is True, it remains True until the next request.
+// recoveredCondition returns the condition Recovered. Once it is True, it remains True until the next request. [report]
+// calls it.
 func (s snapshot) recoveredCondition() condition.Result {
 	present := condition.Set(s.ControlPlane.Status.Conditions)
 	switch stage := s.Recovery.Stage; {

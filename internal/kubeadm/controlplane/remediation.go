@@ -24,6 +24,7 @@ func (m memberMachine) needsRemediation() bool {
 }
 
 // remediationDecision is the decision about unhealthy Machines, computed once per reconciliation.
+// [snapshot.withMembers] computes it, and [remediate] acts on it.
 type remediationDecision struct {
 	// Delete is the name of the Machine to replace, or empty. Why is the reason.
 	Delete, Why string

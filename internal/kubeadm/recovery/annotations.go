@@ -71,7 +71,8 @@ type RecoveryRequest struct {
 	Lost     []LostMember `json:"lost,omitempty"`
 }
 
-// LostMember is a Machine, or a Node without a Machine, whose etcd member is discarded.
+// LostMember is a Machine, or a Node without a Machine, whose etcd member is discarded. The KubeadmControlPlane
+// controller chooses them when it accepts the request.
 type LostMember struct {
 	Machine string `json:"machine,omitempty"`
 	Node    string `json:"node,omitempty"`
@@ -80,7 +81,8 @@ type LostMember struct {
 // Restores reports whether the request restores a snapshot.
 func (r RecoveryRequest) Restores() bool { return r.Snapshot != Snapshot{} }
 
-// Discards reports whether the etcd member of the Machine is discarded.
+// Discards reports whether the etcd member of the Machine is discarded. The KubeadmControlPlane controller deletes such
+// a Machine before etcd is rebuilt.
 func (r RecoveryRequest) Discards(machine string) bool {
 	for _, lost := range r.Lost {
 		if machine != "" && lost.Machine == machine {
@@ -157,7 +159,8 @@ func ParseOrder(annotations map[string]string) *EtcdOrder {
 	return o
 }
 
-// Report is the result of an order.
+// Report is the result of an order. The infrastructure provider writes it, and the KubeadmControlPlane controller reads
+// it.
 type Report struct {
 	ID   string `json:"id"`
 	Step Step   `json:"step"`
@@ -180,7 +183,8 @@ type MemberState struct {
 // String returns the value of the annotation.
 func (r Report) String() string { return encode(r) }
 
-// IsFor reports whether the report is the result of the order.
+// IsFor reports whether the report is the result of the order. The KubeadmControlPlane controller ignores a report
+// about an earlier order.
 func (r *Report) IsFor(o EtcdOrder) bool { return r != nil && r.ID == o.ID && r.Step == o.Step }
 
 // ParseReport parses the annotation of an infrastructure machine. It returns nil if there is no valid report.

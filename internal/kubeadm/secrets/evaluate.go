@@ -46,7 +46,7 @@ type secretProblem struct {
 
 func (s Evaluation) Complete() bool { return len(s.Create) == 0 && len(s.Problems) == 0 }
 
-// EvaluateInput is the input of [Evaluate].
+// EvaluateInput is the input of [Evaluate]. The controllers of control planes and KubeadmConfigs fill it in.
 type EvaluateInput struct {
 	Now      time.Time
 	Cluster  string
@@ -57,7 +57,8 @@ type EvaluateInput struct {
 	Generate bool
 }
 
-// Evaluate returns the required Secrets that are missing or unusable.
+// Evaluate returns the required Secrets that are missing or unusable. The controllers of KubeadmControlPlanes and
+// KubeadmConfigs call it before the first Machine is created or rendered.
 func Evaluate(c EvaluateInput) Evaluation {
 	var s Evaluation
 	for _, r := range c.Required {
@@ -135,7 +136,8 @@ func ContentProblem(r Requirement, secret *corev1.Secret, now time.Time) string 
 	return ""
 }
 
-// ExpiresAt returns when the certificate in a Secret expires, or the zero time if it has no readable certificate.
+// ExpiresAt returns when the certificate in a Secret expires, or the zero time if it has no readable certificate. The
+// KubeadmControlPlane controller calls it for the conditions and for each Machine.
 func ExpiresAt(secret *corev1.Secret) time.Time {
 	if secret == nil {
 		return time.Time{}

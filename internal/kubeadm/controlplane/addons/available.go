@@ -17,7 +17,8 @@ func IsPending(f KubeadmState, isNew bool) bool {
 }
 
 // AvailableCondition returns the condition about the availability of CoreDNS; isNew as in [IsPending]. It is absent if
-// CoreDNS does not exist or was scaled to zero by a user, or if no controller of the workload cluster observes its Deployment.
+// CoreDNS does not exist or was scaled to zero by a user, or if no controller of the workload cluster observes its
+// Deployment. The KubeadmControlPlane controller calls it for the status.
 func AvailableCondition(f KubeadmState, isNew bool) condition.Result {
 	switch {
 	case f.DNS != nil && isAvailable(f.DNS):

@@ -15,7 +15,7 @@ import (
 
 // ChangesBeforeJoin returns the changes that are required before a Machine with the desired version and configuration
 // joins, or the problem that the user has to correct first. The KubeadmControlPlane controller calls it before it
-// creates a joining Machine, because kubeadm join reads these objects.
+// creates a joining Machine, because kubeadm join reads these objects. The user sees the problem as a wait.
 func ChangesBeforeJoin(f KubeadmState, d desiredState) (changes []Change, problem string) {
 	if f.Problem != "" {
 		return nil, f.Problem
