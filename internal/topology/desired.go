@@ -66,7 +66,7 @@ type builder struct {
 	parts   []Part
 }
 
-// keyed is the object of a part.
+// keyed is the object of a part. The [builder] passes it to add together with the existing object.
 type keyed struct {
 	Key
 	want *unstructured.Unstructured
@@ -147,7 +147,7 @@ func leaveEndpoint(o *unstructured.Unstructured) {
 }
 
 // template adds a template of Machines, and returns a reference to it. A template with another name or kind replaces
-// the existing one.
+// the existing one. The [builder] calls it for the machines of the control plane and of each MachineDeployment.
 func (b *builder) template(key Key) clusterv1.ContractVersionedObjectReference {
 	source, patched := b.source(key)
 	want, live := b.newTemplate(source, patched), b.live(key)

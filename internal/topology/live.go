@@ -52,7 +52,8 @@ func (s Snapshot) DeploymentTemplates() map[string]WorkerTemplates {
 	return s.workerTemplates(Deployment)
 }
 
-// PoolTemplates is [Snapshot.DeploymentTemplates] for MachinePools.
+// PoolTemplates is [Snapshot.DeploymentTemplates] for MachinePools. The topology controller calls it for the
+// MachinePools of a Cluster.
 func (s Snapshot) PoolTemplates() map[string]WorkerTemplates { return s.workerTemplates(Pool) }
 
 func (s Snapshot) workerTemplates(role Role) map[string]WorkerTemplates {

@@ -47,6 +47,7 @@ func (w Worker) Path(topology *field.Path) *field.Path {
 }
 
 // WorkerClass is a class of MachineDeployments or MachinePools in a ClusterClass, with the fields that both have.
+// [FindWorkerClass] returns it to the webhooks and to [NewDraft].
 type WorkerClass struct {
 	// Key has the name of the class.
 	Key
@@ -62,11 +63,13 @@ type WorkerClass struct {
 }
 
 // WorkerTemplates holds the templates of a worker's class; they are empty if the ClusterClass does not have the class.
+// The topology controller reads the objects behind these references.
 type WorkerTemplates struct {
 	Bootstrap, Infrastructure clusterv1.ClusterClassTemplateReference
 }
 
-// WorkerClasses returns the classes of MachineDeployments in a ClusterClass, then those of MachinePools.
+// WorkerClasses returns the classes of MachineDeployments in a ClusterClass, then those of MachinePools. The webhooks
+// of Clusters and ClusterClasses call it.
 func WorkerClasses(class *clusterv1.ClusterClass) []WorkerClass {
 	var out []WorkerClass
 	for i := range class.Spec.Workers.MachineDeployments {

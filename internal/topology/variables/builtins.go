@@ -25,7 +25,8 @@ type ControlPlane struct {
 	InfrastructureTemplate string
 }
 
-// Workers holds the input for the builtin variable of the templates of a MachineDeployment or MachinePool.
+// Workers holds the input for the builtin variable of the templates of a MachineDeployment or MachinePool. Package
+// topology fills it in for the patches, as it does [ControlPlane].
 type Workers struct {
 	Name         string
 	TopologyName string
