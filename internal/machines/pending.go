@@ -48,6 +48,7 @@ func (p *Pending) recordRejection(owner types.UID, is bool) {
 	p.refusedOwners[owner] = true
 }
 
+// wasRejected reports whether the last creation for an owner was rejected. [MachineWriter.CreateAll] calls it.
 func (p *Pending) wasRejected(owner types.UID) bool {
 	if p == nil {
 		return false

@@ -107,7 +107,7 @@ func (r Remediation) Delete() []string {
 }
 
 // setsRemediated reports whether an OwnerRemediated condition has one of the reasons that owners set. A condition with
-// another reason is not withdrawn, because another program set it.
+// another reason is not withdrawn, because another program set it. [newSetConditions] calls it.
 func setsRemediated(c *metav1.Condition) bool {
 	return c != nil && slices.Contains([]string{
 		clusterv1.MachineSetMachineRemediationMachineDeletingReason, clusterv1.MachineSetMachineRemediationDeferredReason,

@@ -110,7 +110,7 @@ func (s OwnerState) metadata(m *clusterv1.Machine) clone.Metadata {
 }
 
 // differs reports whether a condition has to be written to match the desired result. An absent result requires no
-// write.
+// write. [newSetConditions] and [OwnerState.IsUpToDate] call it.
 func differs(current *metav1.Condition, desired condition.Result) bool {
 	if desired == condition.Absent() {
 		return false

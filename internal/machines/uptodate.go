@@ -35,7 +35,8 @@ func (s OwnerState) IsUndecided(m OwnedMachine) bool {
 	return len(from.Unknown) > 0 || !known && condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) == nil
 }
 
-// SetConditions returns the actions that set the conditions UpToDate and OwnerRemediated of the Machines.
+// SetConditions returns the actions that set the conditions UpToDate and OwnerRemediated of the Machines. The
+// MachineSet controller calls it in each reconciliation.
 func (s OwnerState) SetConditions(r Remediation) []reconciler.Action {
 	var out []reconciler.Action
 	verdicts := r.Conditions()

@@ -16,7 +16,8 @@ import (
 // of FooMachines.
 const templateSuffix = "Template"
 
-// Options describes a clone to create: the bootstrap config or infrastructure machine of one Machine.
+// Options describes a clone to create: the bootstrap config or infrastructure machine of one Machine. Package machines
+// fills them in for [New] and [Update].
 type Options struct {
 	Template contract.Object
 	// Name is the name of the clone. Its namespace is the namespace of the template.

@@ -8,7 +8,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Origin is the template from which a Machine was created, with the parts that are known.
+// Origin is the template from which a Machine was created, with the parts that are known. Package machines compares it
+// with the owner's template.
 type Origin struct {
 	Template clusterv1.MachineTemplateSpec
 	// Unknown has a line for each part whose origin is unknown; Template contains the desired value for these

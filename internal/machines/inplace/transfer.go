@@ -20,6 +20,7 @@ import (
 //	                     new starts the update   Triggering ─► Updating       counted in new's replicas
 
 // MaxListedNames limits how many Machines or MachineSets an annotation of a MachineSet lists; the rest follow later.
+// The MachineSet and MachineDeployment controllers write these annotations.
 const MaxListedNames = 100
 
 // longestList is the maximum length of an annotation value that is parsed.
@@ -41,7 +42,8 @@ func acknowledged(set *clusterv1.MachineSet) []string {
 	return names(set.Annotations[clusterv1.AcknowledgedMoveAnnotation])
 }
 
-// List returns the value of an annotation that lists object names.
+// List returns the value of an annotation that lists object names. The MachineDeployment controller writes it to the
+// MachineSets of an in-place rollout.
 func List(names []string) string { return strings.Join(names, ",") }
 
 // names returns the distinct names in a list. It returns nil for a list longer than longestList.
@@ -66,7 +68,8 @@ func IsAwaitingCount(set *clusterv1.MachineSet, m *clusterv1.Machine) bool {
 }
 
 // AwaitsStart reports whether the MachineSet that counts the Machine has yet to write its desired state. Until then
-// the Machine may be transferred to another MachineSet instead.
+// the Machine may be transferred to another MachineSet instead. The MachineSet and MachineDeployment controllers call
+// it during an in-place rollout.
 func AwaitsStart(set *clusterv1.MachineSet, m *clusterv1.Machine) bool {
 	state := StateOf(m)
 	return state == Triggering || state == Moving && !IsAwaitingCount(set, m)
