@@ -217,7 +217,7 @@ func requestOf(s snapshot) snapshotRequest {
 	return r
 }
 
-// removal is a snapshot to remove, with the reason.
+// removal is a snapshot to remove, with the reason. [decide] plans a [removeSnapshot] for each.
 type removal struct {
 	m   snapshots.Manifest
 	why string
@@ -249,7 +249,7 @@ func latest(a, b time.Time) time.Time {
 
 // The actions of the controller. All of them are idempotent.
 type (
-	// takeSnapshot starts taking a snapshot.
+	// takeSnapshot starts taking a snapshot. [decideSnapshots] plans it, and act starts a job for it.
 	takeSnapshot struct {
 		Cluster snapshots.Cluster
 		Name    string
