@@ -85,6 +85,7 @@ func haveCommonText(a, b []string) bool {
 	})
 }
 
+// object identifies an object of a kind.
 type object struct {
 	kind schema.GroupKind
 	client.ObjectKey

@@ -65,7 +65,7 @@ func (c Config) common(tracer trace.Tracer) (reconciler.Setup, error) {
 	return common, nil
 }
 
-// addRemote adds the connections to workload clusters, which all controllers share, to the manager.
+// addRemote adds the connections to workload clusters, which all controllers share, to the manager. newParts calls it.
 func addRemote(mgr manager.Manager, cfg Config, metrics prometheus.Registerer) (*workload.Clusters, error) {
 	self, err := workload.SelfFromEnvironment(os.Getenv, nil)
 	if err != nil {

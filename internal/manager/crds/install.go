@@ -87,7 +87,7 @@ func Install(ctx context.Context, c client.Client, opts Options) error {
 
 // Redirect changes the conversion address of the CRDs of some providers, if the manager that converted them no longer
 // responds. It leaves everything else unchanged, because the CRDs may be of a newer version. It removes the content
-// hash, so that the next installation writes the CRDs.
+// hash, so that the next installation writes the CRDs. Package webhook calls it.
 func Redirect(ctx context.Context, c client.Client, opts Options) error {
 	list, err := Of(opts)
 	if err != nil {

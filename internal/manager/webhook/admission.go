@@ -28,6 +28,7 @@ type reviewer struct {
 	restored *restoration
 }
 
+// newReviewer returns a reviewer for all kinds. [Register] and [NewInProcessAdmission] call it.
 func newReviewer(opts Options) reviewer {
 	objects := map[metav1.GroupVersionResource]runtime.Object{}
 	for _, set := range opts.sets() {

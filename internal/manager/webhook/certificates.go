@@ -58,7 +58,7 @@ type Certificates struct {
 }
 
 // NewCertificates returns certificates for webhooks at the address, stored in the namespace. The client c
-// must not read Secrets from a cache. Call Load before serving.
+// must not read Secrets from a cache. Call Load before serving. The manager calls it before it starts.
 func NewCertificates(c client.Client, namespace string, address Address) *Certificates {
 	return &Certificates{
 		client: c, writer: kube.NewWriter(c, FieldOwner), namespace: namespace, address: address, now: time.Now,
@@ -82,7 +82,7 @@ func (c *Certificates) CA() []byte {
 	return nil
 }
 
-// Serve makes a TLS configuration use the current certificate.
+// Serve makes a TLS configuration use the current certificate. The manager calls it for its webhook server.
 func (c *Certificates) Serve(config *tls.Config) {
 	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if serving := c.serving.Load(); serving != nil {
