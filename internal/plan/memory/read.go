@@ -54,7 +54,8 @@ type Reader struct {
 	transform toolscache.TransformFunc
 }
 
-// Reader returns a reader whose objects are transformed as in a cache; nil: not transformed.
+// Reader returns a reader whose objects are transformed as in a cache; nil: not transformed. Package world creates
+// readers for the cache of the controllers, and for the API reader without a cache.
 func (a *API) Reader(transform toolscache.TransformFunc) *Reader {
 	return &Reader{api: a, transform: transform}
 }

@@ -53,7 +53,7 @@ type informer struct {
 	example client.Object
 }
 
-// listener is an event handler of an informer.
+// listener is an event handler of an informer. [World] calls it for each write of its kind.
 type listener struct {
 	kind    schema.GroupVersionKind
 	example client.Object

@@ -63,7 +63,8 @@ func (q *queue) take() []due {
 	return out
 }
 
-// releaseDue moves delayed requests that are due to the ready ones. The lock must be held.
+// releaseDue moves delayed requests that are due to the ready ones. The lock must be held. [World] calls it after it
+// has advanced the clock.
 func (q *queue) releaseDue(now time.Time) {
 	for r, at := range q.delayed {
 		if !at.After(now) {
