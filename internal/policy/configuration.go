@@ -177,8 +177,8 @@ type Hosts struct {
 	// Endpoints are the ranges that must contain the control plane endpoint of an SSHCluster, which must be an IP
 	// address then. Default: any address or DNS name.
 	Endpoints []netip.Prefix `json:"endpoints"`
-	// VirtualIPs are the ranges that must contain the virtual IP addresses of SSHClusters, which control plane hosts add to
-	// their network interfaces. Default: none.
+	// VirtualIPs are the ranges that must contain the virtual IP addresses of SSHClusters, which control plane hosts
+	// add to their network interfaces. Default: none.
 	VirtualIPs []VirtualIPRange `json:"virtualIPs"`
 	// AtOnce is the maximum number of hosts that are worked on at the same time. At most half of them are prepared or
 	// cleaned, so that the others can be checked meanwhile. Default: 40.

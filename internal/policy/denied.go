@@ -137,9 +137,10 @@ func (c Configuration) DeniedEndpoint(host string, address netip.Addr) string {
 	return fmt.Sprintf("Control plane endpoint %s is not an IP address in %s: use another one, or ask the operator to allow it in hosts.endpoints %s", host, list(c.Hosts.Endpoints), settingLocation)
 }
 
-// DeniedVirtualIP returns why control plane hosts of the SSH provider may not hold the address for a cluster of the namespace, or an
-// empty string if they may. No range is allowed by default, because the address belongs to the operator's network. An empty
-// namespace means any, because a template can be used in all of them. The SSHCluster controller calls it.
+// DeniedVirtualIP returns why control plane hosts of the SSH provider may not hold the address for a cluster of the
+// namespace, or an empty string if they may. No range is allowed by default, because the address belongs to the
+// operator's network. An empty namespace means any, because a template can be used in all of them. The SSHCluster
+// controller calls it.
 func (c Configuration) DeniedVirtualIP(namespace string, address netip.Addr) string {
 	var ranges []netip.Prefix
 	for _, r := range c.Hosts.VirtualIPs {
@@ -237,8 +238,8 @@ func within(ranges []netip.Prefix, p netip.Prefix) bool {
 	return slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Bits() <= p.Bits() && r.Contains(p.Addr()) })
 }
 
-// contains reports whether an address is in one of the ranges. An invalid address is in none, and one with a zone either,
-// because the zone selects an interface of this host.
+// contains reports whether an address is in one of the ranges. An invalid address is in none, and one with a zone
+// either, because the zone selects an interface of this host.
 func contains(ranges []netip.Prefix, a netip.Addr) bool {
 	a = a.Unmap()
 	return a.IsValid() && a.Zone() == "" && within(ranges, netip.PrefixFrom(a, a.BitLen()))

@@ -60,8 +60,8 @@ func upgradeAddons(s snapshot, p *reconciler.Plan) bool {
 	return len(changes) > 0
 }
 
-// addonsInterval returns the maximum age of the state of kubeadm's objects. CoreDNS becomes available soon after the first
-// Node; later, only a user can correct it.
+// addonsInterval returns the maximum age of the state of kubeadm's objects. CoreDNS becomes available soon after the
+// first Node; later, only a user can correct it.
 func (s snapshot) addonsInterval() time.Duration {
 	isNew := s.isNew()
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// IsPending reports whether CoreDNS is not available yet. isNew is true soon after the control plane was initialized. Later,
-// a Deployment that no controller observes is not waited for, as in simulated clusters of earlier builds.
+// IsPending reports whether CoreDNS is not available yet. isNew is true soon after the control plane was initialized.
+// Later, a Deployment that no controller observes is not waited for, as in simulated clusters of earlier builds.
 func IsPending(f KubeadmState, isNew bool) bool {
 	return f.DNS != nil && ptr.Deref(f.DNS.Spec.Replicas, 1) > 0 && !isAvailable(f.DNS) && (isNew || isObserved(f.DNS))
 }
