@@ -155,7 +155,8 @@ func (s StoredConfiguration) child(name string) fields {
 	return out
 }
 
-// Changed returns the sorted names of the fields that differ from the parsed configuration.
+// Changed returns the sorted names of the fields that differ from the parsed configuration. The KubeadmControlPlane
+// controller writes the ConfigMap if there are any, and names them in the action.
 func (s StoredConfiguration) Changed() []string {
 	names := maps.Clone(s.original)
 	maps.Copy(names, s.current)
@@ -189,7 +190,8 @@ func pruned(v any) any {
 	return out
 }
 
-// Text returns the configuration in its stored form. The output is deterministic.
+// Text returns the configuration in its stored form. The output is deterministic. Package controlplane/addons writes it
+// into the ConfigMap.
 func (s StoredConfiguration) Text() (string, error) {
 	out, err := YAMLMarshal(s.current)
 	if err != nil {

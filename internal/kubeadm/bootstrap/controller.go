@@ -161,6 +161,7 @@ func (c *controller) configsOf(ctx context.Context, cluster client.ObjectKey) []
 	return out
 }
 
+// groupOf returns the API group of an apiVersion. observe compares owner references with it.
 func groupOf(apiVersion string) string {
 	group, _, _ := strings.Cut(apiVersion, "/")
 	return group

@@ -133,10 +133,11 @@ func (r *releases) note(cluster *clusterv1.Cluster) {
 	r.known.Store(client.ObjectKeyFromObject(cluster), cluster.UID)
 }
 
+// has reports whether the lock of the Cluster was released by this process or found released. observe calls it.
 func (r *releases) has(cluster *clusterv1.Cluster) bool {
 	uid, known := r.known.Load(client.ObjectKeyFromObject(cluster))
 	return known && uid == cluster.UID
 }
 
-// forget removes Clusters that are deleted or being deleted.
+// forget removes Clusters that are deleted or being deleted. observe calls it.
 func (r *releases) forget(key client.ObjectKey) { r.known.Delete(key) }

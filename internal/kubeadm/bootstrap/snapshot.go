@@ -100,21 +100,25 @@ func (s snapshot) data() (bootstrapData, error) {
 }
 
 // isNeeded reports whether deleted data must be recreated: the Machine has no Node yet and may still read it. Data
-// under another name was created by another client, and the data of a pool is renewed anyway.
+// under another name was created by another client, and the data of a pool is renewed anyway. [decide] and the
+// conditions call it.
 func (s snapshot) isNeeded() bool {
 	return s.Deleted && !s.Owner.Joined && !s.Owner.pool() && s.dataSecretName() == s.Config.Name
 }
 
-// hasData reports whether bootstrap data exists according to the status or the owner.
+// hasData reports whether bootstrap data exists according to the status or the owner. [decide], observe and the
+// conditions call it.
 func (s snapshot) hasData() bool { return s.dataSecretName() != "" }
 
 func (s snapshot) initialized() bool {
 	return ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false)
 }
 
-// initializes reports whether the machine initializes the control plane instead of joining it.
+// initializes reports whether the machine initializes the control plane instead of joining it. [decide] calls it, and
+// [render] for the choice of the payload.
 func (s snapshot) initializes() bool { return s.Owner.ControlPlane && !s.initialized() }
 
+// endpoint returns the endpoint of the control plane, which [render] writes into the bootstrap data.
 func (s snapshot) endpoint() string { return s.Cluster.Spec.ControlPlaneEndpoint.String() }
 
 // dataSecretName returns the name of the data Secret from the status, or from the owner's spec if the status was lost

@@ -81,7 +81,8 @@ func (s snapshot) initializedWithin(d time.Duration) bool {
 	return initialized != nil && initialized.Status == metav1.ConditionTrue && s.Now.Sub(initialized.LastTransitionTime.Time) < d
 }
 
-// readKubeadmObjects reads the objects that kubeadm created in the workload cluster, and caches them.
+// readKubeadmObjects reads the objects that kubeadm created in the workload cluster, and caches them. read calls it if
+// [decide] has requested the read.
 func (c *controller) readKubeadmObjects(ctx context.Context, s snapshot) snapshot {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err == nil {

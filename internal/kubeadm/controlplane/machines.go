@@ -109,7 +109,7 @@ func ownerReference(plane *controlplanev1.KubeadmControlPlane) metav1.OwnerRefer
 }
 
 // secretsOwner returns the owner of the cluster's Secrets. It replaces a KubeadmConfig that created Secrets before
-// the control plane did.
+// the control plane did. [decide] compares the Secrets with it, and act creates and adopts them for it.
 func (s snapshot) secretsOwner() secrets.Owner {
 	return secrets.Owner{Ref: ownerReference(s.ControlPlane), Replaces: []string{configKind}}
 }

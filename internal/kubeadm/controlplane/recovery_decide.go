@@ -169,7 +169,7 @@ func (m memberMachine) isExcludedFromDrain() bool {
 }
 
 // isFenced reports whether a Machine cannot come back: its infrastructure machine is deleted, and its deletion has
-// reached a later stage.
+// reached a later stage. [snapshot.withRecovery] and [snapshot.quorumLoss] call it.
 func (m memberMachine) isFenced() bool {
 	deleting := condition.Set(m.Status.Conditions).Get(clusterv1.MachineDeletingCondition)
 	return !m.DeletionTimestamp.IsZero() && !m.HasInfra && deleting != nil && slices.Contains([]string{
@@ -184,7 +184,8 @@ func (s snapshot) isRecoveryReported() bool {
 }
 
 // recoveredCondition returns the condition Recovered. Once it is True, it remains True until the next request. [report]
-// calls it.
+// calls it. The message of the condition must contain the ID of the request, because [snapshot.isRecoveryReported]
+// searches for it.
 func (s snapshot) recoveredCondition() condition.Result {
 	present := condition.Set(s.ControlPlane.Status.Conditions)
 	switch stage := s.Recovery.Stage; {

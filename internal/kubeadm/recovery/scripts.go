@@ -100,7 +100,8 @@ const (
 	RestoreCommand = "slipway"
 )
 
-// StageFolder returns the folder for the staged data of an order on the node.
+// StageFolder returns the folder for the staged data of an order on the node. The Local provider copies the snapshot
+// and the binary there before it runs [StageProgram].
 func StageFolder(o EtcdOrder) string { return restoreFolder + o.ID }
 
 // StageProgram returns a bash script that prepares a data directory from the snapshot next to the data of the member.

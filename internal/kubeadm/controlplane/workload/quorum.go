@@ -46,7 +46,8 @@ type EtcdMember struct {
 	Machine string
 }
 
-// Text returns the name of the member for a message, or its ID if it has no name yet.
+// Text returns the name of the member for a message, or its ID if it has no name yet. Messages, actions and events name
+// a member by it.
 func (m EtcdMember) Text() string {
 	if m.Name == "" {
 		return fmt.Sprintf("%x, which has not started", m.ID)

@@ -150,7 +150,8 @@ const (
 	etcdPod              = "etcd"
 )
 
-// PodOf returns the static Pod of a component on a Node, or nil if it does not exist.
+// PodOf returns the static Pod of a component on a Node, or nil if it does not exist. The conditions, [MatchMembers]
+// and [Reader.Read] call it.
 func (s State) PodOf(component, node string) *corev1.Pod { return s.Pods[component+"-"+node] }
 
 // ClusterID returns the cluster ID that most members report, or 0.
