@@ -107,7 +107,7 @@ type Live struct {
 	Names map[string]bool
 }
 
-// worker returns the existing worker with the key.
+// worker returns the existing worker with the key. [NewDraft] and the [builder] call it.
 func (l Live) worker(key Key) LiveWorker {
 	if key.Role == Pool {
 		return l.Pools[key.Worker]

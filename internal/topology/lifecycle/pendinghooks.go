@@ -11,7 +11,8 @@ import (
 
 // WorkersAnnotation on a Cluster lists the existing workers of its topology, such as
 // "MachineDeployment/a,MachinePool/p". It is included in backups: a worker that is listed, does not exist and was not
-// observed while it was deleted is still to be restored. Creating a new one instead would replace its Machines.
+// observed while it was deleted is still to be restored. Creating a new one instead would replace its Machines. The
+// topology controller writes it to each Cluster with a topology.
 const WorkersAnnotation = "topology.slipway.dev/workers"
 
 // hookSet is the set of pending hooks in Cluster API's annotation pending-hooks. Unknown hooks are preserved. [Next]

@@ -82,12 +82,14 @@ func (c ControlPlane) Builtins() runtimehooksv1.Builtins {
 	return runtimehooksv1.Builtins{ControlPlane: out}
 }
 
-// DeploymentBuiltins returns the part for the templates of a MachineDeployment.
+// DeploymentBuiltins returns the part for the templates of a MachineDeployment. Package topology calls it for each
+// template of a worker.
 func (w Workers) DeploymentBuiltins() runtimehooksv1.Builtins {
 	return runtimehooksv1.Builtins{MachineDeployment: new(w.builtins())}
 }
 
-// PoolBuiltins returns the part for the templates of a MachinePool.
+// PoolBuiltins returns the part for the templates of a MachinePool. Package topology calls it for each template of a
+// worker.
 func (w Workers) PoolBuiltins() runtimehooksv1.Builtins {
 	return runtimehooksv1.Builtins{MachinePool: new(runtimehooksv1.MachinePoolBuiltins(w.builtins()))}
 }

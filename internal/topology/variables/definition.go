@@ -90,7 +90,8 @@ func newDefinition(v clusterv1.ClusterClassStatusVariable) *definition {
 	return d
 }
 
-// isSame reports whether the compiled form of the other definition can be used for this one.
+// isSame reports whether the compiled form of the other definition can be used for this one. newDefinitions calls it
+// when a class has changed.
 func (d *definition) isSame(other *definition) bool {
 	return d.name == other.name && d.required == other.required && d.conflict == other.conflict &&
 		reflect.DeepEqual(d.schema, other.schema)
