@@ -123,7 +123,7 @@ func (c *controller) stageRestore(s snapshot, b backend.Backend) {
 	c.jobs.Start(jobs.Key(kind, client.ObjectKeyFromObject(s.Plane)), order.Request.String(), func(ctx context.Context) error { return c.stager.Stage(ctx, order) })
 }
 
-// restored returns the condition Restored, or Absent if nothing was ever restored or requested.
+// restored returns the condition Restored, or Absent if nothing was ever restored or requested. [report] calls it.
 func (j conditionInput) restored() condition.Result {
 	r, done := j.Restore.Request, j.Process.Data.Restored
 	switch {

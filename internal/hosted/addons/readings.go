@@ -86,7 +86,7 @@ func (m *Readings) Begin(name string) (changes int) {
 	return have.known
 }
 
-// Set stores a reading that was started with Begin.
+// Set stores a reading that was started with Begin. The HostedControlPlane controller calls it after [Inspect].
 func (m *Readings) Set(name string, a Reading, changes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -175,7 +175,8 @@ func namesOf(s snapshot, cluster string) []string {
 // snapshotRequest is a snapshot that a user requested with the annotation.
 type snapshotRequest struct {
 	name, cluster string
-	// removalReason is the reason why the request can be removed, or empty if it is still to be fulfilled.
+	// removalReason is the reason why the request can be removed, or empty if it is still to be fulfilled. Function
+	// events compares the text for a stored snapshot, for which there is no warning.
 	removalReason string
 	// stored is true if the snapshot is stored but not yet listed in the status. The request is removed in a later
 	// reconciliation, because a reconciliation that changes the object does not write its status.

@@ -170,6 +170,7 @@ func (o desiredPlane) networkPolicy() *networkingv1.NetworkPolicy {
 	}
 }
 
+// statefulSet returns the StatefulSet. Start applies it last, because its Pod mounts all other objects.
 func (o desiredPlane) statefulSet() *appsv1.StatefulSet {
 	meta, pod := o.meta(), o.meta()
 	meta.Annotations[configAnnotation], meta.Annotations[recordAnnotation] = o.config.Hash(), encode(o.record)
