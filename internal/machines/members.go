@@ -21,7 +21,8 @@ type OwnedMachine struct {
 // them in each reconciliation.
 type OwnedMachines []OwnedMachine
 
-// Named returns the Machine with this name, or an OwnedMachine without a Machine.
+// Named returns the Machine with this name, or an OwnedMachine without a Machine. [MachineWriter] and the owners'
+// controllers find the Machine of an action by it.
 func (ms OwnedMachines) Named(name string) OwnedMachine {
 	for _, m := range ms {
 		if m.Machine != nil && m.Name == name {

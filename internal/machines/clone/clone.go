@@ -30,7 +30,8 @@ type Options struct {
 	Labels, Annotations map[string]string
 }
 
-// Ref returns the reference to the clone with this name for the template that ref references.
+// Ref returns the reference to the clone with this name for the template that ref references. The owners of Machines
+// reference the clones of a new Machine by it.
 func Ref(ref clusterv1.ContractVersionedObjectReference, name string) clusterv1.ContractVersionedObjectReference {
 	return clusterv1.ContractVersionedObjectReference{APIGroup: ref.APIGroup, Kind: strings.TrimSuffix(ref.Kind, templateSuffix), Name: name}
 }
