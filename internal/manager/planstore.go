@@ -148,7 +148,7 @@ func (s *PlanStore) Drop(kind schema.GroupKind, key client.ObjectKey) {
 	delete(s.records, object{kind, key})
 }
 
-// Get returns the last plans of an object.
+// Get returns the last plans of an object. [PlanHandler] calls it.
 func (s *PlanStore) Get(kind schema.GroupKind, key client.ObjectKey) (ObjectPlans, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -32,7 +32,8 @@ const (
 	normalEvents, normalEventsAtOnce = 2, 25
 )
 
-// Workload configures the requests to workload clusters. Zero fields use the defaults of package workload.
+// Workload configures the requests to workload clusters. Zero fields use the defaults of package workload. The flags of
+// `slipway manager` set it.
 type Workload struct {
 	// QPS and Burst limit the requests to one workload cluster.
 	QPS   float32
