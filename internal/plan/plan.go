@@ -71,6 +71,7 @@ type Plan struct {
 func (p *Plan) IsEmpty() bool { return len(p.Objects) == 0 && len(p.Refused) == 0 }
 
 // IsUncertain reports whether more may change than the plan contains, because the response of an extension is unknown.
+// `slipway plan` then exits with the status for changes, even if nothing else changes.
 func (p *Plan) IsUncertain() bool {
 	return slices.ContainsFunc(p.Unanswered, func(u UnknownResponse) bool { return u.Hook != DiscoverVariables })
 }
@@ -196,7 +197,7 @@ func objectOf(u *unstructured.Unstructured) Object {
 	return Object{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// clusterOf returns the Cluster of an object.
+// clusterOf returns the Cluster of an object. The parts of a [Plan] are grouped by it.
 func clusterOf(u *unstructured.Unstructured) string {
 	name := u.GetLabels()[clusterv1.ClusterNameLabel]
 	if inSpec, _, _ := unstructured.NestedString(u.Object, "spec", "clusterName"); inSpec != "" {

@@ -40,7 +40,7 @@ func (r rollouts) add(u, before *unstructured.Unstructured, exists bool) {
 	}
 }
 
-// list returns the owners whose Machines are created or deleted.
+// list returns the owners whose Machines are created or deleted. The runLog calls it at the end of a run.
 func (r rollouts) list(steps map[id][]Step) []Rollout {
 	var out []Rollout
 	for owner, of := range r {

@@ -184,7 +184,7 @@ func compareKeys(a, b client.ObjectKey) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// Mapper returns the kinds that the API serves.
+// Mapper returns the kinds that the API serves. The clients and the simulated manager return it to controllers.
 func (a *API) Mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, k := range a.kinds {

@@ -54,7 +54,7 @@ func NewKinds(crds []*apiextensionsv1.CustomResourceDefinition, version func(*ap
 	return out
 }
 
-// CRDs returns the CRDs of the kinds.
+// CRDs returns the CRDs of the kinds. Package plan loads them as objects, too, because controllers read CRDs.
 func (k *Kinds) CRDs() []*apiextensionsv1.CustomResourceDefinition { return k.crds }
 
 // ofCRD returns the kind in the version, or in the storage version if it is empty.

@@ -236,7 +236,7 @@ func (r *Reader) BeforeAndAfter(e Event, gvk schema.GroupVersionKind, example cl
 }
 
 // Every returns all objects of a kind in the form of the example, in order, for the initial list of an informer. They
-// must not be modified.
+// must not be modified. Package world calls it.
 func (r *Reader) Every(gvk schema.GroupVersionKind, example client.Object) ([]client.Object, error) {
 	found, err := r.api.selected(gvk, shapeOf(example), &client.ListOptions{})
 	if err != nil {

@@ -292,7 +292,8 @@ func set(u *unstructured.Unstructured, value any, path ...string) {
 // now returns the simulated time in API format.
 func (p *Providers) now() string { return p.world.Now().UTC().Format(time.RFC3339) }
 
-// setConditionTrue sets a condition to True. It changes nothing if the condition is already True.
+// setConditionTrue sets a condition to True. It changes nothing if the condition is already True. All simulated
+// providers call it.
 func (p *Providers) setConditionTrue(u *unstructured.Unstructured, kind string) {
 	p.setCondition(u, map[string]any{"type": kind, "status": string(metav1.ConditionTrue), "reason": kind, "message": ""})
 }

@@ -248,7 +248,7 @@ func (w *Workloads) RemoveNode(cluster client.ObjectKey, providerID string) {
 	}
 }
 
-// clusterOf returns the Cluster from an object's label.
+// clusterOf returns the Cluster from an object's label. [Providers] finds the workload cluster of an object by it.
 func clusterOf(o metav1.Object) client.ObjectKey {
 	return client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[clusterv1.ClusterNameLabel]}
 }
