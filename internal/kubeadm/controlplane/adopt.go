@@ -54,7 +54,7 @@ func notAdoptable(plane *controlplanev1.KubeadmControlPlane, m *clusterv1.Machin
 }
 
 // decideAdoption adopts Machines without a controller, and reports whether there are any. All other steps wait until
-// they have an owner, because a Machine that is not counted would be replaced.
+// they have an owner, because a Machine that is not counted would be replaced. [decide] calls it.
 func decideAdoption(plane *controlplanev1.KubeadmControlPlane, adoptable []*clusterv1.Machine, p *reconciler.Plan) bool {
 	for _, m := range adoptable {
 		if problem := notAdoptable(plane, m); problem != "" {

@@ -78,7 +78,8 @@ type LostMember struct {
 	Node    string `json:"node,omitempty"`
 }
 
-// Restores reports whether the request restores a snapshot.
+// Restores reports whether the request restores a snapshot. The KubeadmControlPlane controller then orders Stage and
+// Restore instead of Rebuild.
 func (r RecoveryRequest) Restores() bool { return r.Snapshot != Snapshot{} }
 
 // Discards reports whether the etcd member of the Machine is discarded. The KubeadmControlPlane controller deletes such
@@ -95,7 +96,8 @@ func (r RecoveryRequest) Discards(machine string) bool {
 // String returns the value of the annotation.
 func (r RecoveryRequest) String() string { return encode(r) }
 
-// ParseRequest parses the annotation of a control plane. It returns nil if there is none.
+// ParseRequest parses the annotation of a control plane. It returns nil if there is none. The KubeadmControlPlane
+// controller and `slipway recover controlplane` call it.
 func ParseRequest(annotations map[string]string) (*RecoveryRequest, error) {
 	r, err := parse[RecoveryRequest](annotations, controlplanev1.RecoverAnnotation)
 	if err == nil && r != nil && !(idPattern.MatchString(r.ID) && namePattern.MatchString(r.Survivor) && (!r.Restores() || r.Snapshot.isValid())) {

@@ -108,7 +108,7 @@ func contentOf(r Requirement) string {
 }
 
 // ContentProblem returns the problem with the content of a Secret at the given time, or the empty string if it is
-// valid.
+// valid. The HostedControlPlane controller calls it for each CA.
 func ContentProblem(r Requirement, secret *corev1.Secret, now time.Time) string {
 	cert, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
 	// Users may store the CA keys outside the cluster. The service account key is required for signing tokens.
@@ -150,7 +150,8 @@ func ExpiresAt(secret *corev1.Secret) time.Time {
 }
 
 // Content returns the certificate and key of a Secret. Both are parsed and encoded again, so that any other data in
-// the Secret is dropped. For service account keys, cert is the public key. The key is nil if the Secret has none.
+// the Secret is dropped. For service account keys, cert is the public key. The key is nil if the Secret has none. The
+// HostedControlPlane controller, package bootstrap/render and package controllers/credentials call it.
 func Content(p Purpose, secret *corev1.Secret) (cert, key []byte, err error) {
 	cert, key = secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
 	switch {

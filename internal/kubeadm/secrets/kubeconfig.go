@@ -84,7 +84,7 @@ func (k Kubeconfig) ReissueReason(endpoint clusterv1.APIEndpoint, ca *corev1.Sec
 }
 
 // HalfLife returns the time at which half of the client certificate's validity has passed and the kubeconfig is
-// reissued.
+// reissued. The KubeadmControlPlane controller reconciles again at that time.
 func (k Kubeconfig) HalfLife() time.Time { return k.From.Add(k.Until.Sub(k.From) / 2) }
 
 // Access identifies the cluster and endpoint of a kubeconfig.

@@ -70,7 +70,8 @@ func configWith(config *corev1.ConfigMap, s api.StoredConfiguration) (*corev1.Co
 	return after, ""
 }
 
-// ErrorText returns the message of a fault, without text from other programs.
+// ErrorText returns the message of a fault, without text from other programs. The KubeadmControlPlane controller
+// reports it when the objects cannot be read.
 func ErrorText(err error) string {
 	if f := fault.As(err); f != nil {
 		return f.Message

@@ -40,7 +40,8 @@ func UnhealthyReason(m *clusterv1.Machine, managed bool, but ...string) string {
 	return ""
 }
 
-// ComponentsHealthy reports whether all component conditions and all etcd conditions of a Machine are True.
+// ComponentsHealthy reports whether all component conditions and all etcd conditions of a Machine are True. The
+// KubeadmControlPlane controller calls it for each Machine.
 func ComponentsHealthy(m *clusterv1.Machine) (components, etcd bool) {
 	return allTrue(m, componentTypes()), allTrue(m, etcdTypes())
 }

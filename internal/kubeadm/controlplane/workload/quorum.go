@@ -58,7 +58,8 @@ func (m EtcdMember) Text() string {
 // EtcdMembers are all members of an etcd cluster.
 type EtcdMembers []EtcdMember
 
-// QuorumSize returns the quorum for a number of voters.
+// QuorumSize returns the quorum for a number of voters. The KubeadmControlPlane controller also computes with it
+// whether the quorum is lost.
 func QuorumSize(voters int) int { return voters/2 + 1 }
 
 // Voters returns the number of voting members.

@@ -93,7 +93,8 @@ type EtcdStatus struct {
 	Problem string
 }
 
-// Member returns the member on a Node, or false if there is none.
+// Member returns the member on a Node, or false if there is none. The KubeadmControlPlane controller calls it for the
+// Nodes of Machines.
 func (e Etcd) Member(node string) (etcd.Member, bool) {
 	for _, m := range e.Members {
 		if m.Name == node {
