@@ -13,8 +13,8 @@ import (
 // maxClasses is the maximum number of classes in the cache, our choice to limit memory.
 const maxClasses = 256
 
-// Compiled is the compiled form of a ClusterClass, which is shared by all its Clusters. The topology controller stores
-// it in the [Snapshot] of a Cluster.
+// Compiled is the compiled form of a ClusterClass, which is shared by all its Clusters. The topology controller reads
+// it from [Classes] in each reconciliation.
 type Compiled struct {
 	Variables *variables.Definitions
 	// Program holds the patches; Err is set if they are invalid.

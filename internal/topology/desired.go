@@ -174,7 +174,8 @@ func (b *builder) sameKind(k keyed, live client.Object) error {
 		k.Key, live.GetObjectKind().GroupVersionKind().Kind, live.GetName(), b.Class.Name, k.want.GetKind())
 }
 
-// Reference returns a reference to an object, as core objects use it.
+// Reference returns a reference to an object, as core objects use it. The topology controller also compares references
+// with it before it deletes a template.
 func Reference(o *unstructured.Unstructured) clusterv1.ContractVersionedObjectReference {
 	kind := o.GroupVersionKind()
 	return clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: o.GetName()}

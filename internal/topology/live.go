@@ -39,7 +39,8 @@ func IsOwnedBy(cluster *clusterv1.Cluster, o client.Object) bool {
 	return o.GetLabels()[clusterv1.ClusterNameLabel] == cluster.Name && IsOwned(o)
 }
 
-// IsOwned reports whether an object belongs to any topology.
+// IsOwned reports whether an object belongs to any topology. The topology controller ignores objects for which it is
+// false.
 func IsOwned(o client.Object) bool {
 	_, ok := o.GetLabels()[clusterv1.ClusterTopologyOwnedLabel]
 	return ok

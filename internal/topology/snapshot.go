@@ -66,7 +66,8 @@ func (k Key) Group() Key {
 // check even while a template of its group cannot be written.
 func (r Role) IsHealthCheck() bool { return r == ControlPlaneHealthCheck || r == deploymentHealthCheck }
 
-// OfWorker returns the key of the worker to which an object belongs, or an empty key.
+// OfWorker returns the key of the worker to which an object belongs, or an empty key. The topology controller calls it
+// for each part.
 func (k Key) OfWorker() Key {
 	switch k.Role {
 	case deploymentBootstrap, deploymentInfrastructure, deploymentHealthCheck, Deployment:

@@ -41,7 +41,8 @@ func Workers(t clusterv1.Topology) []Worker {
 	return out
 }
 
-// Path returns the path of the worker below the path of the topology, for validation errors.
+// Path returns the path of the worker below the path of the topology, for validation errors. The webhooks of Clusters
+// and ClusterClasses call it.
 func (w Worker) Path(topology *field.Path) *field.Path {
 	return workersPath(topology, w.Role).Index(w.Index)
 }
@@ -115,7 +116,8 @@ func FindWorkerClass(class *clusterv1.ClusterClass, role Role, name string) *Wor
 	return new(deploymentClass(class, i))
 }
 
-// Path returns the path of the class below the path of the spec, for validation errors.
+// Path returns the path of the class below the path of the spec, for validation errors. The webhook of ClusterClasses
+// calls it.
 func (c WorkerClass) Path(spec *field.Path) *field.Path {
 	return workersPath(spec, c.Role).Index(c.Index)
 }

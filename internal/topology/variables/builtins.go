@@ -69,7 +69,7 @@ func ClusterBuiltins(cluster *clusterv1.Cluster) runtimehooksv1.Builtins {
 	return runtimehooksv1.Builtins{Cluster: out}
 }
 
-// Builtins returns the part for the templates of the control plane and of its Machines.
+// Builtins returns the part for the templates of the control plane and of its Machines. Package topology calls it.
 func (c ControlPlane) Builtins() runtimehooksv1.Builtins {
 	out := &runtimehooksv1.ControlPlaneBuiltins{
 		Name: c.Name, Version: c.Version, Replicas: c.Replicas, Metadata: metadata(c.Metadata),
