@@ -50,7 +50,8 @@ type PreflightBlocker struct {
 }
 
 // Blockers returns why a worker Machine must not be created now. It returns nil if no checks are selected, the
-// Cluster has no control plane object, or the control plane has no version.
+// Cluster has no control plane object, or the control plane has no version. The MachineSet controller calls it before
+// it creates Machines.
 func (w PreflightWorkers) Blockers(checks PreflightChecks[PreflightVersions]) []PreflightBlocker {
 	ref := w.Cluster.Spec.ControlPlaneRef
 	name := ref.Kind + " " + ref.Name

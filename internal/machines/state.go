@@ -94,7 +94,8 @@ func (s OwnerState) needsSync(m OwnedMachine, desired *clusterv1.Machine) bool {
 	return err != nil || !covered
 }
 
-// InPlace returns a Machine with the fields of the definition that are updated in place.
+// InPlace returns a Machine with the fields of the definition that are updated in place. [MachineWriter.Act] writes it
+// for [SyncMachine].
 func (s OwnerState) InPlace(m *clusterv1.Machine) *clusterv1.Machine {
 	fresh := s.Definition.Machine(m.Name)
 	for _, key := range s.Definition.KeptAnnotations {

@@ -71,7 +71,8 @@ func (t Templates) OwnedBy(cluster *clusterv1.Cluster) []reconciler.Action {
 	return out
 }
 
-// IsOfTopology reports whether an object belongs to a managed topology.
+// IsOfTopology reports whether an object belongs to a managed topology. Only then do the MachineSet and
+// MachineDeployment controllers set the finalizer of a new MachineSet.
 func IsOfTopology(o metav1.Object) bool {
 	_, ok := o.GetLabels()[clusterv1.ClusterTopologyOwnedLabel]
 	return ok

@@ -92,7 +92,8 @@ func (r Reader) add(c *Clones, o contract.Object) {
 	c.Items[key], c.Stale[key] = o, r.Writes.Stale(o)
 }
 
-// InfrastructureOf returns the infrastructure machine of a Machine, or the zero value if it was not read.
+// InfrastructureOf returns the infrastructure machine of a Machine, or the zero value if it was not read. The
+// KubeadmControlPlane controller calls it.
 func (c *Clones) InfrastructureOf(m *clusterv1.Machine) contract.Object {
 	if c == nil || m == nil {
 		return contract.Object{}
@@ -137,7 +138,8 @@ func (c *Clones) Needs(key Key, m Metadata) bool {
 	return ok && !c.Stale[key] && o.GetDeletionTimestamp().IsZero() && !m.IsCurrent(o.Unstructured)
 }
 
-// Refs returns the references of a Machine to its clones.
+// Refs returns the references of a Machine to its clones. Package machines reads and updates the clones of a Machine by
+// them.
 func Refs(m *clusterv1.Machine) []clusterv1.ContractVersionedObjectReference {
 	var out []clusterv1.ContractVersionedObjectReference
 	for _, ref := range []clusterv1.ContractVersionedObjectReference{m.Spec.Bootstrap.ConfigRef, m.Spec.InfrastructureRef} {

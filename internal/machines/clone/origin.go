@@ -57,7 +57,8 @@ func (c *Clones) OriginOf(m *clusterv1.Machine, desired clusterv1.MachineSpec) (
 	return o, true
 }
 
-// ClonedFrom returns the template that an object's annotations name, and whether they name one.
+// ClonedFrom returns the template that an object's annotations name, and whether they name one. The KubeadmControlPlane
+// controller compares it with its template to find outdated Machines.
 func ClonedFrom(o metav1.Object) (clusterv1.ContractVersionedObjectReference, bool) {
 	a := o.GetAnnotations()
 	kind := schema.ParseGroupKind(a[clusterv1.TemplateClonedFromGroupKindAnnotation])

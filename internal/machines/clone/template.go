@@ -23,7 +23,7 @@ type Template struct {
 func (t Template) Exists() bool { return t.Object.Presence() == contract.Found }
 
 // Blocker returns why the template cannot be cloned, or an empty string if it can be cloned or there is no
-// reference.
+// reference. Messages of waits contain it.
 func (t Template) Blocker() string {
 	switch {
 	case !t.Ref.IsDefined():

@@ -64,7 +64,8 @@ func HasFailed(m *clusterv1.Machine) bool {
 	return false
 }
 
-// IsMarked reports whether a Machine or a referenced object has the update-in-progress annotation.
+// IsMarked reports whether a Machine or a referenced object has the update-in-progress annotation. The Machine
+// controller and the owners' controllers call it.
 func IsMarked(o client.Object) bool {
 	_, marked := o.GetAnnotations()[clusterv1.UpdateInProgressAnnotation]
 	return marked

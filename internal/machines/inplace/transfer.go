@@ -27,12 +27,13 @@ const MaxListedNames = 100
 const longestList = 64 << 10
 
 // TransferTarget returns the name of the MachineSet to which a MachineSet transfers its surplus Machines. If it is
-// empty, surplus Machines are deleted.
+// empty, surplus Machines are deleted. The MachineSet and MachineDeployment controllers read it.
 func TransferTarget(set *clusterv1.MachineSet) string {
 	return strings.TrimSpace(set.Annotations[clusterv1.MachineSetMoveMachinesToMachineSetAnnotation])
 }
 
-// ReceiveFrom returns the names of the MachineSets that transfer Machines to a MachineSet.
+// ReceiveFrom returns the names of the MachineSets that transfer Machines to a MachineSet. The MachineSet controller
+// reads it.
 func ReceiveFrom(set *clusterv1.MachineSet) []string {
 	return names(set.Annotations[clusterv1.MachineSetReceiveMachinesFromMachineSetsAnnotation])
 }
@@ -62,7 +63,7 @@ func names(list string) []string {
 }
 
 // IsAwaitingCount reports whether a Machine was transferred to the MachineSet but is not included in its replicas
-// yet.
+// yet. The MachineSet and MachineDeployment controllers call it.
 func IsAwaitingCount(set *clusterv1.MachineSet, m *clusterv1.Machine) bool {
 	return StateOf(m) == Moving && !slices.Contains(acknowledged(set), m.Name)
 }
