@@ -305,7 +305,7 @@ func (c *Configuration) Disable(names ...Provider) {
 	c.Providers.Disabled = slices.Compact(all)
 }
 
-// Runs reports whether the provider is enabled.
+// Runs reports whether the provider is enabled. The manager and its flags depend on it.
 func (c Configuration) Runs(p Provider) bool { return !slices.Contains(c.Providers.Disabled, p) }
 
 // DeniedSimulated returns why an object may not use the simulated backend, or an empty string if it may. The simulated

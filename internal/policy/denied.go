@@ -227,7 +227,8 @@ func (m Maxima) ExceededRange(namespace string, p netip.Prefix, own, all int64) 
 	return ""
 }
 
-// Addresses returns the number of addresses of an IPv4 range.
+// Addresses returns the number of addresses of an IPv4 range. The Local provider counts the addresses of a namespace
+// with it.
 func Addresses(p netip.Prefix) int64 {
 	if !p.IsValid() || !p.Addr().Is4() {
 		return 0
