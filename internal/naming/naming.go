@@ -72,7 +72,8 @@ func ParseAny(text string, values Values) (Template, error) {
 	return t, err
 }
 
-// Name renders a name. A name that is too long is truncated, and the random part is appended again.
+// Name renders a name. A name that is too long is truncated, and the random part is appended again. Package topology
+// and the webhooks call it.
 func (t Template) Name(values Values, random string) (string, error) {
 	name, err := t.render(values, random)
 	if err != nil || len(name) <= MaxLength {
