@@ -210,6 +210,7 @@ func applyAll(ctx context.Context, w *kube.Writer, list []*apiextensionsv1.Custo
 }
 
 // Hashed returns the content of an object to apply, with its hash in the annotation [HashAnnotation], and the hash.
+// Package webhook applies its configurations in the same way.
 func Hashed(o client.Object, kind schema.GroupVersionKind) (*unstructured.Unstructured, string, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {

@@ -74,7 +74,8 @@ func (c *Certificates) secretName() string {
 	return secretName
 }
 
-// CA returns the CA certificates that verify the serving certificate, in PEM. It is nil before Load.
+// CA returns the CA certificates that verify the serving certificate, in PEM. It is nil before Load. The manager passes
+// it to [Install].
 func (c *Certificates) CA() []byte {
 	if bundle := c.bundle.Load(); bundle != nil {
 		return *bundle

@@ -1,9 +1,9 @@
-// Package webhook serves admission and conversion webhooks and configures the API server to call them.
-// [Register] adds the handlers, which use package admission and package conversion. [Certificates] creates
-// and renews the serving certificate in the Secret slipway-webhook-cert, so that no certificate manager is
-// needed. [Install] writes the webhook configurations slipway-defaulting-PROVIDER and
-// slipway-validation-PROVIDER of the enabled providers and, through package crds, the CRDs with
-// spec.conversion.
+// Package webhook serves admission and conversion webhooks and configures the API server to call them. [Register] adds
+// the handlers, which use package admission and package conversion. [Certificates] creates and renews the serving
+// certificate in the Secret slipway-webhook-cert, so that no certificate manager is needed. [Install] writes the
+// webhook configurations slipway-defaulting-PROVIDER and slipway-validation-PROVIDER of the enabled providers and,
+// through package crds, the CRDs with spec.conversion. Package manager uses it, package release for the manifests of a
+// release ([Objects]), and `slipway plan` for admission without a server ([InProcessAdmission]).
 //
 // Every call costs the API server a round trip, therefore the configurations match as few requests as
 // possible: no status updates, no deletions except of ClusterClasses, and only those updates that change a
