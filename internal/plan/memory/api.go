@@ -78,7 +78,7 @@ type Event struct {
 	old, new *object
 }
 
-// New returns an API without objects.
+// New returns an API without objects. Package world calls it.
 func New(o Options) *API {
 	a := &API{
 		scheme: o.Scheme, now: o.Now, kinds: map[schema.GroupKind]*kind{}, uids: map[types.UID]bool{},
