@@ -32,7 +32,7 @@ type queue struct {
 
 var _ workqueue.TypedRateLimitingInterface[reconcile.Request] = &queue{}
 
-// due is a request to reconcile.
+// due is a request to reconcile. [World.Settle] passes it to the queue of its controller.
 type due struct {
 	queue   *queue
 	request reconcile.Request
