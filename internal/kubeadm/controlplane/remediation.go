@@ -23,8 +23,8 @@ func (m memberMachine) needsRemediation() bool {
 	return !m.Deleted && machines.NeedsRemediation(m.OwnedMachine.Machine)
 }
 
-// remediationDecision is the decision about unhealthy Machines, computed once per reconciliation.
-// [snapshot.withMembers] computes it, and [remediate] acts on it.
+// remediationDecision is the decision about unhealthy Machines. [snapshot.withMembers] computes it for each snapshot,
+// and [remediate] acts on it.
 type remediationDecision struct {
 	// Delete is the name of the Machine to replace, or empty. Why is the reason.
 	Delete, Why string

@@ -35,6 +35,7 @@ const (
 	Ending State = "Ending"
 )
 
+// StateOf returns the state of a Machine's in-place update. The Machine controller and the owners' controllers call it.
 func StateOf(m *clusterv1.Machine) State {
 	_, moving := m.Annotations[clusterv1.PendingAcknowledgeMoveAnnotation]
 	switch marked, pending := IsMarked(m), isPending(m); {
