@@ -154,7 +154,8 @@ func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Acti
 	return reconciler.UnknownAction("hosted control plane", action)
 }
 
-// addonTimeout is the timeout of one request to the workload cluster.
+// addonTimeout is the timeout of one request to the workload cluster. [access] sets it for all requests of the
+// controller.
 const addonTimeout = 10 * time.Second
 
 // applyAddons connects to the workload cluster directly, because the shared connection may not exist yet. The
@@ -215,7 +216,7 @@ func files(s snapshot) (map[string][]byte, error) {
 }
 
 // fingerprint is a hash of the content of the CA Secrets. It is part of the configuration of the process, so that the
-// process restarts if a CA changes.
+// process restarts if a CA changes. [decide] calls it for the desired configuration.
 func fingerprint(s snapshot) string {
 	sum := sha256.New()
 	for _, purpose := range s.authorities() {

@@ -60,7 +60,7 @@ func hasAddons(t backend.Capabilities, plane *hostedv1.HostedControlPlane) bool 
 }
 
 // inspectAddons reads the state of the add-ons and stores the reading. A failed read becomes a condition and not an
-// error, because it must not delay other steps.
+// error, because it must not delay other steps. readRequested calls it for [inspectAddons].
 func (c *controller) inspectAddons(ctx context.Context, s snapshot) (addons.Reading, error) {
 	a, changes := addons.Reading{At: s.Now}, c.addons.Begin(nameOf(s.Plane))
 	config, err := access(s)
@@ -78,7 +78,8 @@ func (c *controller) inspectAddons(ctx context.Context, s snapshot) (addons.Read
 	return a, nil
 }
 
-// watchAddons enqueues the control plane when its add-ons change, if the workload cluster is connected.
+// watchAddons enqueues the control plane when its add-ons change, if the workload cluster is connected. observe calls
+// it.
 func (c *controller) watchAddons(ctx context.Context, s snapshot) error {
 	if c.workloads == nil || !s.Process.Ready || !hasAddons(s.Capabilities, s.Plane) {
 		return nil
@@ -102,7 +103,8 @@ func (c *controller) watchAddons(ctx context.Context, s snapshot) error {
 	return nil
 }
 
-// requestsForConnection enqueues the control plane when its workload cluster is connected or disconnected.
+// requestsForConnection enqueues the control plane when its workload cluster is connected or disconnected. [Add]
+// registers it.
 func (c *controller) requestsForConnection(ctx context.Context, cluster client.ObjectKey) []reconcile.Request {
 	o := &clusterv1.Cluster{}
 	if c.client.Get(ctx, cluster, o, client.UnsafeDisableDeepCopy) != nil { // the Cluster was deleted

@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// conditionInput is the input of the conditions: a snapshot and the outcome of its plan.
+// conditionInput is the input of the conditions: a snapshot and the outcome of its plan. [report] creates it.
 type conditionInput struct {
 	snapshot
 	// stage is the stage of the plan. Its reason and message describe a failed start instead, if there is one.

@@ -82,7 +82,8 @@ func keyFile(s snapshot) ([]byte, error) {
 	return json.Marshal(keys.Data())
 }
 
-// deniedIssuer returns why the operator does not permit a token issuer in the spec, or an empty string.
+// deniedIssuer returns why the operator does not permit a token issuer in the spec, or an empty string. [decide] waits
+// for the user while there is a reason.
 func deniedIssuer(s snapshot) string {
 	for _, url := range componentconfig.Issuers(s.security()) {
 		if why := s.Policy.DeniedIssuer(url); why != "" {

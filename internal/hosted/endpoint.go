@@ -24,7 +24,7 @@ type Gateways interface {
 	Gateway(ctx context.Context, localCluster types.NamespacedName) (netip.Addr, bool, error)
 }
 
-// hostGateway is the address of the host in the cluster's network.
+// hostGateway is the address of the host in the cluster's network. readRequested fills it in for [findGateway].
 type hostGateway struct {
 	// Address is invalid if there is no such network.
 	Address netip.Addr

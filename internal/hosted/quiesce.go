@@ -112,7 +112,8 @@ func planSnapshot(s snapshot) (p reconciler.Plan) {
 // isStopped reports whether the control plane does not run and is not restarted.
 func isStopped(s snapshot) bool { return !s.Process.Running && s.Process.Config == "" }
 
-// quiescedStatus returns status.quiesced, which acknowledges the annotation when it is in effect.
+// quiescedStatus returns status.quiesced, which acknowledges the annotation when it is in effect. [report] calls it,
+// and `slipway move` waits for it.
 func quiescedStatus(s snapshot, p reconciler.Plan) string {
 	q, fulfilled := s.Quiesce, false
 	switch {

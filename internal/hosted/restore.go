@@ -37,7 +37,7 @@ type restore struct {
 	Err   string
 }
 
-// readRestore reads the request and the state of the job that fetches its snapshot.
+// readRestore reads the request and the state of the job that fetches its snapshot. observe calls it.
 func (c *controller) readRestore(s snapshot, b backend.Backend) restore {
 	var out restore
 	var err error
@@ -114,7 +114,7 @@ func planRestore(s snapshot) (p reconciler.Plan) {
 	return p
 }
 
-// stageRestore starts a job that fetches the snapshot.
+// stageRestore starts a job that fetches the snapshot. act calls it for the action stageRestore.
 func (c *controller) stageRestore(s snapshot, b backend.Backend) {
 	order := restoreStaging{
 		Request: *s.Restore.Request, Config: configOf(s), Folder: b.Folder(nameOf(s.Plane)),
@@ -123,7 +123,7 @@ func (c *controller) stageRestore(s snapshot, b backend.Backend) {
 	c.jobs.Start(jobs.Key(kind, client.ObjectKeyFromObject(s.Plane)), order.Request.String(), func(ctx context.Context) error { return c.stager.Stage(ctx, order) })
 }
 
-// restored returns the condition Restored, or Absent if nothing was ever restored or requested.
+// restored returns the condition Restored, or Absent if nothing was ever restored or requested. [report] calls it.
 func (j conditionInput) restored() condition.Result {
 	r, done := j.Restore.Request, j.Process.Data.Restored
 	switch {

@@ -22,7 +22,8 @@ type restoreStaging struct {
 }
 
 // Stage fetches the snapshot into the directory of its control plane, together with the restore request for
-// the next process. It rejects an unsuitable snapshot before fetching it.
+// the next process. It rejects an unsuitable snapshot before fetching it. The job that [controller.stageRestore] starts
+// calls it. The restore request is written last, so that no process restores an incomplete snapshot.
 func (s restoreStager) Stage(ctx context.Context, o restoreStaging) error {
 	m, err := s.Find(ctx, o.Cluster, snapshots.RetrievalRequest{
 		Policy: o.Request.Policy, Snapshot: o.Request.Snapshot, IdentitySecret: o.Request.IdentitySecret, OtherCluster: o.Request.OtherCluster,

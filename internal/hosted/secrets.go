@@ -40,7 +40,7 @@ func authorities() []secretPurpose {
 	return []secretPurpose{purposeCA, purposeEtcd, purposeProxy, purposeSA}
 }
 
-// watchedPurposes returns the purposes of Secrets that trigger a reconciliation.
+// watchedPurposes returns the purposes of Secrets that trigger a reconciliation. [Add] watches these Secrets.
 func watchedPurposes() []secretPurpose { return append(authorities(), purposeEncryption) }
 
 // authorities returns the purposes for the control plane. A control plane without components only signs
@@ -108,7 +108,7 @@ func access(s snapshot) (*rest.Config, error) {
 	return config, nil
 }
 
-// newKubeconfig returns the content of the kubeconfig Secret.
+// newKubeconfig returns the content of the kubeconfig Secret. act calls it.
 func newKubeconfig(s snapshot) (map[string][]byte, error) {
 	return secrets.Issue(secrets.Access{Cluster: s.Cluster.Name, Endpoint: endpointOf(s)}, s.Secrets[purposeCA], secrets.KeyOptions{Leaf: lifetime(s.Plane)}, s.Now)
 }

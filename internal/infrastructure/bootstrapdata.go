@@ -18,8 +18,9 @@ import (
 const ReasonBootstrapData = "WaitingForBootstrapData"
 
 // WaitForBootstrapData adds a wait for the bootstrap data of a machine in the Cluster to the plan of a LocalMachine, a
-// LocalMachinePool or an SSHMachine. on is the Machine or MachinePool that names the Secret. The Cluster is nil if it is
-// unknown. The fields are defined by Cluster API's bootstrap contract.
+// LocalMachinePool or an SSHMachine. on is the Machine or MachinePool that names the Secret. The Cluster is nil if it
+// is unknown. The fields are defined by Cluster API's bootstrap contract. The decide functions of packages
+// local/machine, local/machinepool and ssh/machines call it.
 func WaitForBootstrapData(p *reconciler.Plan, on reconciler.Subject, c *clusterv1.Cluster, b clusterv1.Bootstrap) {
 	field := "spec.bootstrap.dataSecretName"
 	switch {

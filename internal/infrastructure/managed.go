@@ -12,9 +12,9 @@ import (
 )
 
 // ManagedReconciler filters the objects of one kind: it passes to Inner only those that this provider manages. Objects
-// that are managed externally or lack their owner get no finalizer, condition or event. The controllers of LocalClusters,
-// LocalMachinePools and SSHClusters wrap their reconcilers in it, because Cluster API's contract requires that a provider
-// does not reconcile an object with the annotation cluster.x-k8s.io/managed-by.
+// that are managed externally or lack their owner get no finalizer, condition or event. The controllers of
+// LocalClusters, LocalMachinePools and SSHClusters wrap their reconcilers in it, because Cluster API's contract
+// requires that a provider does not reconcile an object with the annotation cluster.x-k8s.io/managed-by.
 type ManagedReconciler struct {
 	Inner  reconcile.Reconciler
 	Client client.Reader

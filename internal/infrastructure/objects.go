@@ -33,7 +33,8 @@ func ReadObject[O client.Object](ctx context.Context, c client.Reader, namespace
 	return o, nil
 }
 
-// OwnerName returns the name of the object's owner of a core Cluster API kind, empty if there is none.
+// OwnerName returns the name of the object's owner of a core Cluster API kind, empty if there is none. The observe
+// functions of the providers' controllers call it.
 func OwnerName(o metav1.Object, kind string) string {
 	for _, ref := range o.GetOwnerReferences() {
 		if group, _, _ := strings.Cut(ref.APIVersion, "/"); ref.Kind == kind && group == clusterv1.GroupVersion.Group {
@@ -44,7 +45,8 @@ func OwnerName(o metav1.Object, kind string) string {
 }
 
 // HasHostedControlPlanes reports whether the management cluster has the kind HostedControlPlane, which a controller
-// can watch only then.
+// can watch only then. The controllers of LocalClusters, LocalMachines and SSHClusters call it when they are added to
+// the manager.
 func HasHostedControlPlanes(mapper meta.RESTMapper) (bool, error) {
 	_, err := mapper.RESTMapping(controlplanev1.GroupVersion.WithKind("HostedControlPlane").GroupKind())
 	if meta.IsNoMatchError(err) {
@@ -53,7 +55,8 @@ func HasHostedControlPlanes(mapper meta.RESTMapper) (bool, error) {
 	return err == nil, err
 }
 
-// WaitMessages returns the messages of all waits of a plan, one per line.
+// WaitMessages returns the messages of all waits of a plan, one per line. The controllers of the providers call it for
+// conditions.
 func WaitMessages(p reconciler.Plan) string {
 	var lines []string
 	for _, w := range p.Waits {

@@ -16,9 +16,9 @@ import (
 const ownedWithin = 10 * time.Second
 
 // TemplateReconciler writes to the status of machine templates which capacity a node created from them has, so that the
-// cluster autoscaler can scale a group up from zero. The providers add it as the controllers of LocalMachineTemplates and
-// SSHMachineTemplates. It does not use the driver of package reconciler, because the templates have no conditions and no
-// finalizer and cannot be paused.
+// cluster autoscaler can scale a group up from zero. The providers add it as the controllers of LocalMachineTemplates
+// and SSHMachineTemplates. It does not use the driver of package reconciler, because the templates have no conditions
+// and no finalizer and cannot be paused.
 type TemplateReconciler struct {
 	Client client.Client
 	// Writer has the field manager that owns the status.

@@ -12,7 +12,7 @@ import (
 // The actions on Machines and their clones (package clone) that the MachineSet and KubeadmControlPlane controllers plan
 // and [MachineWriter] runs. Each may be repeated. Users read Why in logs and events.
 type (
-	// SyncMachine applies the fields that follow the template in place to a Machine.
+	// SyncMachine applies the fields that follow the template in place to a Machine. [OwnerState.Propagation] plans it.
 	SyncMachine struct{ Machine string }
 	// syncTimeouts applies the deletion timeouts to a Machine that is being deleted.
 	syncTimeouts struct{ Machine string }
@@ -21,17 +21,17 @@ type (
 	// deleteOrphan deletes a clone whose Machine was never created.
 	deleteOrphan struct{ Kind, Name string }
 	// SetConditions sets the conditions of a Machine that its owner computes. An absent result leaves UpToDate
-	// unchanged and removes OwnerRemediated.
+	// unchanged and removes OwnerRemediated. [OwnerState.SetConditions] plans it.
 	SetConditions struct {
 		Machine              string
 		UpToDate, Remediated condition.Result
 	}
-	// CreateMachines creates Machines with their clones.
+	// CreateMachines creates Machines with their clones. The owner's controller plans it and chooses the names.
 	CreateMachines struct {
 		Names []string
 		Why   string
 	}
-	// DeleteMachines deletes Machines.
+	// DeleteMachines deletes Machines. The owner's controller plans it and selects the Machines.
 	DeleteMachines struct {
 		Names []string
 		Why   string
@@ -106,7 +106,7 @@ func verdictText(v condition.Result) string {
 }
 
 // newSetConditions returns the action that sets the owner's conditions on a Machine, and whether the action changes
-// anything.
+// anything. [OwnerState.SetConditions] calls it.
 func newSetConditions(m *clusterv1.Machine, upToDate, remediated condition.Result) (SetConditions, bool) {
 	set := condition.Set(m.Status.Conditions)
 	current := set.Get(clusterv1.MachineOwnerRemediatedCondition)

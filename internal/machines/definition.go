@@ -53,6 +53,7 @@ func (d Definition) Machine(name string) *clusterv1.Machine {
 }
 
 // Objects returns the objects of a new Machine in the order of their creation: the clones, then the Machine.
+// [MachineWriter] and the KubeadmControlPlane controller create the objects in this order.
 func (d Definition) Objects(name string) ([]*unstructured.Unstructured, error) {
 	var out []*unstructured.Unstructured
 	for _, t := range d.Templates {

@@ -43,7 +43,7 @@ func CreationFailure(out reconciler.Outcome) string {
 }
 
 // FailureText returns the message for a failed action. It omits the given names of Machines that do not exist,
-// because the names of new Machines differ on every attempt.
+// because the names of new Machines differ on every attempt. Conditions and events of the owners contain it.
 func FailureText(what string, out reconciler.Outcome, names ...string) string {
 	return what + ": " + strings.Join(kube.FailureMessages(out.Err, names...), "; ") + "; retrying"
 }

@@ -48,7 +48,7 @@ func (s OwnerState) UpdateBlocker(m *clusterv1.Machine) string {
 
 // beginUpdate changes the clones with the field manager that created them, then the Machine. A separate field
 // manager sets the annotations of the Machine, because the Machine controller removes them and an apply of the
-// desired state must not restore them.
+// desired state must not restore them. [MachineWriter.Act] calls it for [BeginUpdate].
 func (k MachineWriter) beginUpdate(ctx context.Context, s OwnerState, a BeginUpdate) error {
 	m := s.Members.Named(a.Machine).Machine
 	for _, ref := range []struct {
@@ -94,7 +94,8 @@ func (k MachineWriter) updateClone(ctx context.Context, s OwnerState, ref, templ
 }
 
 // ByMovePriority compares Machines for an owner that transfers Machines for in-place updates: Machines that do not
-// work come first, Machines that are being updated last. Within the same priority the deletion order applies.
+// work come first, Machines that are being updated last. Within the same priority the deletion order applies. The
+// MachineSet controller passes it to [OwnedMachines.Surplus].
 func ByMovePriority(order clusterv1.MachineSetDeletionOrder) func(a, b OwnedMachine) int {
 	rank := func(m OwnedMachine) DeletionPriority {
 		switch priority := PriorityOf(m); {
@@ -117,6 +118,7 @@ func isBusy(m OwnedMachine) bool {
 }
 
 // Surplus divides the surplus Machines of a MachineSet that transfers its Machines for in-place updates.
+// [OwnedMachines.Surplus] returns it to the MachineSet controller.
 type Surplus struct {
 	// Replaced Machines are deleted, because a user requested it or an update would not help. Moved Machines can be
 	// transferred. Updating Machines can be transferred after their current update.
@@ -124,7 +126,7 @@ type Surplus struct {
 }
 
 // Surplus divides the first n Machines in the order of compare. Machines that are already being deleted count
-// toward n.
+// toward n. The MachineSet controller calls it when it has to transfer surplus Machines.
 func (ms OwnedMachines) Surplus(n int, compare func(a, b OwnedMachine) int) Surplus {
 	var out Surplus
 	sorted := slices.SortedFunc(slices.Values(ms), compare)

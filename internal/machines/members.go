@@ -17,10 +17,12 @@ type OwnedMachine struct {
 	Stale bool
 }
 
-// OwnedMachines are the Machines of one owner, sorted by name.
+// OwnedMachines are the Machines of one owner, sorted by name. The MachineSet and KubeadmControlPlane controllers read
+// them in each reconciliation.
 type OwnedMachines []OwnedMachine
 
-// Named returns the Machine with this name, or an OwnedMachine without a Machine.
+// Named returns the Machine with this name, or an OwnedMachine without a Machine. [MachineWriter] and the owners'
+// controllers find the Machine of an action by it.
 func (ms OwnedMachines) Named(name string) OwnedMachine {
 	for _, m := range ms {
 		if m.Machine != nil && m.Name == name {
@@ -31,7 +33,7 @@ func (ms OwnedMachines) Named(name string) OwnedMachine {
 }
 
 // Held returns a message with the foreign finalizers that block the deletion of Machines; see
-// [condition.ForeignFinalizersText].
+// [condition.ForeignFinalizersText]. The owners' controllers append it to the message of a wait.
 func (ms OwnedMachines) Held() string {
 	objects := make([]metav1.Object, 0, len(ms))
 	for _, m := range ms {
@@ -40,7 +42,7 @@ func (ms OwnedMachines) Held() string {
 	return condition.ForeignFinalizersText(clusterv1.GroupVersion.WithKind("Machine").GroupKind(), objects...)
 }
 
-// Machines returns the Machines of the members.
+// Machines returns the Machines of the members. The owners' controllers convert them for the functions of [List].
 func (ms OwnedMachines) Machines() []*clusterv1.Machine {
 	out := make([]*clusterv1.Machine, 0, len(ms))
 	for _, m := range ms {

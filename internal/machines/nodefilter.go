@@ -21,7 +21,8 @@ func NodeLabels(labels map[string]string, also ...*regexp.Regexp) map[string]str
 }
 
 // filterAnnotations returns the annotations that are synchronized to the Node: annotations in the domain
-// node.cluster.x-k8s.io and its subdomains, and annotations that match one of the expressions.
+// node.cluster.x-k8s.io and its subdomains, and annotations that match one of the expressions. [NodeMetadata.Sync]
+// calls it.
 func filterAnnotations(annotations map[string]string, also ...*regexp.Regexp) map[string]string {
 	return filterByKey(annotations, func(key, domain string) bool {
 		return within(domain, clusterv1.ManagedNodeAnnotationDomain) || matches(also, key)

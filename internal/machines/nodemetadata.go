@@ -75,7 +75,7 @@ func (d NodeMetadata) Sync(node *corev1.Node) {
 
 // SyncNodeLabels sets the labels on a Node that has no Machine and removes labels that it set earlier and that are no
 // longer wanted. It records them in the same annotation as [NodeMetadata.Sync], so that a Machine that is created later
-// continues from there.
+// continues from there. The MachinePool controller calls it.
 func SyncNodeLabels(labels map[string]string, node *corev1.Node) {
 	node.Labels, node.Annotations = maps.Clone(node.Labels), maps.Clone(node.Annotations)
 	if node.Labels == nil {

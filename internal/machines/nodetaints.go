@@ -50,10 +50,12 @@ func replaceTaint(taints []corev1.Taint, t corev1.Taint) []corev1.Taint {
 	return append(out, t)
 }
 
+// without returns the taints except for the one with the key and effect of t.
 func without(taints []corev1.Taint, t corev1.Taint) []corev1.Taint {
 	return slices.DeleteFunc(slices.Clone(taints), func(have corev1.Taint) bool { return have.MatchTaint(&t) })
 }
 
+// with returns the taints, and t if none has its key and effect.
 func with(taints []corev1.Taint, t corev1.Taint) []corev1.Taint {
 	if slices.ContainsFunc(taints, func(have corev1.Taint) bool { return have.MatchTaint(&t) }) {
 		return taints

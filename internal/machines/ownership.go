@@ -30,7 +30,7 @@ func AwaitOwnership(p *reconciler.Plan, v ownership.Decision) {
 	p.RecheckIn(v.Recheck)
 }
 
-// Workloads provides clients for workload clusters.
+// Workloads provides clients for workload clusters. The MachineSet controller passes its connections.
 type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 }

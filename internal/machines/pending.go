@@ -48,6 +48,7 @@ func (p *Pending) recordRejection(owner types.UID, is bool) {
 	p.refusedOwners[owner] = true
 }
 
+// wasRejected reports whether the last creation for an owner was rejected. [MachineWriter.CreateAll] calls it.
 func (p *Pending) wasRejected(owner types.UID) bool {
 	if p == nil {
 		return false
@@ -57,7 +58,7 @@ func (p *Pending) wasRejected(owner types.UID) bool {
 	return p.refusedOwners[owner]
 }
 
-// Created records that a Machine was created for an owner.
+// Created records that a Machine was created for an owner. [MachineWriter] calls it after it has created the Machine.
 func (p *Pending) Created(owner types.UID, name string, now time.Time) {
 	p.created.Add(owner, name, now)
 }

@@ -17,10 +17,11 @@ type PreflightCheck[F any] struct {
 	Blocker func(F) string
 }
 
-// PreflightChecks run in this order.
+// PreflightChecks run in this order. The MachineSet and KubeadmControlPlane controllers run them before they create a
+// Machine.
 type PreflightChecks[F any] []PreflightCheck[F]
 
-// Names returns the names of the checks.
+// Names returns the names of the checks. The flags of the manager accept the names of [WorkerChecks].
 func (c PreflightChecks[F]) Names() []string {
 	var out []string
 	for _, check := range c {
@@ -29,7 +30,8 @@ func (c PreflightChecks[F]) Names() []string {
 	return out
 }
 
-// Filter returns the checks for whose names keep returns true.
+// Filter returns the checks for whose names keep returns true. The MachineSet controller removes skipped checks with
+// it.
 func (c PreflightChecks[F]) Filter(keep func(name string) bool) PreflightChecks[F] {
 	var out PreflightChecks[F]
 	for _, check := range c {

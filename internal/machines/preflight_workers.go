@@ -31,7 +31,8 @@ type PreflightWorkers struct {
 //	ControlPlaneVersionSkew  the version in the control plane's spec, in Clusters with a topology
 //
 // The checks compare with the running versions in the control plane's status, because these determine what can join
-// it, while the version in its spec may never be reached. Until a version runs, the checks use the spec.
+// it, while the version in its spec may never be reached. Until a version runs, the checks use the spec. The MachineSet
+// controller runs them.
 func WorkerChecks() PreflightChecks[PreflightVersions] {
 	return PreflightChecks[PreflightVersions]{
 		{Name: string(clusterv1.MachineSetPreflightCheckControlPlaneIsStable), Blocker: PreflightVersions.unstable},
@@ -41,7 +42,7 @@ func WorkerChecks() PreflightChecks[PreflightVersions] {
 	}
 }
 
-// PreflightBlocker is a reason not to create a Machine now.
+// PreflightBlocker is a reason not to create a Machine now. The MachineSet controller waits for each of them.
 type PreflightBlocker struct {
 	Message string
 	// Invalid is set if a user has to correct the input. All other blockers end when the control plane changes.
@@ -49,7 +50,8 @@ type PreflightBlocker struct {
 }
 
 // Blockers returns why a worker Machine must not be created now. It returns nil if no checks are selected, the
-// Cluster has no control plane object, or the control plane has no version.
+// Cluster has no control plane object, or the control plane has no version. The MachineSet controller calls it before
+// it creates Machines.
 func (w PreflightWorkers) Blockers(checks PreflightChecks[PreflightVersions]) []PreflightBlocker {
 	ref := w.Cluster.Spec.ControlPlaneRef
 	name := ref.Kind + " " + ref.Name

@@ -53,7 +53,8 @@ func IsUnhealthy(m *clusterv1.Machine) bool {
 		set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition)
 }
 
-// OrderText describes for messages in which order Machines with the same priority are deleted.
+// OrderText describes for messages in which order Machines with the same priority are deleted. The MachineSet
+// controller writes it into the action.
 func OrderText(order clusterv1.MachineSetDeletionOrder) string {
 	switch order {
 	case clusterv1.NewestMachineSetDeletionOrder:
@@ -65,7 +66,8 @@ func OrderText(order clusterv1.MachineSetDeletionOrder) string {
 }
 
 // ByDeletionPriority compares Machines by priority, then by the given order, then by name. The random order uses a
-// hash of the UID, so that every reconciliation, also of another manager, selects the same Machines.
+// hash of the UID, so that every reconciliation, also of another manager, selects the same Machines. The MachineSet
+// controller passes it to [OwnedMachines.DeleteCandidates].
 func ByDeletionPriority(order clusterv1.MachineSetDeletionOrder) func(a, b OwnedMachine) int {
 	return func(a, b OwnedMachine) int {
 		return cmp.Or(cmp.Compare(PriorityOf(a), PriorityOf(b)), byOrder(a, b, order), strings.Compare(a.Name, b.Name))

@@ -68,7 +68,8 @@ func covered(have, want *clusterv1.Machine, manager string) (bool, error) {
 	return kube.IsApplied(have, manager, u.Object)
 }
 
-// Applied returns a Machine in the form in which it is applied.
+// Applied returns a Machine in the form in which it is applied. [MachineWriter] writes this form, and the MachinePool
+// controller for Machines of pools.
 func Applied(m *clusterv1.Machine) (*unstructured.Unstructured, error) {
 	content := map[string]any{}
 	data, err := json.Marshal(m)
@@ -85,14 +86,15 @@ func Applied(m *clusterv1.Machine) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// SameDeletion reports whether two specs have the same deletion timeouts.
+// SameDeletion reports whether two specs have the same deletion timeouts. The MachinePool controller calls it, too.
 func SameDeletion(a, b clusterv1.MachineDeletionSpec) bool {
 	return sameSeconds(a.NodeDrainTimeoutSeconds, b.NodeDrainTimeoutSeconds) &&
 		sameSeconds(a.NodeVolumeDetachTimeoutSeconds, b.NodeVolumeDetachTimeoutSeconds) &&
 		sameSeconds(a.NodeDeletionTimeoutSeconds, b.NodeDeletionTimeoutSeconds)
 }
 
-// Subset reports whether have contains all entries of want with the same values.
+// Subset reports whether have contains all entries of want with the same values. The MachineSet controller calls it,
+// too.
 func Subset(want, have map[string]string) bool {
 	for key, value := range want {
 		if is, ok := have[key]; !ok || is != value {

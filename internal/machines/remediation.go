@@ -26,7 +26,8 @@ type Remediation struct {
 	Limit int32
 }
 
-// NeedsRemediation reports whether a health check failed and the owner has to replace the Machine.
+// NeedsRemediation reports whether a health check failed and the owner has to replace the Machine. The
+// KubeadmControlPlane controller calls only this function, because it has its own order of replacements.
 func NeedsRemediation(m *clusterv1.Machine) bool {
 	set := condition.Set(m.Status.Conditions)
 	return set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition) && set.IsFalse(clusterv1.MachineOwnerRemediatedCondition)
@@ -38,7 +39,8 @@ func isRemediating(m *clusterv1.Machine) bool {
 		clusterv1.MachineSetMachineRemediationMachineDeletingReason
 }
 
-// Candidates returns the Machines to replace in order: Machines that a user marked first, then the newest.
+// Candidates returns the Machines to replace in order: Machines that a user marked first, then the newest. The
+// MachineSet controller calls it.
 func (r Remediation) Candidates() OwnedMachines {
 	var out OwnedMachines
 	for _, m := range r.Members {
@@ -107,7 +109,7 @@ func (r Remediation) Delete() []string {
 }
 
 // setsRemediated reports whether an OwnerRemediated condition has one of the reasons that owners set. A condition with
-// another reason is not withdrawn, because another program set it.
+// another reason is not withdrawn, because another program set it. [newSetConditions] calls it.
 func setsRemediated(c *metav1.Condition) bool {
 	return c != nil && slices.Contains([]string{
 		clusterv1.MachineSetMachineRemediationMachineDeletingReason, clusterv1.MachineSetMachineRemediationDeferredReason,

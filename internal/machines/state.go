@@ -94,7 +94,8 @@ func (s OwnerState) needsSync(m OwnedMachine, desired *clusterv1.Machine) bool {
 	return err != nil || !covered
 }
 
-// InPlace returns a Machine with the fields of the definition that are updated in place.
+// InPlace returns a Machine with the fields of the definition that are updated in place. [MachineWriter.Act] writes it
+// for [SyncMachine].
 func (s OwnerState) InPlace(m *clusterv1.Machine) *clusterv1.Machine {
 	fresh := s.Definition.Machine(m.Name)
 	for _, key := range s.Definition.KeptAnnotations {
@@ -110,7 +111,7 @@ func (s OwnerState) metadata(m *clusterv1.Machine) clone.Metadata {
 }
 
 // differs reports whether a condition has to be written to match the desired result. An absent result requires no
-// write.
+// write. [newSetConditions] and [OwnerState.IsUpToDate] call it.
 func differs(current *metav1.Condition, desired condition.Result) bool {
 	if desired == condition.Absent() {
 		return false

@@ -15,10 +15,11 @@ import (
 const NewMachineGrace = 10 * time.Second
 
 // List are the Machines of one owner. Its methods compute counters and conditions for the status of MachineSets,
-// MachineDeployments and control planes. The reasons are Cluster API's.
+// MachineDeployments and control planes. The reasons are Cluster API's. The controllers of these owners call them when
+// they compute the status.
 type List []*clusterv1.Machine
 
-// ReplicaCounts are numbers of Machines by state.
+// ReplicaCounts are numbers of Machines by state. [List.Count] returns them.
 type ReplicaCounts struct{ Replicas, Ready, Available, UpToDate int32 }
 
 // Count counts the Machines by their conditions, including Machines that are being deleted.
@@ -178,7 +179,7 @@ func (ms List) Deleting(now time.Time) condition.Result {
 	return condition.TrueBecause(clusterv1.DeletingReason, ms.WithLingering(message, now))
 }
 
-// Resized computes the v1beta1 Resized condition.
+// Resized computes the v1beta1 Resized condition. The MachineSet controller calls it.
 func (ms List) Resized(desired int) condition.Result {
 	switch have := len(ms); {
 	case have < desired:
@@ -190,7 +191,7 @@ func (ms List) Resized(desired int) condition.Result {
 }
 
 // CountNodes counts the Machines whose Nodes are ready, and those of them that are available, as v1beta1 defines
-// it.
+// it. The MachineSet controller calls it.
 func (ms List) CountNodes() (ready, available int32) {
 	for _, m := range ms {
 		set := condition.Set(m.Status.Conditions)

@@ -26,7 +26,8 @@ func (s OwnerState) UpToDate(m *clusterv1.Machine) condition.Result {
 	return rollout.ConditionOfChanges(m, rollout.Differences(from.Template, desired), from.Unknown)
 }
 
-// IsUndecided reports whether it is unknown if a Machine is up to date, so that its clones have to be read again.
+// IsUndecided reports whether it is unknown if a Machine is up to date, so that its clones have to be read again. The
+// MachineSet controller calls it to decide whether to read clones.
 func (s OwnerState) IsUndecided(m OwnedMachine) bool {
 	if m.Deleted || !s.ByOrigin {
 		return false
@@ -35,7 +36,8 @@ func (s OwnerState) IsUndecided(m OwnedMachine) bool {
 	return len(from.Unknown) > 0 || !known && condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) == nil
 }
 
-// SetConditions returns the actions that set the conditions UpToDate and OwnerRemediated of the Machines.
+// SetConditions returns the actions that set the conditions UpToDate and OwnerRemediated of the Machines. The
+// MachineSet controller calls it in each reconciliation.
 func (s OwnerState) SetConditions(r Remediation) []reconciler.Action {
 	var out []reconciler.Action
 	verdicts := r.Conditions()

@@ -18,14 +18,14 @@ type Verified struct {
 // verifiedOwners limits the number of records. Losing a record costs one complete comparison.
 const verifiedOwners = 10000
 
-// Has reports whether the current generation was verified.
+// Has reports whether the current generation was verified. The owners' controllers call it in observe.
 func (v *Verified) Has(owner client.Object) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.generations[owner.GetUID()] == owner.GetGeneration() && owner.GetGeneration() > 0
 }
 
-// Add records the current generation.
+// Add records the current generation. The owners' controllers call it when [OwnerState.IsUpToDate] reports true.
 func (v *Verified) Add(owner client.Object) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -35,7 +35,8 @@ func (v *Verified) Add(owner client.Object) {
 	v.generations[owner.GetUID()] = owner.GetGeneration()
 }
 
-// Forget makes the next reconciliation compare everything.
+// Forget makes the next reconciliation compare everything. The owners' controllers call it when they create Machines,
+// because a failed creation may leave orphaned clones.
 func (v *Verified) Forget(owner client.Object) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

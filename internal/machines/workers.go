@@ -21,13 +21,15 @@ type Workers struct {
 	live  *kube.SharedRead[map[string]int] // by Cluster
 }
 
-// NewWorkers returns a Workers that reads from the cache and, if needed, from the API server.
+// NewWorkers returns a Workers that reads from the cache and, if needed, from the API server. The KubeadmControlPlane
+// controller creates one.
 func NewWorkers(cache, live client.Reader) *Workers {
 	return &Workers{cache, kube.NewSharedRead(func(ctx context.Context, namespace string) (map[string]int, error) {
 		return countWorkers(ctx, live, namespace)
 	})}
 }
 
+// Count returns the number of worker Machines of a Cluster, or of its MachinePools if it has none.
 func (w *Workers) Count(ctx context.Context, cluster client.ObjectKey) (int, error) {
 	known := &clusterv1.MachineList{}
 	of := client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}

@@ -30,7 +30,8 @@ type MachineWriter struct {
 	Pending *Pending
 }
 
-// Sync applies the desired Machine, as returned by [InPlace].
+// Sync applies the desired Machine, as returned by [InPlace]. [MachineWriter.Act] calls it, and the MachinePool
+// controller for Machines of pools.
 func (k MachineWriter) Sync(ctx context.Context, live, want *clusterv1.Machine) error {
 	if err := k.transferFieldOwnership(ctx, live, want); err != nil {
 		return err

@@ -105,7 +105,7 @@ type Config struct {
 	plans *PlanStore
 }
 
-// LeaderElection configures leader election between managers.
+// LeaderElection configures leader election between managers. [Run] passes it to controller-runtime.
 type LeaderElection struct {
 	Enabled bool
 	// Durations. The defaults are 15 s, 10 s and 2 s.
@@ -171,6 +171,7 @@ type Host struct {
 }
 
 // balancers returns the supervisor of the load balancer processes on the host, or nil if the host runs none.
+// [addControllers] passes it to the Local provider.
 func (h Host) balancers() *loadbalancer.Supervisor {
 	if h.DataDir == "" || h.Executable == "" {
 		return nil
@@ -178,7 +179,7 @@ func (h Host) balancers() *loadbalancer.Supervisor {
 	return &loadbalancer.Supervisor{Root: datadir.Dir(h.DataDir).Balancers(), Command: []string{h.Executable, "load-balancer", "run", "--folder"}}
 }
 
-// bundles returns the store of the bundles for hosts.
+// bundles returns the store of the bundles for hosts. [addControllers] passes it to the SSH provider.
 func (h Host) bundles() bundle.Store {
 	return bundle.Store{Dir: cmp.Or(h.Bundles, datadir.Dir(h.DataDir).Bundles())}
 }
@@ -200,11 +201,14 @@ func (c Config) lease() string {
 	return name + string(c.Policy.Sets()[0].Name)
 }
 
-// releases returns the store of the Kubernetes versions that hosted control planes can run.
+// releases returns the store of the Kubernetes versions that hosted control planes can run. The HostedControlPlane
+// controller and the webhooks use it.
 func (c Config) releases() versions.Store {
 	return versions.LocalStore(datadir.Dir(c.Host.DataDir).Kubernetes())
 }
 
+// withDefaults returns the configuration with defaults for its zero fields. [Run], [AddPlanned] and [PlannedAdmission]
+// call it first.
 func (c Config) withDefaults() (Config, error) {
 	if c.SyncPeriod == 0 {
 		c.SyncPeriod = 10 * time.Minute

@@ -160,7 +160,7 @@ func (p *controllerDeps) setup(controller string) reconciler.Setup {
 }
 
 // AddPlanned adds the core controllers that only write to the management cluster. Package plan runs them
-// against a copy of its objects.
+// against a copy of its objects. `slipway plan` passes it to package plan.
 func AddPlanned(setup reconciler.Setup, clusters workload.Workloads, extensions hook.Client, cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -171,7 +171,7 @@ func AddPlanned(setup reconciler.Setup, clusters workload.Workloads, extensions 
 }
 
 // PlannedAdmission returns the feature gates and the policy with which admission validates the objects of a
-// plan.
+// plan. `slipway plan` calls it.
 func PlannedAdmission(cfg Config) (admission.Gates, policy.Configuration, error) {
 	cfg, err := cfg.withDefaults()
 	if err != nil {

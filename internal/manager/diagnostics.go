@@ -46,7 +46,7 @@ func diagnostics(e Endpoints, kept *PlanStore) metricsserver.Options {
 	return options
 }
 
-// servePlans reports whether clients can read the last plans of objects. If not, plans are not stored.
+// servePlans reports whether clients can read the last plans of objects. If not, plans are not stored. [Run] calls it.
 func (e Endpoints) servePlans() bool { return !e.Insecure && e.Diagnostics != "0" }
 
 // authorized authorizes requests by path. Requests for plans are authorized by the plans handler.

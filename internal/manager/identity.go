@@ -36,7 +36,8 @@ func newMember(mgr manager.Manager, access *rest.Config) (manager.Manager, error
 	return providerManager{Manager: mgr, own: own}, mgr.Add(own) // own flushes events when it stops
 }
 
-// started is a cache that another manager starts.
+// started is a cache that another manager starts. [newMember] uses it for the connection of a provider, which must not
+// start the cache again.
 type started struct{ cache.Cache }
 
 // Start blocks until ctx ends.

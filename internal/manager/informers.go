@@ -34,7 +34,8 @@ type informers struct {
 
 var _ toolscache.InformerMetricsProvider = &informers{}
 
-// newInformers creates and registers the metrics. It fails if they are already registered.
+// newInformers creates and registers the metrics. It fails if they are already registered. [Run] calls it before it
+// creates the manager.
 func newInformers(scheme *runtime.Scheme, r prometheus.Registerer) (*informers, error) {
 	labels := []string{"name", "group", "version", "resource"}
 	i := &informers{
@@ -58,7 +59,8 @@ func newInformers(scheme *runtime.Scheme, r prometheus.Registerer) (*informers, 
 	return i, nil
 }
 
-// new creates an informer like the default of controller-runtime, with a name for its metrics.
+// new creates an informer like the default of controller-runtime, with a name for its metrics. The cache of the manager
+// creates its informers with it.
 func (i *informers) new(
 	lw toolscache.ListerWatcher, o runtime.Object, resync time.Duration, indexers toolscache.Indexers,
 ) toolscache.SharedIndexInformer {
@@ -91,7 +93,7 @@ func (i *informers) identify(resource schema.GroupVersionResource) toolscache.In
 	return i.names[n].WithResource(resource)
 }
 
-// release releases the names when the manager ends.
+// release releases the names when the manager ends. [Run] calls it at its end.
 func (i *informers) release() {
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -57,9 +57,9 @@ type storedPlan struct {
 	earlier []reconciler.Wait
 }
 
-// continueFrom copies the beginning of waits and errors that the previous record has, too. A wait is the same if it has the
-// same reason and objects, because its message may contain changing details. Waits continue after reconciliations that failed
-// before they had a plan.
+// continueFrom copies the beginning of waits and errors that the previous record has, too. A wait is the same if it has
+// the same reason and objects, because its message may contain changing details. Waits continue after reconciliations
+// that failed before they had a plan.
 func (r *storedPlan) continueFrom(previous storedPlan) {
 	before := slices.Concat(previous.Waits, previous.earlier)
 	for i := range r.Waits {
@@ -77,7 +77,8 @@ func (r *storedPlan) continueFrom(previous storedPlan) {
 	}
 }
 
-// haveCommonText reports whether two lists have an error in common. Parts that differ between attempts are not compared.
+// haveCommonText reports whether two lists have an error in common. Parts that differ between attempts are not
+// compared.
 func haveCommonText(a, b []string) bool {
 	return slices.ContainsFunc(a, func(x string) bool {
 		text := reporting.Normalized(x)
@@ -85,6 +86,7 @@ func haveCommonText(a, b []string) bool {
 	})
 }
 
+// object identifies an object of a kind.
 type object struct {
 	kind schema.GroupKind
 	client.ObjectKey
@@ -146,7 +148,7 @@ func (s *PlanStore) Drop(kind schema.GroupKind, key client.ObjectKey) {
 	delete(s.records, object{kind, key})
 }
 
-// Get returns the last plans of an object.
+// Get returns the last plans of an object. [PlanHandler] calls it.
 func (s *PlanStore) Get(kind schema.GroupKind, key client.ObjectKey) (ObjectPlans, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,7 +30,7 @@ type relay struct {
 	from    cache.Informers
 }
 
-// newRelay returns a relay for these kinds, which must be registered in the scheme.
+// newRelay returns a relay for these kinds, which must be registered in the scheme. [newManager] calls it.
 func newRelay(scheme *runtime.Scheme, kinds ...client.Object) (*relay, error) {
 	r := &relay{kinds: map[schema.GroupVersionKind]client.Object{}, sources: make(chan struct{})}
 	for _, o := range kinds {
@@ -57,7 +57,8 @@ func (r *relay) wrap(next newInformer) newInformer {
 	}
 }
 
-// setSource sets the cache that contains the typed informers; lists block until then. Call it once.
+// setSource sets the cache that contains the typed informers; lists block until then. Call it once. [newManager] calls
+// it when the cache exists.
 func (r *relay) setSource(c cache.Informers) {
 	r.from = c
 	close(r.sources)

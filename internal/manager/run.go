@@ -41,6 +41,7 @@ const syncTimeout = 15 * time.Minute
 // it once. The management cluster must have been prepared with [Install] or with the manifests of a release.
 func Run(ctx context.Context, cfg Config) error { return explainMissingKind(start(ctx, cfg)) }
 
+// start installs the CRDs before it creates the manager, whose cache needs their kinds.
 func start(ctx context.Context, cfg Config) error {
 	cfg, err := cfg.withDefaults()
 	if err != nil {
@@ -94,6 +95,7 @@ func start(ctx context.Context, cfg Config) error {
 	return mgr.Start(ctx)
 }
 
+// newManager creates the manager without controllers. start calls it.
 func newManager(cfg Config, election *rest.Config, measured *informers, certificates *webhook.Certificates) (manager.Manager, error) {
 	caching, err := cacheOptions(cfg)
 	if err != nil {

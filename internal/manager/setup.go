@@ -32,7 +32,8 @@ const (
 	normalEvents, normalEventsAtOnce = 2, 25
 )
 
-// Workload configures the requests to workload clusters. Zero fields use the defaults of package workload.
+// Workload configures the requests to workload clusters. Zero fields use the defaults of package workload. The flags of
+// `slipway manager` set it.
 type Workload struct {
 	// QPS and Burst limit the requests to one workload cluster.
 	QPS   float32
@@ -65,7 +66,7 @@ func (c Config) common(tracer trace.Tracer) (reconciler.Setup, error) {
 	return common, nil
 }
 
-// addRemote adds the connections to workload clusters, which all controllers share, to the manager.
+// addRemote adds the connections to workload clusters, which all controllers share, to the manager. newParts calls it.
 func addRemote(mgr manager.Manager, cfg Config, metrics prometheus.Registerer) (*workload.Clusters, error) {
 	self, err := workload.SelfFromEnvironment(os.Getenv, nil)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // addSimulated adds the server of simulated clusters (package simulated) to the manager for the backends of hosted
 // control planes and local machines. It uses no resources until there is a cluster. On shutdown, the manager waits
-// until its state is saved.
+// until its state is saved. newParts calls it before the controllers are added.
 func addSimulated(ctx context.Context, mgr manager.Manager, cfg Config) (*simulated.Server, error) {
 	server := simulated.New(ctx, simulated.Config{
 		Dir: datadir.Dir(cfg.Host.DataDir).Simulated(), Log: cfg.Log.WithName("simulated"), Objects: int(cfg.Policy.Maxima.SimulatedObjects),

@@ -29,7 +29,8 @@ type stream struct {
 }
 
 // openStream returns a stream that has received all existing objects. The stream stops with ctx even if nothing watches
-// it yet, because an informer does not stop before its handlers have returned.
+// it yet, because an informer does not stop before its handlers have returned. The [relay] calls it for each list of an
+// unstructured informer.
 func openStream(ctx context.Context, source cache.Informer, kind schema.GroupVersionKind) (*stream, error) {
 	events := make(chan watch.Event)
 	s := &stream{ProxyWatcher: watch.NewProxyWatcher(events), kind: kind, events: events}
@@ -55,7 +56,8 @@ func openStream(ctx context.Context, source cache.Informer, kind schema.GroupVer
 	return s, s.err
 }
 
-// first returns the existing objects when the stream began. A second call returns nothing.
+// first returns the existing objects when the stream began. A second call returns nothing. The [relay] returns them as
+// the result of the list.
 func (s *stream) first() []unstructured.Unstructured {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -50,7 +50,7 @@ func tracing(ctx context.Context, cfg Config) (*sdktrace.TracerProvider, error) 
 }
 
 // addTracing records the provisioning of Machines if this manager reconciles them, and flushes spans on
-// shutdown. It returns the tracer for the controllers.
+// shutdown. It returns the tracer for the controllers. newParts calls it before the controllers are added.
 func addTracing(mgr manager.Manager, provider *sdktrace.TracerProvider, machines bool) (trace.Tracer, error) {
 	if provider == nil {
 		return nil, nil

@@ -90,6 +90,7 @@ func checkService(ctx context.Context, c client.Reader, a webhook.Address) error
 	return err
 }
 
+// webhookServer returns the webhook server of the manager. [newManager] passes it to controller-runtime.
 func webhookServer(cfg Config, certificates *webhook.Certificates) ctrlwebhook.Server {
 	options := ctrlwebhook.Options{
 		Host: cfg.Webhook.Host, Port: cfg.Webhook.Port, TLSOpts: cfg.Endpoints.TLS,
@@ -105,7 +106,7 @@ func webhookServer(cfg Config, certificates *webhook.Certificates) ctrlwebhook.S
 }
 
 // addWebhooks adds the handlers of package webhook to the manager's webhook server, and the renewal of its certificate
-// to the manager.
+// to the manager. [Run] calls it after it has created the manager.
 func addWebhooks(mgr manager.Manager, cfg Config, certificates *webhook.Certificates) error {
 	if err := addOpenAPI(mgr); err != nil {
 		return err

@@ -66,6 +66,7 @@ func (l *writeLimit) release(late, good bool) {
 	<-l.permits
 }
 
+// limitedWrites is the transport of the manager's clients, which waits for a permit before each write.
 type limitedWrites struct {
 	next  http.RoundTripper
 	limit *writeLimit

@@ -53,7 +53,7 @@ func repeatsIn(n parse.BranchNode) string {
 var widePrintf = regexp.MustCompile(`%[^a-zA-Z%]*(\d{4}|\*)`)
 
 // boundedFunctions returns the functions of text/template that produce strings, with a limit for each. Without it, a
-// few nested calls could produce a string of any length.
+// few nested calls could produce a string of any length. [ParseAny] calls it.
 func boundedFunctions() template.FuncMap {
 	limit := func(text string) (string, error) {
 		if len(text) > maxTemplate {

@@ -19,7 +19,7 @@ const (
 )
 
 // Random returns a random part; intn returns a random number in [0, n). Controllers use it for names without a template
-// as well.
+// as well. The controllers that create Machines call it, and package rollout for the names of MachineSets.
 func Random(intn func(n int) int) string {
 	out := make([]byte, randomLength)
 	for i := range out {
@@ -28,7 +28,8 @@ func Random(intn func(n int) int) string {
 	return string(out)
 }
 
-// Values contains the variables of a template by name, such as {"cluster": {"name": "c"}}; .random is added.
+// Values contains the variables of a template by name, such as {"cluster": {"name": "c"}}; .random is added. The
+// callers of [Parse] and [ParseAny] fill them in for the kind.
 type Values map[string]map[string]string
 
 // Template renders names. The MachineSet, KubeadmControlPlane and topology controllers render the names of new objects
@@ -71,7 +72,8 @@ func ParseAny(text string, values Values) (Template, error) {
 	return t, err
 }
 
-// Name renders a name. A name that is too long is truncated, and the random part is appended again.
+// Name renders a name. A name that is too long is truncated, and the random part is appended again. Package topology
+// and the webhooks call it.
 func (t Template) Name(values Values, random string) (string, error) {
 	name, err := t.render(values, random)
 	if err != nil || len(name) <= MaxLength {

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Sleep waits for d, or until ctx is done, in which case it returns the error of ctx.
+// Sleep waits for d, or until ctx is done, in which case it returns the error of ctx. Commands that watch or retry call
+// it, and goroutines that supervise other processes.
 func Sleep(ctx context.Context, d time.Duration) error { return Wait(ctx, d, nil) }
 
 // Wait waits for a signal or for d, or until ctx is done, in which case it returns the error of ctx. Commands that

@@ -18,7 +18,8 @@ import (
 // applier is the field manager of `kubectl apply`, so that the plan has the same field ownership.
 const applier = "kubectl-client-side-apply"
 
-// Refusal is a part of the change that the API would reject, with the API's error message.
+// Refusal is a part of the change that the API would reject, with the API's error message. `slipway plan` prints it and
+// exits with an error.
 type Refusal struct {
 	Object
 	Message string `json:"message"`

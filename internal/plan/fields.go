@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Field is a changed field.
+// Field is a changed field. `slipway plan` prints it, and scripts read its JSON form.
 type Field struct {
 	Path string `json:"path"`
 	// From is unset if the field is added, To if it is removed.
@@ -23,7 +23,8 @@ type Field struct {
 const redacted = "(not shown)"
 
 // fields returns the fields of an object that differ, for [ObjectChange], except the status and the fields that the API
-// server and the controllers maintain. Values of Secrets are not shown.
+// server and the controllers maintain. Values of Secrets are not shown. The runLog treats an object without such fields
+// as unchanged.
 func fields(before, after *unstructured.Unstructured) []Field {
 	var out []Field
 	compareMaps("", userContent(before), userContent(after), &out)

@@ -21,13 +21,14 @@ type HostChange struct {
 	After  *HostUser `json:"after,omitempty"`
 }
 
-// HostUser is a Machine that uses a host.
+// HostUser is a Machine that uses a host. The runLog reads it from the host before and after the change.
 type HostUser struct {
 	Namespace string `json:"namespace"`
 	Machine   string `json:"machine"`
 	// Owner is the MachineDeployment or control plane of the Machine, as kind/name.
 	Owner string `json:"owner,omitempty"`
-	// Generated is true if the Machine is created by the change, with a name that will be different in the real cluster.
+	// Generated is true if the Machine is created by the change, with a name that will be different in the real
+	// cluster.
 	Generated bool `json:"generated,omitempty"`
 }
 
@@ -36,7 +37,8 @@ type MissingHosts struct {
 	Cluster string `json:"cluster,omitempty"`
 	// Count is the number of the machines. A control plane gets its machines one after the other, so it counts as one.
 	Count int `json:"count"`
-	// Message names the labels that a host needs, and counts the hosts that have them by the reason why they cannot be used.
+	// Message names the labels that a host needs, and counts the hosts that have them by the reason why they cannot be
+	// used.
 	Message string `json:"message"`
 }
 
@@ -76,8 +78,8 @@ func (l *runLog) hosts(p *Plan, after map[id]*unstructured.Unstructured) {
 	p.MissingHosts = missingHosts(p.Waits, after)
 }
 
-// unknownHosts is an [world.Inventory] whose hosts could not be read. It records the control planes that need hosts for the
-// change, because a plan has no objects of their machines.
+// unknownHosts is an [world.Inventory] whose hosts could not be read. It records the control planes that need hosts for
+// the change, because a plan has no objects of their machines.
 type unknownHosts struct {
 	world.Inventory
 	log *runLog

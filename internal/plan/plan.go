@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// Object identifies an object.
+// Object identifies an object. All parts of a [Plan] name their objects with it.
 type Object struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -21,7 +21,7 @@ type Object struct {
 	Name       string `json:"name"`
 }
 
-// Verb is the kind of change of an object.
+// Verb is the kind of change of an object. The values are part of the JSON form of a [Plan].
 type Verb string
 
 const (
@@ -71,6 +71,7 @@ type Plan struct {
 func (p *Plan) IsEmpty() bool { return len(p.Objects) == 0 && len(p.Refused) == 0 }
 
 // IsUncertain reports whether more may change than the plan contains, because the response of an extension is unknown.
+// `slipway plan` then exits with the status for changes, even if nothing else changes.
 func (p *Plan) IsUncertain() bool {
 	return slices.ContainsFunc(p.Unanswered, func(u UnknownResponse) bool { return u.Hook != DiscoverVariables })
 }
@@ -102,7 +103,8 @@ type Rollout struct {
 	Steps []Step `json:"steps,omitempty"`
 }
 
-// Step contains the Machine changes at one point in time.
+// Step contains the Machine changes at one point in time. The runLog records one for each moment at which Machines are
+// created or deleted.
 type Step struct {
 	// Created is the number of created Machines; Deleted are the names of the deleted ones.
 	Created int      `json:"created,omitempty"`
@@ -127,6 +129,7 @@ type Hook struct {
 	Handlers []string `json:"handlers"`
 }
 
+// hooksOf returns the calls for the [Plan], with the time since the change. The run calls it at its end.
 func hooksOf(calls []world.HookCall, began time.Time) []Hook {
 	var out []Hook
 	for _, c := range calls {
@@ -153,6 +156,7 @@ const DiscoverVariables = "DiscoverVariables"
 // CanUpdateMachineSet is the hook that is called for MachineSets.
 const CanUpdateMachineSet = "CanUpdateMachineSet"
 
+// unansweredOf returns the calls for the [Plan], each with the part that is unknown. The run calls it at its end.
 func unansweredOf(list []world.Unanswered) []UnknownResponse {
 	var out []UnknownResponse
 	for _, u := range list {
@@ -188,11 +192,12 @@ type Waiting struct {
 	Errors []string          `json:"errors,omitempty"`
 }
 
+// objectOf returns the identity of an object for the [Plan].
 func objectOf(u *unstructured.Unstructured) Object {
 	return Object{APIVersion: u.GetAPIVersion(), Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// clusterOf returns the Cluster of an object.
+// clusterOf returns the Cluster of an object. The parts of a [Plan] are grouped by it.
 func clusterOf(u *unstructured.Unstructured) string {
 	name := u.GetLabels()[clusterv1.ClusterNameLabel]
 	if inSpec, _, _ := unstructured.NestedString(u.Object, "spec", "clusterName"); inSpec != "" {
@@ -218,6 +223,7 @@ func isKind(u *unstructured.Unstructured, kind string) bool {
 	return gvk.Kind == kind && gvk.Group == clusterv1.GroupVersion.Group
 }
 
+// compareObjects orders objects by kind, from general to specific, then by namespace and name.
 func compareObjects(a, b Object) int {
 	return cmp.Or(cmp.Compare(rank(a.Kind), rank(b.Kind)), strings.Compare(a.Kind, b.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }

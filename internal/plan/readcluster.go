@@ -84,8 +84,8 @@ func versionOf(crd *apiextensionsv1.CustomResourceDefinition) string {
 	return ""
 }
 
-// listAll lists all objects of the kinds concurrently, and returns them in the order of the kinds. It also reports whether the
-// client may not list SSHHosts, which are the operator's.
+// listAll lists all objects of the kinds concurrently, and returns them in the order of the kinds. It also reports
+// whether the client may not list SSHHosts, which are the operator's.
 func listAll(ctx context.Context, c client.Reader, kinds []schema.GroupVersionKind, namespaces []string) (_ []*unstructured.Unstructured, withoutHosts bool, err error) {
 	found := make([][]*unstructured.Unstructured, len(kinds))
 	group, ctx := fault.NewGroup(ctx)

@@ -13,7 +13,7 @@ import (
 // rollouts counts the Machines of each owner, for [Plan].Rollouts. The runLog fills it at the end of a run.
 type rollouts map[id]*Rollout
 
-// add counts a Machine that exists at the end, or one that does not.
+// add counts a Machine that exists at the end, or one that does not. The runLog calls it for each Machine.
 func (r rollouts) add(u, before *unstructured.Unstructured, exists bool) {
 	if !isKind(u, "Machine") {
 		return
@@ -40,7 +40,7 @@ func (r rollouts) add(u, before *unstructured.Unstructured, exists bool) {
 	}
 }
 
-// list returns the owners whose Machines are created or deleted.
+// list returns the owners whose Machines are created or deleted. The runLog calls it at the end of a run.
 func (r rollouts) list(steps map[id][]Step) []Rollout {
 	var out []Rollout
 	for owner, of := range r {

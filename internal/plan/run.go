@@ -44,7 +44,7 @@ type Change struct {
 	Apply, Delete []*unstructured.Unstructured
 }
 
-// Options configures a run.
+// Options configures a run. `slipway plan` fills it in from its flags and from package manager.
 type Options struct {
 	// Scheme contains the Go types that the controllers use.
 	Scheme *runtime.Scheme
@@ -52,8 +52,8 @@ type Options struct {
 	Controllers func(reconciler.Setup, workload.Workloads, hook.Client) error
 	// Admission validates writes like the webhooks; nil: all writes are admitted.
 	Admission func(live client.Reader) memory.Admission
-	// Inventory simulates the hosts of machines that need one of a finite number; nil: there are none. isKnown is false if the
-	// hosts could not be read, so that there are enough for all machines.
+	// Inventory simulates the hosts of machines that need one of a finite number; nil: there are none. isKnown is false
+	// if the hosts could not be read, so that there are enough for all machines.
 	Inventory func(isKnown bool) world.Inventory
 	// Registry calls the Runtime Extensions that only compute a result: they patch and validate templates, define
 	// variables and plan upgrades. If it is nil, none is called, and the plan does not include anything that depends on
@@ -132,6 +132,7 @@ type simulation struct {
 	log        *runLog
 }
 
+// newSimulation copies the objects and creates the parts of the simulation around them. [Run] adds the controllers.
 func newSimulation(o Options, s Snapshot) (*simulation, error) {
 	t := &simulation{log: newLog()}
 	t.world = world.New(world.Options{

@@ -21,7 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// id identifies an object.
+// id identifies an object. The version of its kind is left out, because a write may use another one.
 type id struct {
 	kind schema.GroupKind
 	key  client.ObjectKey
@@ -40,8 +40,8 @@ type runLog struct {
 	before   map[id]*unstructured.Unstructured
 	steps    map[id][]Step // by owner of the Machines
 	underWay map[id]bool
-	// inventory has the hosts of machines; nil: there are none. hostsUnknown means that they could not be read, and assumesHosts
-	// that a control plane needs some of them for the change.
+	// inventory has the hosts of machines; nil: there are none. hostsUnknown means that they could not be read, and
+	// assumesHosts that a control plane needs some of them for the change.
 	inventory                  world.Inventory
 	hostsUnknown, assumesHosts bool
 
@@ -51,6 +51,7 @@ type runLog struct {
 	earlier map[reconciler.PlanKey]Waiting
 }
 
+// newLog returns an empty log.
 func newLog() *runLog {
 	return &runLog{steps: map[id][]Step{}, underWay: map[id]bool{}, last: map[reconciler.PlanKey]Waiting{}}
 }
@@ -173,7 +174,7 @@ func (l *runLog) plan(all []*unstructured.Unstructured) *Plan {
 	return p
 }
 
-// changeOf returns the change of an object that exists at the end.
+// changeOf returns the change of an object that exists at the end. [Difference] and the runLog call it.
 func changeOf(before, after *unstructured.Unstructured) (ObjectChange, bool) {
 	c := ObjectChange{Object: objectOf(after), Cluster: clusterOf(after), Owner: controllerOf(after), Verb: Update}
 	if before == nil || before.GetUID() != after.GetUID() {

@@ -48,7 +48,7 @@ type Configuration struct {
 	Maxima Maxima `json:"maxima"`
 }
 
-// Provider is the name of a built-in provider that can be disabled.
+// Provider is the name of a built-in provider that can be disabled. The setting providers.disabled contains such names.
 type Provider = providerset.Name
 
 // simulated names the simulated backend of the providers that have one.
@@ -177,16 +177,16 @@ type Hosts struct {
 	// Endpoints are the ranges that must contain the control plane endpoint of an SSHCluster, which must be an IP
 	// address then. Default: any address or DNS name.
 	Endpoints []netip.Prefix `json:"endpoints"`
-	// VirtualIPs are the ranges that must contain the virtual IP addresses of SSHClusters, which control plane hosts add to
-	// their network interfaces. Default: none.
+	// VirtualIPs are the ranges that must contain the virtual IP addresses of SSHClusters, which control plane hosts
+	// add to their network interfaces. Default: none.
 	VirtualIPs []VirtualIPRange `json:"virtualIPs"`
 	// AtOnce is the maximum number of hosts that are worked on at the same time. At most half of them are prepared or
 	// cleaned, so that the others can be checked meanwhile. Default: 40.
 	AtOnce int32 `json:"atOnce"`
 }
 
-// VirtualIPRange is a range of virtual IP addresses. A file has the range alone, or an object that also names the namespaces whose
-// SSHClusters may use it. No namespaces: all.
+// VirtualIPRange is a range of virtual IP addresses. A file has the range alone, or an object that also names the
+// namespaces whose SSHClusters may use it. No namespaces: all. [Configuration.DeniedVirtualIP] reads it.
 type VirtualIPRange struct {
 	Range      netip.Prefix `json:"range"`
 	Namespaces []string     `json:"namespaces,omitempty"`
@@ -294,20 +294,22 @@ func Default() Configuration {
 	}
 }
 
-// Sets returns the enabled providers.
+// Sets returns the enabled providers. The commands `slipway up` and `slipway manager` run the controllers of these
+// providers.
 func (c Configuration) Sets() []providerset.Set { return providerset.Without(c.Providers.Disabled...) }
 
-// Disable disables further providers.
+// Disable disables further providers. The commands `slipway up` and `slipway manager` call it for their flag.
 func (c *Configuration) Disable(names ...Provider) {
 	all := append(slices.Clone(c.Providers.Disabled), names...)
 	slices.Sort(all)
 	c.Providers.Disabled = slices.Compact(all)
 }
 
-// Runs reports whether the provider is enabled.
+// Runs reports whether the provider is enabled. The manager and its flags depend on it.
 func (c Configuration) Runs(p Provider) bool { return !slices.Contains(c.Providers.Disabled, p) }
 
-// DeniedSimulated returns why an object may not use the simulated backend, or an empty string if it may.
+// DeniedSimulated returns why an object may not use the simulated backend, or an empty string if it may. The simulated
+// backends of packages hosted and local report it in their capabilities.
 func (c Configuration) DeniedSimulated() string {
 	if c.Runs(simulated) {
 		return ""

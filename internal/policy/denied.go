@@ -13,7 +13,7 @@ import (
 const settingLocation = "in the configuration file (--config of slipway up or slipway manager)"
 
 // DeniedMount returns why a node in the namespace may not mount the folder, or an empty string if it may. The
-// path must not contain symbolic links.
+// path must not contain symbolic links. The container backend of package local calls it.
 func (c Configuration) DeniedMount(namespace, hostPath string, readOnly bool) string {
 	clean := path.Clean(hostPath)
 	for _, m := range c.Nodes.Mounts {
@@ -28,7 +28,8 @@ func (c Configuration) DeniedMount(namespace, hostPath string, readOnly bool) st
 	return fmt.Sprintf("Folder %s of this host may not be mounted by nodes of namespace %s: ask the operator to allow it in nodes.mounts %s", clean, namespace, settingLocation)
 }
 
-// DeniedImage returns why nodes may not run the image, or an empty string if they may.
+// DeniedImage returns why nodes may not run the image, or an empty string if they may. The container backend of package
+// local and `slipway create cluster` call it.
 func (c Configuration) DeniedImage(image string) string {
 	repository := repositoryOf(image)
 	inside := path.Clean(repository) == repository // the path does not escape an allowed prefix
@@ -51,7 +52,7 @@ func repositoryOf(image string) string {
 }
 
 // DeniedResources returns why a node may not have the requested resources, or an empty string if it may. Zero
-// means that the resource is not requested.
+// means that the resource is not requested. It has the same callers as [Configuration.DeniedImage].
 func (c Configuration) DeniedResources(cpus int32, memoryMiB, processes int64) string {
 	for _, r := range []struct {
 		what, setting string
@@ -78,7 +79,8 @@ func (c Configuration) DeniedReplicas(replicas int32) string {
 	return ""
 }
 
-// DeniedRange returns why a cluster may not use the range for its network, or an empty string if it may.
+// DeniedRange returns why a cluster may not use the range for its network, or an empty string if it may. The
+// LocalCluster controller calls it for a requested network, and `slipway create cluster` for its subnet.
 func (c Configuration) DeniedRange(p netip.Prefix) string {
 	if p.Bits() < c.Networks.WidestPrefix {
 		return fmt.Sprintf("Range %s is wider than /%d: choose a smaller one, or ask the operator to change networks.widestPrefix %s", p, c.Networks.WidestPrefix, settingLocation)
@@ -100,7 +102,7 @@ func (c Configuration) DeniedInternet(namespace string) string {
 }
 
 // DeniedWorkload returns why the manager may not connect to a workload cluster at the address, or an empty
-// string if it may.
+// string if it may. Package workload calls it for the address in a kubeconfig, and again for each connection.
 func (c Configuration) DeniedWorkload(a netip.Addr) string {
 	if len(c.Workloads.Ranges) == 0 || within(c.Workloads.Ranges, netip.PrefixFrom(a.Unmap(), a.Unmap().BitLen())) {
 		return ""
@@ -109,6 +111,7 @@ func (c Configuration) DeniedWorkload(a netip.Addr) string {
 }
 
 // DeniedHostNamespace returns why the SSHHosts of the namespace may not be used, or an empty string if they may.
+// Package ssh/inventory calls it for each host.
 func (c Configuration) DeniedHostNamespace(namespace string) string {
 	if len(c.Hosts.Namespaces) == 0 || slices.Contains(c.Hosts.Namespaces, namespace) {
 		return ""
@@ -118,7 +121,7 @@ func (c Configuration) DeniedHostNamespace(namespace string) string {
 }
 
 // DeniedHost returns why the SSH provider may not connect to a host, or an empty string if it may. The address is
-// invalid if the host is a DNS name.
+// invalid if the host is a DNS name. Package ssh/inventory calls it for each host.
 func (c Configuration) DeniedHost(host string, address netip.Addr) string {
 	if len(c.Hosts.Ranges) == 0 || contains(c.Hosts.Ranges, address) {
 		return ""
@@ -135,9 +138,10 @@ func (c Configuration) DeniedEndpoint(host string, address netip.Addr) string {
 	return fmt.Sprintf("Control plane endpoint %s is not an IP address in %s: use another one, or ask the operator to allow it in hosts.endpoints %s", host, list(c.Hosts.Endpoints), settingLocation)
 }
 
-// DeniedVirtualIP returns why control plane hosts of the SSH provider may not hold the address for a cluster of the namespace, or an
-// empty string if they may. No range is allowed by default, because the address belongs to the operator's network. An empty
-// namespace means any, because a template can be used in all of them.
+// DeniedVirtualIP returns why control plane hosts of the SSH provider may not hold the address for a cluster of the
+// namespace, or an empty string if they may. No range is allowed by default, because the address belongs to the
+// operator's network. An empty namespace means any, because a template can be used in all of them. The SSHCluster
+// controller calls it.
 func (c Configuration) DeniedVirtualIP(namespace string, address netip.Addr) string {
 	var ranges []netip.Prefix
 	for _, r := range c.Hosts.VirtualIPs {
@@ -208,7 +212,7 @@ func (m Maximum) Exceeded(setting, namespace string, own, all int) string {
 
 // ExceededRange returns why the networks of a namespace may not have the addresses of a further range, or an
 // empty string if they may. The arguments own and all count the addresses in use, in the namespace and in
-// total.
+// total. The Local provider calls it for the range of a new network.
 func (m Maxima) ExceededRange(namespace string, p netip.Prefix, own, all int64) string {
 	const remedy = "choose a smaller one, delete clusters that are not needed, or ask the operator to raise maxima.networkAddresses"
 	more, most := Addresses(p), m.NetworkAddresses
@@ -223,7 +227,8 @@ func (m Maxima) ExceededRange(namespace string, p netip.Prefix, own, all int64) 
 	return ""
 }
 
-// Addresses returns the number of addresses of an IPv4 range.
+// Addresses returns the number of addresses of an IPv4 range. The Local provider counts the addresses of a namespace
+// with it.
 func Addresses(p netip.Prefix) int64 {
 	if !p.IsValid() || !p.Addr().Is4() {
 		return 0
@@ -235,8 +240,8 @@ func within(ranges []netip.Prefix, p netip.Prefix) bool {
 	return slices.ContainsFunc(ranges, func(r netip.Prefix) bool { return r.Bits() <= p.Bits() && r.Contains(p.Addr()) })
 }
 
-// contains reports whether an address is in one of the ranges. An invalid address is in none, and one with a zone either,
-// because the zone selects an interface of this host.
+// contains reports whether an address is in one of the ranges. An invalid address is in none, and one with a zone
+// either, because the zone selects an interface of this host.
 func contains(ranges []netip.Prefix, a netip.Addr) bool {
 	a = a.Unmap()
 	return a.IsValid() && a.Zone() == "" && within(ranges, netip.PrefixFrom(a, a.BitLen()))
@@ -251,7 +256,7 @@ func list(ranges []netip.Prefix) string {
 }
 
 // DeniedSnapshotFolder returns why snapshots of the namespace may not be stored in the folder of this host,
-// or an empty string if they may.
+// or an empty string if they may. Package snapshots calls it before it opens a store.
 func (c Configuration) DeniedSnapshotFolder(namespace, folder string) string {
 	clean := path.Clean(folder)
 	for _, f := range c.Snapshots.Folders {
@@ -263,7 +268,7 @@ func (c Configuration) DeniedSnapshotFolder(namespace, folder string) string {
 }
 
 // DeniedSnapshotEndpoint returns why the manager may not connect to the endpoint of a snapshot store, or an
-// empty string if it may.
+// empty string if it may. Package snapshots calls it before it opens a store.
 func (c Configuration) DeniedSnapshotEndpoint(endpoint string) string {
 	if slices.Contains(c.Snapshots.Endpoints, endpoint) {
 		return ""

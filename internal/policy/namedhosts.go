@@ -7,7 +7,7 @@ import (
 )
 
 // ReachableHost is a host or an address range that the configuration refers to and that this host must be able to
-// reach.
+// reach. The Local provider chooses ranges of networks that do not contain such a host.
 type ReachableHost struct {
 	// Host is a name, an address, or an address range.
 	Host string
@@ -64,7 +64,7 @@ func (c Configuration) ReachableHosts() []ReachableHost {
 }
 
 // ReachableURL returns the host of a URL, such as a proxy or an API server. Its Host is empty if the URL has
-// none.
+// none. The Local provider calls it for the proxies and API servers of this host.
 func ReachableURL(text, by string) ReachableHost { return ReachableHost{Host: hostOf(text), By: by} }
 
 // hostOf returns the host of a URL without the port. The URL of a proxy may lack a scheme.

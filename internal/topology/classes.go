@@ -13,7 +13,8 @@ import (
 // maxClasses is the maximum number of classes in the cache, our choice to limit memory.
 const maxClasses = 256
 
-// Compiled is the compiled form of a ClusterClass, which is shared by all its Clusters.
+// Compiled is the compiled form of a ClusterClass, which is shared by all its Clusters. The topology controller reads
+// it from [Classes] in each reconciliation.
 type Compiled struct {
 	Variables *variables.Definitions
 	// Program holds the patches; Err is set if they are invalid.
@@ -30,13 +31,14 @@ type Classes struct {
 	known *lru.Cache // types.UID → compiledPatches
 }
 
+// compiledPatches are the patches of a class at one resourceVersion. [Classes.Of] compiles others when it changes.
 type compiledPatches struct {
 	resourceVersion string
 	program         *patch.Program
 	err             error
 }
 
-// NewClasses returns an empty cache.
+// NewClasses returns an empty cache. The topology controller creates one cache, when it is added to the manager.
 func NewClasses() *Classes {
 	return &Classes{schemas: variables.NewSchemas(), known: lru.New(maxClasses)}
 }

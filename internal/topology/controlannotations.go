@@ -48,7 +48,8 @@ func IsControlAnnotation(annotation string) bool {
 }
 
 // withoutControlAnnotations removes annotations that must not be copied from spec.topology. It is necessary besides
-// admission, which rejects them only when they are added.
+// admission, which rejects them only when they are added. [Draft.Patch] and [Draft.DesiredState] call it for the
+// metadata in spec.topology.
 func withoutControlAnnotations(annotations map[string]string) map[string]string {
 	out := make(map[string]string, len(annotations))
 	for name, value := range annotations {

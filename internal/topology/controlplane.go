@@ -85,7 +85,8 @@ func remove(object map[string]any, path []string) {
 	}
 }
 
-// firstNonNil returns the first value that is not nil.
+// firstNonNil returns the first value that is not nil. The [builder] calls it for fields of workers that both the
+// topology and the class can set.
 func firstNonNil[T any](values ...*T) *T {
 	for _, value := range values {
 		if value != nil {

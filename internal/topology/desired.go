@@ -66,7 +66,7 @@ type builder struct {
 	parts   []Part
 }
 
-// keyed is the object of a part.
+// keyed is the object of a part. The [builder] passes it to add together with the existing object.
 type keyed struct {
 	Key
 	want *unstructured.Unstructured
@@ -147,7 +147,7 @@ func leaveEndpoint(o *unstructured.Unstructured) {
 }
 
 // template adds a template of Machines, and returns a reference to it. A template with another name or kind replaces
-// the existing one.
+// the existing one. The [builder] calls it for the machines of the control plane and of each MachineDeployment.
 func (b *builder) template(key Key) clusterv1.ContractVersionedObjectReference {
 	source, patched := b.source(key)
 	want, live := b.newTemplate(source, patched), b.live(key)
@@ -174,7 +174,8 @@ func (b *builder) sameKind(k keyed, live client.Object) error {
 		k.Key, live.GetObjectKind().GroupVersionKind().Kind, live.GetName(), b.Class.Name, k.want.GetKind())
 }
 
-// Reference returns a reference to an object, as core objects use it.
+// Reference returns a reference to an object, as core objects use it. The topology controller also compares references
+// with it before it deletes a template.
 func Reference(o *unstructured.Unstructured) clusterv1.ContractVersionedObjectReference {
 	kind := o.GroupVersionKind()
 	return clusterv1.ContractVersionedObjectReference{APIGroup: kind.Group, Kind: kind.Kind, Name: o.GetName()}

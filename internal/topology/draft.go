@@ -12,7 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Source is the template of the class for a part, before the patches of the class are applied.
+// Source is the template of the class for a part, before the patches of the class are applied. [NewDraft] lists them,
+// [Draft.Patch] patches them, and the [builder] creates the desired objects from them.
 type Source struct {
 	Key
 	// Class of the worker; empty if the part does not belong to a worker.
@@ -35,7 +36,8 @@ type Draft struct {
 	workers []worker
 }
 
-// worker is a Worker with its class. It exists or may be created.
+// worker is a Worker with its class. It exists or may be created. [NewDraft] lists them, and the [builder] and
+// [Draft.Patch] read them.
 type worker struct {
 	Worker
 	bootstrap, infrastructure Key
@@ -163,7 +165,7 @@ func (d *Draft) draftWorker(w worker) error {
 }
 
 // obsolete returns the workers and health checks that no longer belong to the topology, sorted by name. The topology
-// controller deletes them.
+// controller deletes them. [Draft.DesiredState] calls it.
 func (d *Draft) obsolete(parts []Part) []client.Object {
 	out := slices.Clone(d.Live.Surplus)
 	wanted := map[string]bool{}

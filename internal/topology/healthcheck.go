@@ -41,6 +41,7 @@ func (b *builder) controlPlaneHealth(name string) error {
 }
 
 // deploymentHealth is like controlPlaneHealth, for a MachineDeployment. MachinePools have no health check.
+// [Draft.DesiredState] calls it for each MachineDeployment.
 func (b *builder) deploymentHealth(w worker, name string) error {
 	class, topology := w.class.HealthCheck, w.HealthCheck
 	if !ptr.Deref(topology.Enabled, topology.IsDefined() || class.IsDefined()) {

@@ -39,7 +39,8 @@ func IsOwnedBy(cluster *clusterv1.Cluster, o client.Object) bool {
 	return o.GetLabels()[clusterv1.ClusterNameLabel] == cluster.Name && IsOwned(o)
 }
 
-// IsOwned reports whether an object belongs to any topology.
+// IsOwned reports whether an object belongs to any topology. The topology controller ignores objects for which it is
+// false.
 func IsOwned(o client.Object) bool {
 	_, ok := o.GetLabels()[clusterv1.ClusterTopologyOwnedLabel]
 	return ok
@@ -52,7 +53,8 @@ func (s Snapshot) DeploymentTemplates() map[string]WorkerTemplates {
 	return s.workerTemplates(Deployment)
 }
 
-// PoolTemplates is [Snapshot.DeploymentTemplates] for MachinePools.
+// PoolTemplates is [Snapshot.DeploymentTemplates] for MachinePools. The topology controller calls it for the
+// MachinePools of a Cluster.
 func (s Snapshot) PoolTemplates() map[string]WorkerTemplates { return s.workerTemplates(Pool) }
 
 func (s Snapshot) workerTemplates(role Role) map[string]WorkerTemplates {

@@ -39,7 +39,7 @@ func (d *Draft) labels(key Key, others ...map[string]string) map[string]string {
 }
 
 // withoutUpgradeControls removes annotations that control the upgrade of a worker in the topology, in place. They are
-// read from spec.topology only.
+// read from spec.topology only. [Draft.Patch] calls it for the annotations of workers.
 func withoutUpgradeControls(annotations map[string]string) map[string]string {
 	delete(annotations, clusterv1.ClusterTopologyDeferUpgradeAnnotation)
 	delete(annotations, clusterv1.ClusterTopologyHoldUpgradeSequenceAnnotation)
@@ -93,13 +93,14 @@ func (d *Draft) empty(source Source, kind string) *unstructured.Unstructured {
 	return o
 }
 
-// ownerReference returns a controller reference to the Cluster, for the objects that the Cluster references.
+// ownerReference returns a controller reference to the Cluster, for the objects that the Cluster references. The
+// [builder] calls it for the infrastructure cluster and the control plane.
 func (d *Draft) ownerReference() []metav1.OwnerReference {
 	return []metav1.OwnerReference{*metav1.NewControllerRef(d.Cluster, clusterv1.GroupVersion.WithKind(clusterv1.ClusterKind))}
 }
 
 // encode returns a core object in the form in which it is applied: without status and fields that only the API server
-// sets.
+// sets. The [builder] calls it for MachineDeployments, MachinePools and MachineHealthChecks.
 func encode(kind string, o any) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {

@@ -45,7 +45,7 @@ func digest(words ...string) string {
 }
 
 // object returns the name of a new object, which the object retains afterwards. It replaces .random by a digest, and
-// tries the next one if the name is taken.
+// tries the next one if the name is taken. [NewDraft] calls it for each part that has no object yet.
 func (n namer) object(key Key, text string, taken func(string) bool) (string, error) {
 	values := naming.Values{"cluster": {"name": n.cluster}}
 	switch key.Role {
@@ -71,7 +71,8 @@ func (n namer) object(key Key, text string, taken func(string) bool) (string, er
 		"use {{ .random }} in its name template in the ClusterClass", key)
 }
 
-// revision returns the name of a template, or of an object created from one, derived from its spec.
+// revision returns the name of a template, or of an object created from one, derived from its spec. [NewDraft] and
+// [Draft.Rotate] call it for templates, and the [builder] for the objects of MachinePools.
 func (n namer) revision(key Key, spec any) (string, error) {
 	data, err := json.Marshal(spec)
 	if err != nil {

@@ -28,6 +28,7 @@ const (
 )
 
 // IsTemplate reports whether objects of the role are templates of Machines, which are replaced when their spec changes.
+// Before it changes such a template, the topology controller checks with a dry run whether the spec changes.
 func (r Role) IsTemplate() bool {
 	return r == controlPlaneMachines || r == deploymentBootstrap || r == deploymentInfrastructure
 }
@@ -49,7 +50,8 @@ func (k Key) String() string {
 }
 
 // Group returns the key of the control plane, infrastructure or worker to which a part belongs. Parts of a group depend
-// on each other, but not on other groups once the Cluster references its infrastructure and control plane.
+// on each other, but not on other groups once the Cluster references its infrastructure and control plane. While a
+// template of a group cannot be written, the topology controller restricts the writes of the group.
 func (k Key) Group() Key {
 	switch k.Role {
 	case ControlPlane, controlPlaneMachines, ControlPlaneHealthCheck:
@@ -60,10 +62,12 @@ func (k Key) Group() Key {
 	return k.OfWorker()
 }
 
-// IsHealthCheck reports whether objects of the role are MachineHealthChecks.
+// IsHealthCheck reports whether objects of the role are MachineHealthChecks. The topology controller applies a health
+// check even while a template of its group cannot be written.
 func (r Role) IsHealthCheck() bool { return r == ControlPlaneHealthCheck || r == deploymentHealthCheck }
 
-// OfWorker returns the key of the worker to which an object belongs, or an empty key.
+// OfWorker returns the key of the worker to which an object belongs, or an empty key. The topology controller calls it
+// for each part.
 func (k Key) OfWorker() Key {
 	switch k.Role {
 	case deploymentBootstrap, deploymentInfrastructure, deploymentHealthCheck, Deployment:
@@ -87,7 +91,8 @@ type Snapshot struct {
 	Changed map[Key]bool
 }
 
-// Live holds the existing objects of a topology.
+// Live holds the existing objects of a topology. The topology controller reads them before it computes the desired
+// objects.
 type Live struct {
 	InfraCluster, ControlPlane, ControlPlaneMachines contract.Object
 	// Deployments and Pools by their name in the topology.
@@ -103,7 +108,7 @@ type Live struct {
 	Names map[string]bool
 }
 
-// worker returns the existing worker with the key.
+// worker returns the existing worker with the key. [NewDraft] and the [builder] call it.
 func (l Live) worker(key Key) LiveWorker {
 	if key.Role == Pool {
 		return l.Pools[key.Worker]
@@ -111,14 +116,15 @@ func (l Live) worker(key Key) LiveWorker {
 	return l.Deployments[key.Worker]
 }
 
-// LiveWorker is a MachineDeployment or MachinePool with the objects that it references.
+// LiveWorker is a MachineDeployment or MachinePool with the objects that it references. The topology controller reads
+// it.
 type LiveWorker struct {
 	// Object is a *MachineDeployment or a *MachinePool.
 	Object                    client.Object
 	Bootstrap, Infrastructure contract.Object
 }
 
-// machine returns the Machine spec of the worker; it is empty if the worker does not exist.
+// machine returns the Machine spec of the worker; it is empty if the worker does not exist. [NewDraft] calls it.
 func (w LiveWorker) machine() clusterv1.MachineSpec {
 	switch o := w.Object.(type) {
 	case *clusterv1.MachineDeployment:

@@ -41,12 +41,14 @@ func Workers(t clusterv1.Topology) []Worker {
 	return out
 }
 
-// Path returns the path of the worker below the path of the topology, for validation errors.
+// Path returns the path of the worker below the path of the topology, for validation errors. The webhooks of Clusters
+// and ClusterClasses call it.
 func (w Worker) Path(topology *field.Path) *field.Path {
 	return workersPath(topology, w.Role).Index(w.Index)
 }
 
 // WorkerClass is a class of MachineDeployments or MachinePools in a ClusterClass, with the fields that both have.
+// [FindWorkerClass] returns it to the webhooks and to [NewDraft].
 type WorkerClass struct {
 	// Key has the name of the class.
 	Key
@@ -62,11 +64,13 @@ type WorkerClass struct {
 }
 
 // WorkerTemplates holds the templates of a worker's class; they are empty if the ClusterClass does not have the class.
+// The topology controller reads the objects behind these references.
 type WorkerTemplates struct {
 	Bootstrap, Infrastructure clusterv1.ClusterClassTemplateReference
 }
 
-// WorkerClasses returns the classes of MachineDeployments in a ClusterClass, then those of MachinePools.
+// WorkerClasses returns the classes of MachineDeployments in a ClusterClass, then those of MachinePools. The webhooks
+// of Clusters and ClusterClasses call it.
 func WorkerClasses(class *clusterv1.ClusterClass) []WorkerClass {
 	var out []WorkerClass
 	for i := range class.Spec.Workers.MachineDeployments {
@@ -112,7 +116,8 @@ func FindWorkerClass(class *clusterv1.ClusterClass, role Role, name string) *Wor
 	return new(deploymentClass(class, i))
 }
 
-// Path returns the path of the class below the path of the spec, for validation errors.
+// Path returns the path of the class below the path of the spec, for validation errors. The webhook of ClusterClasses
+// calls it.
 func (c WorkerClass) Path(spec *field.Path) *field.Path {
 	return workersPath(spec, c.Role).Index(c.Index)
 }

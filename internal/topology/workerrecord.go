@@ -15,7 +15,7 @@ func (s Snapshot) IsAwaited(worker Key) bool {
 		slices.Contains(strings.Split(s.Cluster.Annotations[lifecycle.WorkersAnnotation], ","), recordOf(worker))
 }
 
-// Exists reports whether a worker exists and is not being deleted.
+// Exists reports whether a worker exists and is not being deleted. The topology controller calls it, too.
 func (s Snapshot) Exists(worker Key) bool {
 	return s.Live.worker(worker).Object != nil
 }

@@ -89,7 +89,8 @@ func (d *Draft) version(worker Key) string {
 }
 
 // pool adds a MachinePool with its bootstrap config and its infrastructure to the desired state. It has these objects
-// themselves and not templates, so they retain their names unless their kind changes.
+// themselves and not templates, so they retain their names unless their kind changes. [Draft.DesiredState] calls it for
+// each MachinePool.
 func (b *builder) pool(w worker) error {
 	var refs [2]clusterv1.ContractVersionedObjectReference
 	for i, key := range []Key{w.bootstrap, w.infrastructure} {

@@ -28,7 +28,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage"
 )
 
-// Params defines the objects that are applied to the workload cluster.
+// Params defines the objects that are applied to the workload cluster. The callers of [Apply] fill them in.
 type Params struct {
 	ClusterName string
 	// Version of Kubernetes, for example v1.36.3.
@@ -73,7 +73,7 @@ func (p Params) Hash() string {
 // other objects in the meantime.
 const kubeadmRetryTimeout = 2 * time.Second
 
-// step is one object or group of objects to apply.
+// step is one object or group of objects to apply. [Apply] runs the steps in order.
 type step struct {
 	name string
 	do   func() error

@@ -64,7 +64,7 @@ type readingState struct {
 	answered, known int
 }
 
-// Get returns the last reading of a control plane.
+// Get returns the last reading of a control plane. The HostedControlPlane controller calls it in observe.
 func (m *Readings) Get(name string) Reading {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -74,7 +74,7 @@ func (m *Readings) Get(name string) Reading {
 }
 
 // Begin returns the number of known changes, to be passed to Set, because a change during the read may not be
-// visible in its result.
+// visible in its result. The HostedControlPlane controller calls it before [Inspect].
 func (m *Readings) Begin(name string) (changes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,7 +86,7 @@ func (m *Readings) Begin(name string) (changes int) {
 	return have.known
 }
 
-// Set stores a reading that was started with Begin.
+// Set stores a reading that was started with Begin. The HostedControlPlane controller calls it after [Inspect].
 func (m *Readings) Set(name string, a Reading, changes int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -31,7 +31,7 @@ type ControlPlanes interface {
 }
 
 // Endpoints chooses the endpoints of control planes that do not use the endpoint of the infrastructure
-// ([Capabilities.OwnEndpoints]).
+// ([Capabilities.OwnEndpoints]). The backends of packages statefulset and simulated implement it.
 type Endpoints interface {
 	// Reserve returns a free endpoint, which is always the same for a name. The argument wanted is the
 	// present endpoint of the control plane, if any. A zero result means that the endpoint is not known yet
@@ -82,7 +82,7 @@ type ControlPlane struct {
 	InvalidRequest string
 }
 
-// Backend is one way to run control planes.
+// Backend is one way to run control planes. The sibling packages process, statefulset and simulated create one each.
 type Backend struct {
 	ControlPlanes ControlPlanes
 	// Endpoints is nil if control planes use the endpoint of the infrastructure.
@@ -98,7 +98,8 @@ type Backend struct {
 	Faults func(annotations map[string]string) ControlPlanes
 }
 
-// Set contains the backends of this process, by the field of spec.backend that selects them.
+// Set contains the backends of this process, by the field of spec.backend that selects them. The manager fills it in at
+// its start.
 type Set map[string]Backend
 
 // Choose returns the backend with this name, with the faults that the annotations request. All callers select
@@ -116,7 +117,8 @@ func (s Set) Choose(name string, annotations map[string]string) (Backend, error)
 
 // RemoveOrphan removes the control plane of this name from the backends that may start control planes without their
 // previous data ([Capabilities.EmptyStartEffect]). Otherwise it would block its port after its object is deleted.
-// Other backends retain the data until the finalizer of the object removes it.
+// Other backends retain the data until the finalizer of the object removes it. The HostedControlPlane controller calls
+// it when the object does not exist any more.
 func (s Set) RemoveOrphan(ctx context.Context, p policy.Configuration, name string) error {
 	for _, b := range s {
 		if b.ControlPlanes.Capabilities(p).EmptyStartEffect == "" {

@@ -52,7 +52,8 @@ type Capabilities struct {
 	EmptyStartEffect string
 }
 
-// EndpointRange contains the host and the port range of control planes that choose their endpoint.
+// EndpointRange contains the host and the port range of control planes that choose their endpoint. The backend returns
+// it in its [Capabilities].
 type EndpointRange struct {
 	Host        string
 	First, Last uint16
@@ -61,7 +62,8 @@ type EndpointRange struct {
 	SeparateEndpoint bool
 }
 
-// DataLocation describes the location of the data, for use after "is not".
+// DataLocation describes the location of the data, for use after "is not". The HostedControlPlane controller writes it
+// into messages.
 func (t Capabilities) DataLocation() string {
 	if t.InPods {
 		return "in this management cluster, which has no PersistentVolumeClaim of it"
@@ -99,7 +101,8 @@ func (t Capabilities) VersionToRun(want string, exists bool) (string, bool) {
 	return want, false
 }
 
-// NotSupported returns a message with the reason why a control plane cannot run its version, and a remedy.
+// NotSupported returns a message with the reason why a control plane cannot run its version, and a remedy. The
+// HostedControlPlane controller calls it for a wait and a condition.
 func (t Capabilities) NotSupported(plane *hostedv1.HostedControlPlane) string {
 	have, want, at, field := strings.Join(t.Versions, ", "), plane.Spec.Version, plane.Status.Version, versionField(plane)
 	if versions.IsOlder(want, at) {

@@ -34,7 +34,8 @@ type TakeTurn struct{}
 
 func (TakeTurn) String() string { return "take the turn to restart at another patch version" }
 
-// CountControlPlanes requests the number of control planes.
+// CountControlPlanes requests the number of control planes. The HostedControlPlane controller requests it before the
+// first start, if a limit is set.
 type CountControlPlanes struct{}
 
 func (CountControlPlanes) String() string { return "count the control planes on this host" }

@@ -29,7 +29,7 @@ type snapshot struct {
 	Reserved []string
 }
 
-// decision is the decision about a pending request.
+// decision is the decision about a pending request. The controller approves the request or creates an event.
 type decision struct {
 	Request *certificatesv1.CertificateSigningRequest
 	// Machine whose Node sent the request. Empty means unknown.

@@ -78,7 +78,8 @@ func desired(annotations map[string]string) (f simulated.Faults, problem error) 
 // reasonUnknown is the reason for invalid annotations.
 const reasonUnknown = "FaultUnknown"
 
-// faultyControlPlanes wraps the control planes of a backend with the faults of one object.
+// faultyControlPlanes wraps the control planes of a backend with the faults of one object. [backend.Set.Choose] creates
+// them through the backend of [WithFaults].
 type faultyControlPlanes struct {
 	backend.ControlPlanes
 	servers FaultInjector

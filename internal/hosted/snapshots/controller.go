@@ -52,7 +52,7 @@ type Sources interface {
 	Open(ctx context.Context, cluster client.ObjectKey) (Source, error)
 }
 
-// Source is the etcd of one workload cluster.
+// Source is the etcd of one workload cluster. Open returns it to the job that takes a snapshot.
 type Source interface {
 	snapshots.Source
 	Close() error

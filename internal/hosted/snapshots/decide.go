@@ -175,7 +175,8 @@ func namesOf(s snapshot, cluster string) []string {
 // snapshotRequest is a snapshot that a user requested with the annotation.
 type snapshotRequest struct {
 	name, cluster string
-	// removalReason is the reason why the request can be removed, or empty if it is still to be fulfilled.
+	// removalReason is the reason why the request can be removed, or empty if it is still to be fulfilled. Function
+	// events compares the text for a stored snapshot, for which there is no warning.
 	removalReason string
 	// stored is true if the snapshot is stored but not yet listed in the status. The request is removed in a later
 	// reconciliation, because a reconciliation that changes the object does not write its status.
@@ -217,7 +218,7 @@ func requestOf(s snapshot) snapshotRequest {
 	return r
 }
 
-// removal is a snapshot to remove, with the reason.
+// removal is a snapshot to remove, with the reason. [decide] plans a [removeSnapshot] for each.
 type removal struct {
 	m   snapshots.Manifest
 	why string
@@ -249,7 +250,7 @@ func latest(a, b time.Time) time.Time {
 
 // The actions of the controller. All of them are idempotent.
 type (
-	// takeSnapshot starts taking a snapshot.
+	// takeSnapshot starts taking a snapshot. [decideSnapshots] plans it, and act starts a job for it.
 	takeSnapshot struct {
 		Cluster snapshots.Cluster
 		Name    string

@@ -36,7 +36,7 @@ type snapshot struct {
 	Store storeContent
 }
 
-// target is a Cluster of which snapshots are taken.
+// target is a Cluster of which snapshots are taken. observe reads it for each Cluster that the policy selects.
 type target struct {
 	snapshots.Cluster
 	Created time.Time
@@ -45,7 +45,8 @@ type target struct {
 	Job     snapshotJob
 }
 
-// snapshotJob is the state of the running or last snapshot of a Cluster.
+// snapshotJob is the state of the running or last snapshot of a Cluster. observe reads it from the runner of background
+// jobs.
 type snapshotJob struct {
 	// Name is the name of the snapshot.
 	Name          string
@@ -54,7 +55,8 @@ type snapshotJob struct {
 	Err           string
 }
 
-// storeContent is the content of a snapshot store.
+// storeContent is the content of a snapshot store. readRequested fills it in, and [decide] compares it with the
+// schedule and the retention.
 type storeContent struct {
 	// Known is true if the store was read in this reconciliation.
 	Known bool

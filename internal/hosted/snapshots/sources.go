@@ -30,7 +30,7 @@ import (
 // etcdPort is the client port of etcd members created by kubeadm.
 const etcdPort = 2379
 
-// Forwarder connects to ports of Pods of workload clusters.
+// Forwarder connects to ports of Pods of workload clusters. The manager passes its connections to workload clusters.
 type Forwarder interface {
 	Forward(ctx context.Context, cluster client.ObjectKey, to portforward.Target) (net.Conn, error)
 }

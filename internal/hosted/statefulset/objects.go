@@ -57,7 +57,7 @@ func objectName(name string) string {
 }
 
 // nameOf returns the control plane of an object according to its annotation. It is empty if there is none or
-// if the object does not have the expected name.
+// if the object does not have the expected name. Other files find the control plane of an object by it.
 func nameOf(o client.Object) string {
 	name := o.GetAnnotations()[nameAnnotation]
 	of := strings.TrimSuffix(o.GetName(), "-0")
@@ -94,7 +94,8 @@ type managerPodSettings struct {
 	host string
 }
 
-// settingsOfManagerPod reads the properties from the Pod. It leaves out tolerations that every Pod gets.
+// settingsOfManagerPod reads the properties from the Pod. It leaves out tolerations that every Pod gets. The backend
+// calls it before it creates objects.
 func settingsOfManagerPod(pod *corev1.Pod, manager string) managerPodSettings {
 	out := managerPodSettings{pullSecrets: pod.Spec.ImagePullSecrets, selector: pod.Spec.NodeSelector, host: pod.Status.HostIP}
 	for _, c := range pod.Spec.Containers {
@@ -129,6 +130,7 @@ func encode(v any) string {
 	return string(text)
 }
 
+// secret returns the Secret with the configuration and the PKI files. The Pod mounts it.
 func (o desiredPlane) secret() *corev1.Secret {
 	out := &corev1.Secret{TypeMeta: typeMeta(corev1.SchemeGroupVersion, "Secret"), ObjectMeta: o.meta(), Data: map[string][]byte{
 		processconfig.DeliveredConfig: []byte(encode(o.config)), processconfig.DeliveredRecord: []byte(encode(o.record)),
@@ -139,6 +141,7 @@ func (o desiredPlane) secret() *corev1.Secret {
 	return out
 }
 
+// claim returns the PersistentVolumeClaim of the data.
 func (o desiredPlane) claim(v Volume) *corev1.PersistentVolumeClaim {
 	out := &corev1.PersistentVolumeClaim{
 		TypeMeta: typeMeta(corev1.SchemeGroupVersion, "PersistentVolumeClaim"), ObjectMeta: o.meta(),
@@ -154,7 +157,7 @@ func (o desiredPlane) claim(v Volume) *corev1.PersistentVolumeClaim {
 }
 
 // networkPolicy allows ingress to the port of the API server from everywhere, because nodes and users can be
-// anywhere. Egress is not restricted.
+// anywhere. Egress is not restricted. Start applies it.
 func (o desiredPlane) networkPolicy() *networkingv1.NetworkPolicy {
 	return &networkingv1.NetworkPolicy{
 		TypeMeta: typeMeta(networkingv1.SchemeGroupVersion, "NetworkPolicy"), ObjectMeta: o.meta(),
@@ -167,6 +170,7 @@ func (o desiredPlane) networkPolicy() *networkingv1.NetworkPolicy {
 	}
 }
 
+// statefulSet returns the StatefulSet. Start applies it last, because its Pod mounts all other objects.
 func (o desiredPlane) statefulSet() *appsv1.StatefulSet {
 	meta, pod := o.meta(), o.meta()
 	meta.Annotations[configAnnotation], meta.Annotations[recordAnnotation] = o.config.Hash(), encode(o.record)

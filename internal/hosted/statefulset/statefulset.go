@@ -33,7 +33,7 @@ const (
 // reasonNameTaken is the reason for a foreign object that has the name of an object of a control plane.
 const reasonNameTaken = "NameTaken"
 
-// Volume configures the volumes of control planes.
+// Volume configures the volumes of control planes. The flags of `slipway manager` set it.
 type Volume struct {
 	Size resource.Quantity
 	// Class is the storage class. Empty means the default class.

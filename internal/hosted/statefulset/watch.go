@@ -25,7 +25,8 @@ const (
 	managerContainer = "manager"
 )
 
-// Connection provides clients and caches for the objects of control planes.
+// Connection provides clients and caches for the objects of control planes. The manager starts it together with its own
+// caches.
 type Connection = cluster.Cluster
 
 // Connect returns a connection with caches of the labelled objects in the namespace. The manager calls it at its start,
@@ -105,7 +106,7 @@ func (c *controlPlanes) notifyOld(ctx context.Context) {
 const seenWithin = 5 * time.Second
 
 // awaitSeen waits until the cache contains the written StatefulSet. Without it, every event in the meantime
-// would start the control plane again.
+// would start the control plane again. Start calls it after it has written the StatefulSet.
 func (c *controlPlanes) awaitSeen(ctx context.Context, name string) {
 	ctx, stop := context.WithTimeout(ctx, seenWithin)
 	defer stop()

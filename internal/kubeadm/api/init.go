@@ -13,7 +13,7 @@ import (
 )
 
 // ClusterValues are the values of a ClusterConfiguration that do not come from the KubeadmConfig. kubeadm chooses the
-// defaults of empty fields.
+// defaults of empty fields. The KubeadmConfig controller fills them in through package bootstrap/render.
 type ClusterValues struct {
 	ClusterName string
 	// KubernetesVersion of the Machine, such as v1.36.3. It also determines the API version.

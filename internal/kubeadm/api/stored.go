@@ -19,6 +19,7 @@ const reasonInvalidConfiguration = "InvalidClusterConfiguration"
 // bytes.
 const maxStored = 256 << 10
 
+// fields is a mapping of the parsed YAML, including fields that this package does not know.
 type fields = map[string]any
 
 // StoredConfiguration is the ClusterConfiguration that kubeadm has stored in ConfigMap kubeadm-config of the workload
@@ -27,7 +28,8 @@ type fields = map[string]any
 // preserved.
 type StoredConfiguration struct{ original, current fields }
 
-// ParseStored parses a ClusterConfiguration of API version v1beta3 or v1beta4. The error is an Invalid fault.
+// ParseStored parses a ClusterConfiguration of API version v1beta3 or v1beta4. The error is an Invalid fault. Package
+// controlplane/addons calls it for the ConfigMap kubeadm-config of the workload cluster.
 func ParseStored(text string) (StoredConfiguration, error) {
 	invalid := func(format string, args ...any) *fault.Fault {
 		return fault.New(fault.Invalid, reasonInvalidConfiguration, "The ClusterConfiguration "+format, args...)
@@ -153,7 +155,8 @@ func (s StoredConfiguration) child(name string) fields {
 	return out
 }
 
-// Changed returns the sorted names of the fields that differ from the parsed configuration.
+// Changed returns the sorted names of the fields that differ from the parsed configuration. The KubeadmControlPlane
+// controller writes the ConfigMap if there are any, and names them in the action.
 func (s StoredConfiguration) Changed() []string {
 	names := maps.Clone(s.original)
 	maps.Copy(names, s.current)
@@ -187,7 +190,8 @@ func pruned(v any) any {
 	return out
 }
 
-// Text returns the configuration in its stored form. The output is deterministic.
+// Text returns the configuration in its stored form. The output is deterministic. Package controlplane/addons writes it
+// into the ConfigMap.
 func (s StoredConfiguration) Text() (string, error) {
 	out, err := YAMLMarshal(s.current)
 	if err != nil {

@@ -33,7 +33,7 @@ type nodeRegistration struct {
 	ImagePullSerial       *bool             `json:"imagePullSerial,omitempty"` // v1beta4
 }
 
-// arg is one command line argument. Names may be repeated.
+// arg is one command line argument. Names may be repeated. The arguments of v1beta4 have this form.
 type arg struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -81,7 +81,8 @@ type timeouts struct {
 }
 
 // clusterConfiguration is the ClusterConfiguration of both API versions. Fields that exist in only one of them are
-// marked.
+// marked. [MarshalInit] fills it in, and [StoredConfiguration.ApplyConfiguration] takes the values that it changes from
+// it.
 type clusterConfiguration struct {
 	APIVersion                  apiVersion       `json:"apiVersion"`
 	Kind                        string           `json:"kind"`
@@ -154,6 +155,7 @@ type hostPathMount struct {
 	PathType  corev1.HostPathType `json:"pathType,omitempty"`
 }
 
+// initConfiguration is the InitConfiguration of both API versions. [MarshalInit] fills it in.
 type initConfiguration struct {
 	APIVersion       apiVersion       `json:"apiVersion"`
 	Kind             string           `json:"kind"`

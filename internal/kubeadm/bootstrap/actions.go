@@ -15,6 +15,7 @@ func (a takeLock) String() string {
 	return fmt.Sprintf("lock the initialization of Cluster %[2]s for Machine %[1]s: no other Machine holds the lock", a.Machine, a.Cluster)
 }
 
+// releaseLock deletes the lock of a Cluster. [decideLock] and [decideRelease] plan it.
 type releaseLock struct{ Cluster, Why string }
 
 func (a releaseLock) String() string {
@@ -46,7 +47,7 @@ func (a createToken) String() string {
 	return fmt.Sprintf("create bootstrap token %s: it does not exist in the workload cluster", a.ID)
 }
 
-// extendToken renews the expiration of a token to its full TTL.
+// extendToken renews the expiration of a token to its full TTL. [refreshToken] plans it until the Machine has a Node.
 type extendToken struct{ ID string }
 
 func (a extendToken) String() string {

@@ -161,12 +161,13 @@ func (c *controller) configsOf(ctx context.Context, cluster client.ObjectKey) []
 	return out
 }
 
+// groupOf returns the API group of an apiVersion. observe compares owner references with it.
 func groupOf(apiVersion string) string {
 	group, _, _ := strings.Cut(apiVersion, "/")
 	return group
 }
 
-// upper capitalizes the first letter of a message.
+// upper capitalizes the first letter of a message. [canRender] calls it for the message of a wait.
 func upper(s string) string {
 	if s == "" {
 		return s

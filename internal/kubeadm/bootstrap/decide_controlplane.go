@@ -50,7 +50,8 @@ func decideRelease(s snapshot, p *reconciler.Plan) {
 }
 
 // areCertificatesReady reports whether the required certificates exist and are valid. For a cluster without a control
-// plane object they are created before the first machine; in all other cases the controller waits for them.
+// plane object they are created before the first machine; in all other cases the controller waits for them. [canRender]
+// calls it before the bootstrap data of a control plane Machine is rendered.
 func areCertificatesReady(s snapshot, p *reconciler.Plan) bool {
 	if !s.Owner.ControlPlane {
 		return isCAReady(s, p)
@@ -102,7 +103,7 @@ func (s snapshot) required() []secrets.Requirement {
 // managed reports whether a control plane object provides the certificates.
 func (s snapshot) managed() bool { return s.Cluster.Spec.ControlPlaneRef.IsDefined() }
 
-// authorityOwner returns the owner for the certificate Secrets that this controller creates.
+// authorityOwner returns the owner for the certificate Secrets that this controller creates. act calls it.
 func (s snapshot) authorityOwner() secrets.Owner {
 	return secrets.Owner{Ref: *metav1.NewControllerRef(s.Config, bootstrapv1.GroupVersion.WithKind(kindKubeadmConfig))}
 }

@@ -21,7 +21,8 @@ type discoveryValues struct {
 	CACertHashes []string
 }
 
-// needsToken reports whether the machine discovers by token and no token has been chosen yet.
+// needsToken reports whether the machine discovers by token and no token has been chosen yet. [decide] calls it before
+// a token is chosen, and again when the token may have to be replaced.
 func needsToken(in bootstrapv1.Discovery) bool {
 	return !in.File.IsDefined() && in.BootstrapToken.Token == ""
 }
@@ -58,7 +59,8 @@ func completeDiscovery(in bootstrapv1.Discovery, facts discoveryValues) bootstra
 }
 
 // caCertHashes returns the pins of the certificates in a PEM bundle in kubeadm's format (sha256 of the public key),
-// which kubeadm join compares with the CA of the API server. A bundle without certificates is an error.
+// which kubeadm join compares with the CA of the API server. A bundle without certificates is an error. [decide] calls
+// it to check the CA before a Machine joins, and [render] for the payload.
 func caCertHashes(bundle []byte) ([]string, error) {
 	var out []string
 	for rest := bundle; ; {

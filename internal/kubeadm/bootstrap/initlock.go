@@ -96,6 +96,7 @@ func (c *controller) readLock(ctx context.Context, s snapshot) (*initLockState, 
 	return &state, nil
 }
 
+// takeLock creates the ConfigMap of the lock for a Machine. act calls it.
 func (c *controller) takeLock(ctx context.Context, s snapshot) error {
 	lock, err := newInitLock(s.Cluster, s.Owner.Name)
 	if err != nil {
@@ -104,7 +105,8 @@ func (c *controller) takeLock(ctx context.Context, s snapshot) error {
 	return c.writer.Create(ctx, lock)
 }
 
-// releaseLock deletes the lock in the observed version, so that a lock taken in the meantime is not deleted.
+// releaseLock deletes the lock in the observed version, so that a lock taken in the meantime is not deleted. act calls
+// it.
 func (c *controller) releaseLock(ctx context.Context, s snapshot) error {
 	if s.Lock == nil || !s.Lock.Found() {
 		return fault.New(fault.Bug, "NoLock", "the lock of Cluster %s does not exist", s.Cluster.Name)
@@ -124,17 +126,18 @@ func (c *controller) noteRelease(s snapshot) {
 }
 
 // releases caches the Clusters whose lock was released, by UID, so that the lock is not read in every reconciliation of
-// every control plane Machine. The zero value is empty.
+// every control plane Machine. The zero value is empty. observe reads it, and removes the entries of deleted Clusters.
 type releases struct{ known sync.Map }
 
 func (r *releases) note(cluster *clusterv1.Cluster) {
 	r.known.Store(client.ObjectKeyFromObject(cluster), cluster.UID)
 }
 
+// has reports whether the lock of the Cluster was released by this process or found released. observe calls it.
 func (r *releases) has(cluster *clusterv1.Cluster) bool {
 	uid, known := r.known.Load(client.ObjectKeyFromObject(cluster))
 	return known && uid == cluster.UID
 }
 
-// forget removes Clusters that are deleted or being deleted.
+// forget removes Clusters that are deleted or being deleted. observe calls it.
 func (r *releases) forget(key client.ObjectKey) { r.known.Delete(key) }

@@ -49,7 +49,7 @@ type snapshot struct {
 	Leftovers *[]corev1.Secret
 }
 
-// configOwner contains the relevant fields of the owning Machine or MachinePool.
+// configOwner contains the relevant fields of the owning Machine or MachinePool. observe reads it.
 type configOwner struct {
 	// Kind is Machine or MachinePool.
 	Kind, Name string
@@ -70,7 +70,8 @@ type configOwner struct {
 
 func (o configOwner) pool() bool { return o.Kind == kindMachinePool }
 
-// renderInput contains the inputs of the bootstrap data besides the KubeadmConfig.
+// renderInput contains the inputs of the bootstrap data besides the KubeadmConfig. read fills it in after [decide] has
+// requested it.
 type renderInput struct {
 	// CA is the certificate bundle of the CA Secret, or nil if the Secret or its certificate does not exist.
 	CA []byte
@@ -89,7 +90,8 @@ type renderInput struct {
 	rendered func() (bootstrapData, error)
 }
 
-// data returns the desired content of the data Secret.
+// data returns the desired content of the data Secret. [decide] renders with it to find problems before the write, act
+// writes its result, and the conditions report its error.
 func (s snapshot) data() (bootstrapData, error) {
 	if s.RenderInput.rendered != nil {
 		return s.RenderInput.rendered()
@@ -98,21 +100,25 @@ func (s snapshot) data() (bootstrapData, error) {
 }
 
 // isNeeded reports whether deleted data must be recreated: the Machine has no Node yet and may still read it. Data
-// under another name was created by another client, and the data of a pool is renewed anyway.
+// under another name was created by another client, and the data of a pool is renewed anyway. [decide] and the
+// conditions call it.
 func (s snapshot) isNeeded() bool {
 	return s.Deleted && !s.Owner.Joined && !s.Owner.pool() && s.dataSecretName() == s.Config.Name
 }
 
-// hasData reports whether bootstrap data exists according to the status or the owner.
+// hasData reports whether bootstrap data exists according to the status or the owner. [decide], observe and the
+// conditions call it.
 func (s snapshot) hasData() bool { return s.dataSecretName() != "" }
 
 func (s snapshot) initialized() bool {
 	return ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false)
 }
 
-// initializes reports whether the machine initializes the control plane instead of joining it.
+// initializes reports whether the machine initializes the control plane instead of joining it. [decide] calls it, and
+// [render] for the choice of the payload.
 func (s snapshot) initializes() bool { return s.Owner.ControlPlane && !s.initialized() }
 
+// endpoint returns the endpoint of the control plane, which [render] writes into the bootstrap data.
 func (s snapshot) endpoint() string { return s.Cluster.Spec.ControlPlaneEndpoint.String() }
 
 // dataSecretName returns the name of the data Secret from the status, or from the owner's spec if the status was lost
@@ -132,7 +138,8 @@ func (s snapshot) token() string {
 	return tokenOf(s.Config.Spec.JoinConfiguration.Discovery)
 }
 
-// tokenOwner returns the owner that the tokens of this KubeadmConfig are labelled with.
+// tokenOwner returns the owner that the tokens of this KubeadmConfig are labelled with. act labels a new token with it,
+// and read finds leftover tokens by it.
 func (s snapshot) tokenOwner() TokenOwner {
 	return TokenOwner{Namespace: s.Config.Namespace, Name: s.Config.Name}
 }

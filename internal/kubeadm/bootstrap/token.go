@@ -42,7 +42,8 @@ type tokenState struct {
 	Expires time.Time
 }
 
-// tokenNeed is an action on a token.
+// tokenNeed is an action on a token. [tokenRefresh] and [tokenRotate] return it, and [decide] turns it into actions of
+// the plan.
 type tokenNeed int
 
 const (
@@ -90,7 +91,8 @@ func tokenID(token string) string {
 	return id
 }
 
-// tokenValid reports whether the token has the form id.secret.
+// tokenValid reports whether the token has the form id.secret. [decide] calls it, because a user can write any token
+// into the spec.
 func tokenValid(token string) bool { return bootstraputil.IsValidBootstrapToken(token) }
 
 func secretName(token string) string { return bootstraputil.BootstrapTokenSecretName(tokenID(token)) }
@@ -104,7 +106,7 @@ type TokenLifetime struct {
 // Expiration returns the expiration time in the format of the Secret.
 func (l TokenLifetime) Expiration() string { return l.From.Add(l.TTL).UTC().Format(time.RFC3339) }
 
-// state returns the state of a new token with this lifetime.
+// state returns the state of a new token with this lifetime. The cache of tokens gets it after a write.
 func (l TokenLifetime) state() tokenState { return tokenState{Found: true, Expires: l.From.Add(l.TTL)} }
 
 // TokenSecret returns the Secret of a token, which must be [tokenValid]. The KubeadmConfig controller creates it in the
@@ -130,7 +132,7 @@ func TokenSecret(token string, owner TokenOwner, life TokenLifetime) *corev1.Sec
 }
 
 // stateOf returns the state of a token from its Secret, which may be nil. An invalid expiration counts as expired, so
-// that it is rewritten.
+// that it is rewritten. read calls it.
 func stateOf(secret *corev1.Secret) tokenState {
 	if secret == nil {
 		return tokenState{}

@@ -19,6 +19,7 @@ type tokens struct {
 	known map[tokenKey]cachedToken
 }
 
+// tokenKey identifies a token in the cache.
 type tokenKey struct {
 	cluster client.ObjectKey
 	id      string
@@ -29,7 +30,7 @@ type cachedToken struct {
 	at    time.Time
 }
 
-// set caches the state of a token and evicts expired entries.
+// set caches the state of a token and evicts expired entries. act calls it after it has written a token.
 func (t *tokens) set(key tokenKey, state tokenState, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -44,7 +45,7 @@ func (t *tokens) set(key tokenKey, state tokenState, now time.Time) {
 	t.known[key] = cachedToken{state, now}
 }
 
-// get returns the cached state of a token.
+// get returns the cached state of a token. read calls it before it reads the Secret.
 func (t *tokens) get(key tokenKey, now time.Time) (tokenState, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

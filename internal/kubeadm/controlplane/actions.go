@@ -54,12 +54,12 @@ type (
 	// removeHook removes the pre-terminate hook, so that the Machine controller can delete the infrastructure of the
 	// Machine.
 	removeHook struct{ Machine, Why string }
-	// recordExpiry records on a KubeadmConfig when the certificates of its Machine expire.
+	// recordExpiry records on a KubeadmConfig when the certificates of its Machine expire. [expiryNotes] plans it.
 	recordExpiry struct {
 		Config string
 		Expiry time.Time
 	}
-	// recordRemediation records on the control plane which Machine is being replaced.
+	// recordRemediation records on the control plane which Machine is being replaced. [remediate] plans it.
 	recordRemediation struct{ Record remediationRecord }
 	clearRemediation  struct{ Machine string }
 

@@ -60,8 +60,8 @@ func upgradeAddons(s snapshot, p *reconciler.Plan) bool {
 	return len(changes) > 0
 }
 
-// addonsInterval returns the maximum age of the state of kubeadm's objects. CoreDNS becomes available soon after the first
-// Node; later, only a user can correct it.
+// addonsInterval returns the maximum age of the state of kubeadm's objects. CoreDNS becomes available soon after the
+// first Node; later, only a user can correct it.
 func (s snapshot) addonsInterval() time.Duration {
 	isNew := s.isNew()
 	switch {
@@ -81,7 +81,8 @@ func (s snapshot) initializedWithin(d time.Duration) bool {
 	return initialized != nil && initialized.Status == metav1.ConditionTrue && s.Now.Sub(initialized.LastTransitionTime.Time) < d
 }
 
-// readKubeadmObjects reads the objects that kubeadm created in the workload cluster, and caches them.
+// readKubeadmObjects reads the objects that kubeadm created in the workload cluster, and caches them. read calls it if
+// [decide] has requested the read.
 func (c *controller) readKubeadmObjects(ctx context.Context, s snapshot) snapshot {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err == nil {
@@ -96,7 +97,7 @@ func (c *controller) readKubeadmObjects(ctx context.Context, s snapshot) snapsho
 }
 
 // applyAddonChange applies a change. The cached state is discarded even if the change fails. The next reconciliation
-// reads the objects again.
+// reads the objects again. act calls it.
 func (c *controller) applyAddonChange(ctx context.Context, s snapshot, change addons.Change) error {
 	c.kubeadmObjects.Forget(s.ControlPlane.UID)
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))

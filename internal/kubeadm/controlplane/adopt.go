@@ -16,7 +16,8 @@ import (
 )
 
 // adopt makes the control plane the controller of a Machine, if [decideAdoption] planned it. It first checks against
-// the API server that the control plane still exists. The patch is conditional on the Machine's resourceVersion.
+// the API server that the control plane still exists. The patch is conditional on the Machine's resourceVersion. act
+// calls it.
 func (c *controller) adopt(ctx context.Context, s snapshot, a adopt) error {
 	live := &controlplanev1.KubeadmControlPlane{}
 	if err := c.live.Get(ctx, client.ObjectKeyFromObject(s.ControlPlane), live); err != nil {
@@ -53,7 +54,7 @@ func notAdoptable(plane *controlplanev1.KubeadmControlPlane, m *clusterv1.Machin
 }
 
 // decideAdoption adopts Machines without a controller, and reports whether there are any. All other steps wait until
-// they have an owner, because a Machine that is not counted would be replaced.
+// they have an owner, because a Machine that is not counted would be replaced. [decide] calls it.
 func decideAdoption(plane *controlplanev1.KubeadmControlPlane, adoptable []*clusterv1.Machine, p *reconciler.Plan) bool {
 	for _, m := range adoptable {
 		if problem := notAdoptable(plane, m); problem != "" {
@@ -68,6 +69,7 @@ func decideAdoption(plane *controlplanev1.KubeadmControlPlane, adoptable []*clus
 
 const waitForAdoption = "AdoptingMachines"
 
+// adoptionEvents returns the events about adopted Machines. [report] calls it.
 func adoptionEvents(plane *controlplanev1.KubeadmControlPlane, adoptable []*clusterv1.Machine) []reconciler.Event {
 	var out []reconciler.Event
 	for _, m := range adoptable {

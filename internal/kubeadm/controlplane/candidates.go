@@ -31,7 +31,7 @@ func (m memberMachine) deletionRank() int {
 	return 4
 }
 
-// deletionReason describes the rank by which a Machine was selected.
+// deletionReason describes the rank by which a Machine was selected. [scale] writes it into the action.
 func (m memberMachine) deletionReason() string {
 	return [...]string{"it is outdated and marked for deletion", "it is marked for deletion", "it is outdated and not healthy", "it is outdated", "the oldest"}[m.deletionRank()]
 }
@@ -66,6 +66,7 @@ func nextToDelete(all []memberMachine, cluster *clusterv1.Cluster) (memberMachin
 
 // domainForNew returns the failure domain for a new Machine: among the domains for control planes, the one with the
 // fewest up-to-date Machines, and among these the one with the fewest Machines. It is empty if the Cluster has none.
+// [scale] calls it.
 func domainForNew(candidates []memberMachine, cluster *clusterv1.Cluster) string {
 	upToDate, total := map[string]int{}, map[string]int{}
 	for _, c := range candidates {

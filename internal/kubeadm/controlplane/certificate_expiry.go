@@ -27,7 +27,7 @@ func (m memberMachine) lacksExpiry(now time.Time) bool {
 }
 
 // expiryServers returns the API servers of the Machines that lack the expiration, for the next read of the workload
-// cluster.
+// cluster. [snapshot.readRequest] calls it.
 func expiryServers(cluster client.ObjectKey, all []memberMachine, now time.Time) []workload.ExpiryServer {
 	var out []workload.ExpiryServer
 	for _, m := range all {

@@ -64,7 +64,8 @@ func (s snapshot) withWrites(actions []reconciler.Action) snapshot {
 // must be observed again before it is deleted or its hook is removed.
 func (s snapshot) isPending(m machines.OwnedMachine) bool { return m.Stale || s.Written[m.Name] }
 
-// etcdProblem returns the reason why the etcd members are unknown, or the empty string if they are known.
+// etcdProblem returns the reason why the etcd members are unknown, or the empty string if they are known. The steps
+// that remove a member, and the conditions, call it.
 func (s snapshot) etcdProblem() string {
 	switch {
 	case s.Workload.At.IsZero():
@@ -108,7 +109,7 @@ func clearRemediationRecord(s snapshot, p *reconciler.Plan) {
 	}
 }
 
-// describeReasons returns the reason why Machines are replaced, for an action.
+// describeReasons returns the reason why Machines are replaced, for an action. [scale] calls it.
 func (s snapshot) describeReasons(outdated []string) string {
 	why := s.named(outdated[0]).Reasons[0].Message
 	return fmt.Sprintf("replace %s: %s", machines.NamesText(outdated), strings.ToLower(why[:1])+why[1:])

@@ -238,7 +238,8 @@ func (s snapshot) remediated(m machines.OwnedMachine) condition.Result {
 	return condition.Absent()
 }
 
-// isHealthy reports whether the control plane is stable and all components of all Machines are healthy.
+// isHealthy reports whether the control plane is stable and all components of all Machines are healthy. [decide] reads
+// the workload cluster less often while it returns true.
 func (s snapshot) isHealthy() bool {
 	if len(s.Machines) != desired(s) || len(s.Created) > 0 || s.Workload.Problem != "" {
 		return false

@@ -61,7 +61,7 @@ func (s snapshot) applied(current inplace.Machine) (infra, config *unstructured.
 
 // checkUpdate returns whether the extension can update a Machine and its objects to the desired state. The desired
 // state is the result of a server-side apply dry run, because other field managers own some of the fields. If the API
-// server rejects the dry run, an in-place update is not possible.
+// server rejects the dry run, an in-place update is not possible. read calls it, if [decide] has requested the read.
 func (c *controller) checkUpdate(ctx context.Context, s snapshot, name string) (inplace.UpdateCheck, error) {
 	current, err := s.objects(name)
 	if err != nil {
@@ -119,7 +119,7 @@ func aligned(have bootstrapv1.KubeadmConfigSpec, desired *unstructured.Unstructu
 
 // beginUpdate starts the update of a Machine. It writes the annotation, then the infrastructure machine, the
 // KubeadmConfig and the Machine's spec, and finally the pending hook. Each step is idempotent, and [continueUpdate]
-// continues an interrupted start.
+// continues an interrupted start. act calls it.
 func (c *controller) beginUpdate(ctx context.Context, s snapshot, name string) error {
 	current, err := s.objects(name)
 	if err != nil {

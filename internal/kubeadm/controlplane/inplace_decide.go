@@ -94,7 +94,7 @@ func (s snapshot) beginUpdate(m memberMachine, p *reconciler.Plan) bool {
 }
 
 // notInPlaceReason returns the reason why a Machine is not updated in place, for an action, or the empty string if no
-// extension was involved.
+// extension was involved. [scale] calls it.
 func (s snapshot) notInPlaceReason(name string) string {
 	switch check := s.InPlace[name]; {
 	case check.Uncovered == "":

@@ -91,7 +91,7 @@ func (s snapshot) gates() []clusterv1.MachineReadinessGate {
 }
 
 // clones returns the query for the clones of the Machines. KubeadmConfigs are not cloned from a template, so they are
-// selected by their kind.
+// selected by their kind. observe lists the clones with it, and [Add] watches their kinds.
 func (s snapshot) clones() clone.Query {
 	configs := clone.Template{Ref: clusterv1.ContractVersionedObjectReference{APIGroup: bootstrapv1.GroupVersion.Group, Kind: configKind}}
 	reserved := slices.Clone(s.Created)
@@ -109,12 +109,13 @@ func ownerReference(plane *controlplanev1.KubeadmControlPlane) metav1.OwnerRefer
 }
 
 // secretsOwner returns the owner of the cluster's Secrets. It replaces a KubeadmConfig that created Secrets before
-// the control plane did.
+// the control plane did. [decide] compares the Secrets with it, and act creates and adopts them for it.
 func (s snapshot) secretsOwner() secrets.Owner {
 	return secrets.Owner{Ref: ownerReference(s.ControlPlane), Replaces: []string{configKind}}
 }
 
-// required returns the Secrets that the control plane needs.
+// required returns the Secrets that the control plane needs. observe reads these Secrets, and [decide] creates the
+// missing ones.
 func (s snapshot) required() []secrets.Requirement {
 	return secrets.SignedByKubeadm(s.ControlPlane.Spec.KubeadmConfigSpec)
 }

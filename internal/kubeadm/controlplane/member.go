@@ -57,7 +57,8 @@ type memberMachine struct {
 
 func (m memberMachine) isOutdated() bool { return len(m.Reasons) > 0 }
 
-// withMembers returns the snapshot with the fields that are derived from the Machines and the workload cluster.
+// withMembers returns the snapshot with the fields that are derived from the Machines and the workload cluster. observe
+// and read call it through [snapshot.compared].
 func (s snapshot) withMembers() snapshot {
 	s.Etcd, s.Members = s.matchMembers(), nil
 	for _, m := range s.Machines {
@@ -108,7 +109,8 @@ func (s snapshot) matchMembers() workload.MemberMatching {
 	return workload.MatchMembers(in)
 }
 
-// named returns a Machine by its name. Its embedded Machine is nil if it does not exist.
+// named returns a Machine by its name. Its embedded Machine is nil if it does not exist. Messages and the recovery call
+// it.
 func (s snapshot) named(name string) memberMachine {
 	for _, m := range s.Members {
 		if m.Name == name {
@@ -123,7 +125,8 @@ func (s snapshot) candidates() []memberMachine {
 	return slices.DeleteFunc(slices.Clone(s.Members), func(m memberMachine) bool { return m.Deleted })
 }
 
-// outdated returns the names of the Machines that have to be replaced and are not being deleted.
+// outdated returns the names of the Machines that have to be replaced and are not being deleted. [scale], the in-place
+// update and the condition about add-ons call it.
 func (s snapshot) outdated() []string {
 	var out []string
 	for _, m := range s.candidates() {
@@ -134,7 +137,8 @@ func (s snapshot) outdated() []string {
 	return out
 }
 
-// observedMachines returns the Machines with their conditions after this reconciliation, for the status.
+// observedMachines returns the Machines with their conditions after this reconciliation, for the status. [report] calls
+// it.
 func (s snapshot) observedMachines() machines.List {
 	var out machines.List
 	for _, m := range s.Members {

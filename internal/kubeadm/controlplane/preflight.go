@@ -50,7 +50,7 @@ func toCreate(check func(preflight) string) func(preflight) string {
 	}
 }
 
-// isBlocked adds a wait for each failed preflight check, and reports whether there are any.
+// isBlocked adds a wait for each failed preflight check, and reports whether there are any. [scale] calls it.
 func isBlocked(c preflight, p *reconciler.Plan) bool {
 	blockers := checks().Blockers(c)
 	for _, message := range blockers {

@@ -106,6 +106,7 @@ func (s snapshot) orders(want recovery.EtcdOrder, of ...memberMachine) []reconci
 }
 
 // isRecovering reports whether a survey or recovery is in progress, so that its progress is polled at a short interval.
+// [decide] calls it for the interval of the reads.
 func (s snapshot) isRecovering() bool {
 	at := s.Recovery.Stage.Order
 	return at > stageNone && at != stageRefused && at != stageFailed
@@ -168,7 +169,7 @@ func (m memberMachine) isExcludedFromDrain() bool {
 }
 
 // isFenced reports whether a Machine cannot come back: its infrastructure machine is deleted, and its deletion has
-// reached a later stage.
+// reached a later stage. [snapshot.withRecovery] and [snapshot.quorumLoss] call it.
 func (m memberMachine) isFenced() bool {
 	deleting := condition.Set(m.Status.Conditions).Get(clusterv1.MachineDeletingCondition)
 	return !m.DeletionTimestamp.IsZero() && !m.HasInfra && deleting != nil && slices.Contains([]string{
@@ -182,7 +183,9 @@ func (s snapshot) isRecoveryReported() bool {
 	return c != nil && c.Status == metav1.ConditionTrue && strings.Contains(c.Message, s.Recovery.Request.ID)
 }
 
-// recoveredCondition returns the condition Recovered. Once it is True, it remains True until the next request.
+// recoveredCondition returns the condition Recovered. Once it is True, it remains True until the next request. [report]
+// calls it. The message of the condition must contain the ID of the request, because [snapshot.isRecoveryReported]
+// searches for it.
 func (s snapshot) recoveredCondition() condition.Result {
 	present := condition.Set(s.ControlPlane.Status.Conditions)
 	switch stage := s.Recovery.Stage; {

@@ -31,6 +31,7 @@ type quorumLoss struct {
 
 // quorumLoss returns whether too few members are left for a quorum. If the members could be read, it counts those that
 // respond without a leader. If not, it counts those whose machines run according to their infrastructure.
+// [snapshot.withRecovery] calls it.
 func (s snapshot) quorumLoss() quorumLoss {
 	if !s.managesEtcd() || !s.isInitialized() || len(s.Members) == 0 || s.etcdProblem() == "" && s.Workload.Etcd.Leader() != "" {
 		return quorumLoss{}
@@ -111,6 +112,7 @@ func (s snapshot) isCurrent(r *recovery.Report) bool {
 
 // surveys orders a survey of the members while the API does not respond, to determine whether the quorum is lost. A
 // machine without a report for its previous order gets no new one, because its provider may not support orders.
+// [recoverQuorum] calls it.
 func (s snapshot) surveys() []reconciler.Action {
 	if s.Workload.Problem == "" || !s.managesEtcd() || !s.isInitialized() {
 		return nil
@@ -120,6 +122,7 @@ func (s snapshot) surveys() []reconciler.Action {
 	})...)
 }
 
+// isSurveyPending reports whether an ordered survey has no report yet. [recoverQuorum] waits then.
 func (s snapshot) isSurveyPending() bool {
 	return s.Workload.Problem != "" && slices.ContainsFunc(s.remainingMachines(), func(m memberMachine) bool {
 		return m.Order != nil && m.Order.Step == recovery.Survey && m.Order.ID == s.surveyID() && !m.Report.IsFor(*m.Order)

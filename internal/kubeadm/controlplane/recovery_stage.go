@@ -47,7 +47,7 @@ type recoveryState struct {
 }
 
 // withRecovery returns the snapshot with the state of the recovery, which is evaluated once for all decisions and
-// conditions.
+// conditions. [snapshot.withMembers] calls it.
 func (s snapshot) withRecovery() snapshot {
 	request, err := recovery.ParseRequest(s.ControlPlane.Annotations)
 	s.Recovery = recoveryState{Request: request, Invalid: fault.As(err)}

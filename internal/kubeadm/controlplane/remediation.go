@@ -23,7 +23,8 @@ func (m memberMachine) needsRemediation() bool {
 	return !m.Deleted && machines.NeedsRemediation(m.OwnedMachine.Machine)
 }
 
-// remediationDecision is the decision about unhealthy Machines, computed once per reconciliation.
+// remediationDecision is the decision about unhealthy Machines. [snapshot.withMembers] computes it for each snapshot,
+// and [remediate] acts on it.
 type remediationDecision struct {
 	// Delete is the name of the Machine to replace, or empty. Why is the reason.
 	Delete, Why string
@@ -204,7 +205,8 @@ func isOwnReason(reason string) bool {
 }
 
 // conditionsToWrite returns the types of the conditions that have to be written: those that differ, and an
-// OwnerRemediated condition of a remediation that is no longer requested.
+// OwnerRemediated condition of a remediation that is no longer requested. [decide] plans a write of the conditions if
+// it returns any.
 func conditionsToWrite(m *clusterv1.Machine, want []metav1.Condition) []string {
 	have, set := condition.Set(m.Status.Conditions), condition.Set(want)
 	var out []string

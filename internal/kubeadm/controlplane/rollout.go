@@ -110,6 +110,7 @@ func nextTime(plane *controlplanev1.KubeadmControlPlane, all []memberMachine, no
 	return next
 }
 
+// rolloutMessages returns the messages of the reasons, for the conditions and for actions.
 func rolloutMessages(reasons []rolloutReason) []string {
 	var out []string
 	for _, r := range reasons {

@@ -32,7 +32,8 @@ func (s snapshot) decideSecrets(p *reconciler.Plan) {
 	}
 }
 
-// isSecretCreation reports whether an action creates a certificate Secret.
+// isSecretCreation reports whether an action creates a certificate Secret. The condition CertificatesAvailable calls
+// it.
 func isSecretCreation(a reconciler.Action) bool {
 	_, creates := a.(createSecret)
 	return creates

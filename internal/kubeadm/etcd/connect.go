@@ -96,6 +96,7 @@ func Connect(cfg Config) (Cluster, error) {
 	return &cluster{cfg: cfg, clients: map[string]*clientv3.Client{}}, nil
 }
 
+// client returns the connection to the member on a Node, which later calls share.
 func (c *cluster) client(node string) (*clientv3.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

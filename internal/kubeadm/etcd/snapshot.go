@@ -27,7 +27,8 @@ type Connection struct {
 	close  func() error
 }
 
-// ConnectTo connects to the member on one Node of a KubeadmControlPlane.
+// ConnectTo connects to the member on one Node of a KubeadmControlPlane. The EtcdSnapshotPolicy controller calls it,
+// for a connection that only reads.
 func ConnectTo(cfg Config, node string) (*Connection, error) {
 	cfg.Nodes = []string{node}
 	all, err := Connect(cfg)
@@ -42,7 +43,8 @@ func ConnectTo(cfg Config, node string) (*Connection, error) {
 }
 
 // ConnectToSocket connects to the member of a hosted control plane, which listens on a unix socket of this host. The
-// connection is refused if another user than the given one listens on the socket.
+// connection is refused if another user than the given one listens on the socket. The EtcdSnapshotPolicy controller
+// calls it.
 func ConnectToSocket(path string, user int) (*Connection, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: []string{"http://localhost"}, Logger: zap.NewNop(), MaxCallRecvMsgSize: maxResponseBytes, MaxUnaryRetries: 1,
@@ -83,7 +85,8 @@ func dialUser(ctx context.Context, path string, user int) (net.Conn, error) {
 
 func (c *Connection) Close() error { return c.close() }
 
-// State returns the revision and the version of etcd.
+// State returns the revision and the version of etcd. The EtcdSnapshotPolicy controller checks with it whether etcd
+// responds, and records the values with the snapshot.
 func (c *Connection) State(ctx context.Context) (revision int64, version string, err error) {
 	got, err := statusOf(ctx, c.client)
 	if err != nil {

@@ -71,16 +71,19 @@ type RecoveryRequest struct {
 	Lost     []LostMember `json:"lost,omitempty"`
 }
 
-// LostMember is a Machine, or a Node without a Machine, whose etcd member is discarded.
+// LostMember is a Machine, or a Node without a Machine, whose etcd member is discarded. The KubeadmControlPlane
+// controller chooses them when it accepts the request.
 type LostMember struct {
 	Machine string `json:"machine,omitempty"`
 	Node    string `json:"node,omitempty"`
 }
 
-// Restores reports whether the request restores a snapshot.
+// Restores reports whether the request restores a snapshot. The KubeadmControlPlane controller then orders Stage and
+// Restore instead of Rebuild.
 func (r RecoveryRequest) Restores() bool { return r.Snapshot != Snapshot{} }
 
-// Discards reports whether the etcd member of the Machine is discarded.
+// Discards reports whether the etcd member of the Machine is discarded. The KubeadmControlPlane controller deletes such
+// a Machine before etcd is rebuilt.
 func (r RecoveryRequest) Discards(machine string) bool {
 	for _, lost := range r.Lost {
 		if machine != "" && lost.Machine == machine {
@@ -93,7 +96,8 @@ func (r RecoveryRequest) Discards(machine string) bool {
 // String returns the value of the annotation.
 func (r RecoveryRequest) String() string { return encode(r) }
 
-// ParseRequest parses the annotation of a control plane. It returns nil if there is none.
+// ParseRequest parses the annotation of a control plane. It returns nil if there is none. The KubeadmControlPlane
+// controller and `slipway recover controlplane` call it.
 func ParseRequest(annotations map[string]string) (*RecoveryRequest, error) {
 	r, err := parse[RecoveryRequest](annotations, controlplanev1.RecoverAnnotation)
 	if err == nil && r != nil && !(idPattern.MatchString(r.ID) && namePattern.MatchString(r.Survivor) && (!r.Restores() || r.Snapshot.isValid())) {
@@ -157,7 +161,8 @@ func ParseOrder(annotations map[string]string) *EtcdOrder {
 	return o
 }
 
-// Report is the result of an order.
+// Report is the result of an order. The infrastructure provider writes it, and the KubeadmControlPlane controller reads
+// it.
 type Report struct {
 	ID   string `json:"id"`
 	Step Step   `json:"step"`
@@ -180,7 +185,8 @@ type MemberState struct {
 // String returns the value of the annotation.
 func (r Report) String() string { return encode(r) }
 
-// IsFor reports whether the report is the result of the order.
+// IsFor reports whether the report is the result of the order. The KubeadmControlPlane controller ignores a report
+// about an earlier order.
 func (r *Report) IsFor(o EtcdOrder) bool { return r != nil && r.ID == o.ID && r.Step == o.Step }
 
 // ParseReport parses the annotation of an infrastructure machine. It returns nil if there is no valid report.

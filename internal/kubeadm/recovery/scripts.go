@@ -84,7 +84,8 @@ func Program(o EtcdOrder) string {
 }
 
 // ProgressProgram returns a sh script that prints the progress of [Program]: "done", "failed" with the reason and the
-// last lines of the log, "running", or "none" if it neither runs nor has a result.
+// last lines of the log, "running", or "none" if it neither runs nor has a result. The LocalMachine controller runs it
+// on the container of the machine until it prints a result.
 func ProgressProgram(o EtcdOrder) string {
 	return scriptVariables(o) + `
 if [ -e "$state/result" ]; then cat "$state/result"; tail -n 10 "$state/log" 2>/dev/null || true
@@ -99,7 +100,8 @@ const (
 	RestoreCommand = "slipway"
 )
 
-// StageFolder returns the folder for the staged data of an order on the node.
+// StageFolder returns the folder for the staged data of an order on the node. The Local provider copies the snapshot
+// and the binary there before it runs [StageProgram].
 func StageFolder(o EtcdOrder) string { return restoreFolder + o.ID }
 
 // StageProgram returns a bash script that prepares a data directory from the snapshot next to the data of the member.

@@ -46,7 +46,7 @@ type secretProblem struct {
 
 func (s Evaluation) Complete() bool { return len(s.Create) == 0 && len(s.Problems) == 0 }
 
-// EvaluateInput is the input of [Evaluate].
+// EvaluateInput is the input of [Evaluate]. The controllers of control planes and KubeadmConfigs fill it in.
 type EvaluateInput struct {
 	Now      time.Time
 	Cluster  string
@@ -57,7 +57,8 @@ type EvaluateInput struct {
 	Generate bool
 }
 
-// Evaluate returns the required Secrets that are missing or unusable.
+// Evaluate returns the required Secrets that are missing or unusable. The controllers of KubeadmControlPlanes and
+// KubeadmConfigs call it before the first Machine is created or rendered.
 func Evaluate(c EvaluateInput) Evaluation {
 	var s Evaluation
 	for _, r := range c.Required {
@@ -107,7 +108,7 @@ func contentOf(r Requirement) string {
 }
 
 // ContentProblem returns the problem with the content of a Secret at the given time, or the empty string if it is
-// valid.
+// valid. The HostedControlPlane controller calls it for each CA.
 func ContentProblem(r Requirement, secret *corev1.Secret, now time.Time) string {
 	cert, key := secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
 	// Users may store the CA keys outside the cluster. The service account key is required for signing tokens.
@@ -135,7 +136,8 @@ func ContentProblem(r Requirement, secret *corev1.Secret, now time.Time) string 
 	return ""
 }
 
-// ExpiresAt returns when the certificate in a Secret expires, or the zero time if it has no readable certificate.
+// ExpiresAt returns when the certificate in a Secret expires, or the zero time if it has no readable certificate. The
+// KubeadmControlPlane controller calls it for the conditions and for each Machine.
 func ExpiresAt(secret *corev1.Secret) time.Time {
 	if secret == nil {
 		return time.Time{}
@@ -148,7 +150,8 @@ func ExpiresAt(secret *corev1.Secret) time.Time {
 }
 
 // Content returns the certificate and key of a Secret. Both are parsed and encoded again, so that any other data in
-// the Secret is dropped. For service account keys, cert is the public key. The key is nil if the Secret has none.
+// the Secret is dropped. For service account keys, cert is the public key. The key is nil if the Secret has none. The
+// HostedControlPlane controller, package bootstrap/render and package controllers/credentials call it.
 func Content(p Purpose, secret *corev1.Secret) (cert, key []byte, err error) {
 	cert, key = secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey]
 	switch {

@@ -24,7 +24,8 @@ type KeyOptions struct {
 	Authority, Leaf time.Duration
 }
 
-// KeyOptionsOf returns the key configuration from the ClusterConfiguration.
+// KeyOptionsOf returns the key configuration from the ClusterConfiguration. The controllers of KubeadmControlPlanes and
+// KubeadmConfigs call it before [Generate].
 func KeyOptionsOf(config bootstrapv1.ClusterConfiguration) KeyOptions {
 	const day = 24 * time.Hour
 	return KeyOptions{
@@ -60,7 +61,8 @@ type Owner struct {
 	Replaces []string
 }
 
-// NewSecret returns a Secret of the cluster with the given data.
+// NewSecret returns a Secret of the cluster with the given data. All three controllers of the package documentation
+// create their Secrets with it.
 func NewSecret(cluster client.ObjectKey, p Purpose, owner Owner, data map[string][]byte) *corev1.Secret {
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
@@ -83,13 +85,15 @@ func (o Owner) Manages(secret *corev1.Secret) bool {
 }
 
 // NeedsOwner reports whether a Secret that the owner manages has no controller reference to the owner's current UID and
-// API version.
+// API version. The controllers of KubeadmControlPlanes and HostedControlPlanes call it for each Secret that they
+// manage.
 func (o Owner) NeedsOwner(secret *corev1.Secret) bool {
 	controller := metav1.GetControllerOf(secret)
 	return o.Manages(secret) && (controller == nil || controller.UID != o.Ref.UID || controller.APIVersion != o.Ref.APIVersion)
 }
 
-// Adopt makes the owner the controller of the Secret.
+// Adopt makes the owner the controller of the Secret. The controllers of KubeadmControlPlanes and HostedControlPlanes
+// call it when they restore or replace a Secret.
 func (o Owner) Adopt(secret client.Object) {
 	others := slices.DeleteFunc(slices.Clone(secret.GetOwnerReferences()), o.ownsReference)
 	secret.SetOwnerReferences(append(others, o.Ref))

@@ -42,7 +42,8 @@ type Kubeconfig struct {
 	From, Until time.Time
 }
 
-// ParseKubeconfig reads the kubeconfig from the Secret, which may be nil.
+// ParseKubeconfig reads the kubeconfig from the Secret, which may be nil. The controllers of control planes and package
+// controllers/credentials call it.
 func ParseKubeconfig(secret *corev1.Secret) Kubeconfig {
 	if secret == nil {
 		return Kubeconfig{}
@@ -65,7 +66,7 @@ func ServerURL(e clusterv1.APIEndpoint) string {
 }
 
 // ReissueReason returns the reason why the kubeconfig must be reissued for the endpoint and the CA Secret, or the empty
-// string if it is up to date.
+// string if it is up to date. The KubeadmControlPlane controller calls it in each reconciliation.
 func (k Kubeconfig) ReissueReason(endpoint clusterv1.APIEndpoint, ca *corev1.Secret, now time.Time) string {
 	switch {
 	case !k.Readable:
@@ -83,7 +84,7 @@ func (k Kubeconfig) ReissueReason(endpoint clusterv1.APIEndpoint, ca *corev1.Sec
 }
 
 // HalfLife returns the time at which half of the client certificate's validity has passed and the kubeconfig is
-// reissued.
+// reissued. The KubeadmControlPlane controller reconciles again at that time.
 func (k Kubeconfig) HalfLife() time.Time { return k.From.Add(k.Until.Sub(k.From) / 2) }
 
 // Access identifies the cluster and endpoint of a kubeconfig.
@@ -92,7 +93,8 @@ type Access struct {
 	Endpoint clusterv1.APIEndpoint
 }
 
-// Issue returns the content of the kubeconfig Secret, with a new client key and a certificate signed by the CA.
+// Issue returns the content of the kubeconfig Secret, with a new client key and a certificate signed by the CA. The
+// controllers of KubeadmControlPlanes and HostedControlPlanes call it.
 func Issue(to Access, ca *corev1.Secret, keys KeyOptions, now time.Time) (map[string][]byte, error) {
 	if len(ca.Data[corev1.TLSPrivateKeyKey]) == 0 {
 		return nil, fault.New(fault.Invalid, ReasonInvalid, "Secret %s has no key in tls.key, so no kubeconfig can be issued; "+

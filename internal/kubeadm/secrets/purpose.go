@@ -33,7 +33,8 @@ const (
 	Encryption Purpose = "encryption"
 )
 
-// IsKnown reports whether p is one of the purposes above.
+// IsKnown reports whether p is one of the purposes above. Package clusterctl/move recognizes the Secrets of a Cluster
+// by it.
 func (p Purpose) IsKnown() bool {
 	return slices.Contains([]Purpose{CA, Etcd, Proxy, SA, EtcdClient, Admin, Encryption}, p)
 }
@@ -58,7 +59,8 @@ const signingFile = "cluster-signing-cert-file"
 
 // SignedByKubeadm returns the requirements of a control plane whose nodes kubeadm creates with this configuration.
 // kube-controller-manager signs with the file of the cluster CA and does not start if the file contains two
-// certificates. The limit does not apply if the flag selects another file, or if a patch may do so.
+// certificates. The limit does not apply if the flag selects another file, or if a patch may do so. The controllers of
+// KubeadmControlPlanes and KubeadmConfigs call it.
 func SignedByKubeadm(spec bootstrapv1.KubeadmConfigSpec) []Requirement {
 	out := Required(spec.ClusterConfiguration)
 	if spec.InitConfiguration.Patches.Directory != "" || spec.JoinConfiguration.Patches.Directory != "" ||
@@ -123,7 +125,8 @@ func readSecret(ctx context.Context, key client.ObjectKey, readers []client.Read
 	return nil, nil
 }
 
-// Purposes returns the purposes of the requirements.
+// Purposes returns the purposes of the requirements. The controllers of KubeadmControlPlanes and KubeadmConfigs call it
+// before [Read].
 func Purposes(required []Requirement) []Purpose {
 	out := make([]Purpose, 0, len(required))
 	for _, r := range required {

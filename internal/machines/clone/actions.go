@@ -22,19 +22,20 @@ import (
 // The actions on templates, and the read that is needed before they are deleted. The MachineSet controller plans all of
 // them, the MachineDeployment and KubeadmControlPlane controllers only OwnTemplate. Each may be repeated.
 type (
-	// OwnTemplate makes the Cluster an owner of a template.
+	// OwnTemplate makes the Cluster an owner of a template. [Templates.OwnedBy] plans it, and [Act] runs it.
 	OwnTemplate struct {
 		Ref clusterv1.ContractVersionedObjectReference
 	}
-	// AddFinalizer adds the finalizer.
+	// AddFinalizer adds the finalizer. The MachineSet controller plans it for MachineSets of a managed topology.
 	AddFinalizer struct{ Finalizer string }
-	// DeleteTemplate deletes a template.
+	// DeleteTemplate deletes a template. [Templates.Release] plans it.
 	DeleteTemplate struct {
 		Ref clusterv1.ContractVersionedObjectReference
 	}
-	// RemoveFinalizer removes the finalizer.
+	// RemoveFinalizer removes the finalizer. [Templates.Release] plans it as its last action.
 	RemoveFinalizer struct{ Finalizer string }
-	// ReadUsedTemplates requests the list of templates that other owners use.
+	// ReadUsedTemplates requests the list of templates that other owners use. The MachineSet controller makes this read
+	// with [Usage.Read].
 	ReadUsedTemplates struct{}
 )
 
@@ -70,7 +71,8 @@ func (t Templates) OwnedBy(cluster *clusterv1.Cluster) []reconciler.Action {
 	return out
 }
 
-// IsOfTopology reports whether an object belongs to a managed topology.
+// IsOfTopology reports whether an object belongs to a managed topology. Only then do the MachineSet and
+// MachineDeployment controllers set the finalizer of a new MachineSet.
 func IsOfTopology(o metav1.Object) bool {
 	_, ok := o.GetLabels()[clusterv1.ClusterTopologyOwnedLabel]
 	return ok
@@ -95,7 +97,8 @@ func (t Templates) Release(owner client.Object, finalizer string, used UsedTempl
 	p.Do(RemoveFinalizer{Finalizer: finalizer})
 }
 
-// Owner is an owner of Machines, such as a MachineSet, and its templates.
+// Owner is an owner of Machines, such as a MachineSet, and its templates. The controllers of the owners create it for
+// [Act] and for [Options].
 type Owner struct {
 	Object    client.Object
 	Cluster   *clusterv1.Cluster

@@ -16,7 +16,8 @@ import (
 // of FooMachines.
 const templateSuffix = "Template"
 
-// Options describes a clone to create: the bootstrap config or infrastructure machine of one Machine.
+// Options describes a clone to create: the bootstrap config or infrastructure machine of one Machine. Package machines
+// fills them in for [New] and [Update].
 type Options struct {
 	Template contract.Object
 	// Name is the name of the clone. Its namespace is the namespace of the template.
@@ -29,7 +30,8 @@ type Options struct {
 	Labels, Annotations map[string]string
 }
 
-// Ref returns the reference to the clone with this name for the template that ref references.
+// Ref returns the reference to the clone with this name for the template that ref references. The owners of Machines
+// reference the clones of a new Machine by it.
 func Ref(ref clusterv1.ContractVersionedObjectReference, name string) clusterv1.ContractVersionedObjectReference {
 	return clusterv1.ContractVersionedObjectReference{APIGroup: ref.APIGroup, Kind: strings.TrimSuffix(ref.Kind, templateSuffix), Name: name}
 }

@@ -19,7 +19,8 @@ import (
 // Key identifies a clone.
 type Key struct{ Kind, Name string }
 
-// Clones are the bootstrap configs and infrastructure machines of an owner's Machines.
+// Clones are the bootstrap configs and infrastructure machines of an owner's Machines. [Reader.Read] returns them, and
+// package machines compares them with the desired metadata.
 type Clones struct {
 	// Items contains the clones by kind and name.
 	Items map[Key]contract.Object
@@ -51,7 +52,8 @@ type Reader struct {
 }
 
 // Read reads the clones of an owner's Machines: clones with the labels, and clones that the Machines reference,
-// such as those of adopted Machines.
+// such as those of adopted Machines. The MachineSet and KubeadmControlPlane controllers call it, but not in every
+// reconciliation.
 func (r Reader) Read(ctx context.Context, q Query) (*Clones, error) {
 	c := &Clones{Items: map[Key]contract.Object{}, Stale: map[Key]bool{}}
 	for _, t := range q.Templates {
@@ -90,7 +92,8 @@ func (r Reader) add(c *Clones, o contract.Object) {
 	c.Items[key], c.Stale[key] = o, r.Writes.Stale(o)
 }
 
-// InfrastructureOf returns the infrastructure machine of a Machine, or the zero value if it was not read.
+// InfrastructureOf returns the infrastructure machine of a Machine, or the zero value if it was not read. The
+// KubeadmControlPlane controller calls it.
 func (c *Clones) InfrastructureOf(m *clusterv1.Machine) contract.Object {
 	if c == nil || m == nil {
 		return contract.Object{}
@@ -129,13 +132,14 @@ func (c *Clones) FindOrphans(q Query) []contract.Object {
 }
 
 // Needs reports whether a clone was read and lacks the metadata. Clones that are being deleted, and clones whose
-// last write the cache does not show yet, need no update now.
+// last write the cache does not show yet, need no update now. Package machines calls it to plan the writes.
 func (c *Clones) Needs(key Key, m Metadata) bool {
 	o, ok := c.Items[key]
 	return ok && !c.Stale[key] && o.GetDeletionTimestamp().IsZero() && !m.IsCurrent(o.Unstructured)
 }
 
-// Refs returns the references of a Machine to its clones.
+// Refs returns the references of a Machine to its clones. Package machines reads and updates the clones of a Machine by
+// them.
 func Refs(m *clusterv1.Machine) []clusterv1.ContractVersionedObjectReference {
 	var out []clusterv1.ContractVersionedObjectReference
 	for _, ref := range []clusterv1.ContractVersionedObjectReference{m.Spec.Bootstrap.ConfigRef, m.Spec.InfrastructureRef} {

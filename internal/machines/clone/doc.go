@@ -7,5 +7,7 @@
 // determines the template from which a clone was created ([Clones.OriginOf]). It owns the annotations
 // cluster.x-k8s.io/cloned-from-name and cloned-from-groupkind of clones, and the metadata that their owner applies. It
 // does not decide when to create a clone, and it does not make a Machine the owner of its clones; the Machine
-// controller does. To change the package, start with [Options] and [Metadata], then read [Clones].
+// controller does. To change the package, start with [Options] and [Metadata], then read [Clones]. Package machines and
+// the controllers of MachineSets, MachineDeployments and KubeadmControlPlanes use the package, and the topology
+// controller uses [Usage].
 package clone

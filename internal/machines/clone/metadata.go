@@ -35,7 +35,7 @@ func without(keys []string, desired map[string]string) []string {
 	return slices.DeleteFunc(keys, func(key string) bool { _, ok := desired[key]; return ok })
 }
 
-// IsCurrent reports whether the clone has all of the metadata and none of the old keys.
+// IsCurrent reports whether the clone has all of the metadata and none of the old keys. [Clones.Needs] calls it.
 func (m Metadata) IsCurrent(clone *unstructured.Unstructured) bool {
 	return isCurrent(clone.GetLabels(), m.Labels, m.OldLabels) && isCurrent(clone.GetAnnotations(), m.Annotations, m.OldAnnotations)
 }

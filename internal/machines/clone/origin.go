@@ -8,7 +8,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Origin is the template from which a Machine was created, with the parts that are known.
+// Origin is the template from which a Machine was created, with the parts that are known. Package machines compares it
+// with the owner's template.
 type Origin struct {
 	Template clusterv1.MachineTemplateSpec
 	// Unknown has a line for each part whose origin is unknown; Template contains the desired value for these
@@ -56,7 +57,8 @@ func (c *Clones) OriginOf(m *clusterv1.Machine, desired clusterv1.MachineSpec) (
 	return o, true
 }
 
-// ClonedFrom returns the template that an object's annotations name, and whether they name one.
+// ClonedFrom returns the template that an object's annotations name, and whether they name one. The KubeadmControlPlane
+// controller compares it with its template to find outdated Machines.
 func ClonedFrom(o metav1.Object) (clusterv1.ContractVersionedObjectReference, bool) {
 	a := o.GetAnnotations()
 	kind := schema.ParseGroupKind(a[clusterv1.TemplateClonedFromGroupKindAnnotation])

@@ -23,7 +23,7 @@ type Template struct {
 func (t Template) Exists() bool { return t.Object.Presence() == contract.Found }
 
 // Blocker returns why the template cannot be cloned, or an empty string if it can be cloned or there is no
-// reference.
+// reference. Messages of waits contain it.
 func (t Template) Blocker() string {
 	switch {
 	case !t.Ref.IsDefined():
@@ -36,7 +36,8 @@ func (t Template) Blocker() string {
 	return ""
 }
 
-// Await waits until the template can be cloned. The message is the Blocker followed by the consequence.
+// Await waits until the template can be cloned. The message is the Blocker followed by the consequence. The MachineSet
+// controller calls it before it creates Machines.
 func (t Template) Await(p *reconciler.Plan, reason, consequence string) {
 	wait := p.WaitFor(reason, "%s%s", t.Blocker(), consequence).For(t.Ref.Kind, t.Ref.Name)
 	if t.Object.Problem != "" {
@@ -63,7 +64,8 @@ func ReadTemplates(ctx context.Context, r *kube.References, owner client.Object,
 	return out, nil
 }
 
-// Get returns the template with the reference, or the zero value if there is none.
+// Get returns the template with the reference, or the zero value if there is none. The controllers of the owners call
+// it.
 func (t Templates) Get(ref clusterv1.ContractVersionedObjectReference) Template {
 	for _, one := range t {
 		if one.Ref == ref {
@@ -73,7 +75,8 @@ func (t Templates) Get(ref clusterv1.ContractVersionedObjectReference) Template 
 	return Template{}
 }
 
-// Unusable returns the templates that cannot be cloned.
+// Unusable returns the templates that cannot be cloned. The MachineSet controller waits for them, and the
+// MachineDeployment controller plans no in-place update.
 func (t Templates) Unusable() []Template {
 	var out []Template
 	for _, one := range t {

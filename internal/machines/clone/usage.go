@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// UsedTemplates is the set of templates in use.
+// UsedTemplates is the set of templates in use. [Usage.Read] returns it to the MachineSet and topology controllers.
 type UsedTemplates map[clusterv1.ContractVersionedObjectReference]bool
 
 // Usage reads from the API server which templates are in use. The MachineSet and topology controllers call it before
@@ -22,7 +22,8 @@ type Usage struct{ all *kube.SharedRead[users] }
 // users maps each template to the owners that use it.
 type users map[clusterv1.ContractVersionedObjectReference][]types.UID
 
-// NewUsage returns a Usage that reads with live, a reader without a cache.
+// NewUsage returns a Usage that reads with live, a reader without a cache. The MachineSet and topology controllers
+// create one each.
 func NewUsage(live client.Reader) *Usage {
 	return &Usage{kube.NewSharedRead(func(ctx context.Context, namespace string) (users, error) { return listUsers(ctx, live, namespace) })}
 }

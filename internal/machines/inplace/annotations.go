@@ -17,7 +17,7 @@ import (
 // Hook is the name of UpdateMachine in the pending-hooks annotation.
 const Hook = "UpdateMachine"
 
-// State is the state of a Machine's in-place update, derived from its annotations.
+// State is the state of a Machine's in-place update. [StateOf] derives it from the Machine's annotations.
 type State string
 
 // The states of an in-place update. A Machine passes through them in this order, from Moving or Triggering to
@@ -35,6 +35,7 @@ const (
 	Ending State = "Ending"
 )
 
+// StateOf returns the state of a Machine's in-place update. The Machine controller and the owners' controllers call it.
 func StateOf(m *clusterv1.Machine) State {
 	_, moving := m.Annotations[clusterv1.PendingAcknowledgeMoveAnnotation]
 	switch marked, pending := IsMarked(m), isPending(m); {
@@ -53,7 +54,8 @@ func StateOf(m *clusterv1.Machine) State {
 // isUpdating reports whether an in-place update of a Machine is in progress.
 func isUpdating(m *clusterv1.Machine) bool { return StateOf(m) != None }
 
-// HasFailed reports whether the extension reported that the update of a Machine failed.
+// HasFailed reports whether the extension reported that the update of a Machine failed. The owners' controllers call
+// it: such a Machine does not count as being updated.
 func HasFailed(m *clusterv1.Machine) bool {
 	for _, c := range m.Status.Conditions {
 		if c.Type == clusterv1.MachineUpdatingCondition {
@@ -63,7 +65,8 @@ func HasFailed(m *clusterv1.Machine) bool {
 	return false
 }
 
-// IsMarked reports whether a Machine or a referenced object has the update-in-progress annotation.
+// IsMarked reports whether a Machine or a referenced object has the update-in-progress annotation. The Machine
+// controller and the owners' controllers call it.
 func IsMarked(o client.Object) bool {
 	_, marked := o.GetAnnotations()[clusterv1.UpdateInProgressAnnotation]
 	return marked
@@ -72,7 +75,8 @@ func IsMarked(o client.Object) bool {
 // isPending reports whether the UpdateMachine hook of a Machine is pending or in progress.
 func isPending(o client.Object) bool { return slices.Contains(pendingHooks(o), Hook) }
 
-// WithHook returns the value of the pending-hooks annotation with UpdateMachine added.
+// WithHook returns the value of the pending-hooks annotation with UpdateMachine added. The owners' controllers write it
+// as the last step of starting an update.
 func WithHook(o client.Object) string {
 	names := append(pendingHooks(o), Hook)
 	slices.Sort(names)
@@ -80,7 +84,7 @@ func WithHook(o client.Object) string {
 }
 
 // WithoutHook returns the value of the pending-hooks annotation without UpdateMachine, or nil if no hook is left
-// and the annotation must be removed.
+// and the annotation must be removed. The Machine controller writes it as the last step of an update.
 func WithoutHook(o client.Object) *string {
 	names := slices.DeleteFunc(pendingHooks(o), func(name string) bool { return name == Hook })
 	if len(names) == 0 {
@@ -102,7 +106,8 @@ func pendingHooks(o client.Object) []string {
 }
 
 // WithoutMarks returns the annotations of a Machine template without the annotations that controllers set on
-// Machines and remove during an in-place update. Otherwise the owner would set them again on every reconciliation.
+// Machines and remove during an in-place update. Otherwise the owner would set them again on every reconciliation. The
+// controllers of all owners call it when they compute the desired Machine.
 func WithoutMarks(annotations map[string]string) map[string]string {
 	marks := []string{clusterv1.PendingAcknowledgeMoveAnnotation, clusterv1.UpdateInProgressAnnotation, runtimev1.PendingHooksAnnotation}
 	if !slices.ContainsFunc(marks, func(key string) bool { _, has := annotations[key]; return has }) {

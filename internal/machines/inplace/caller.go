@@ -53,10 +53,12 @@ type UpdateCheck struct {
 	CallAfter time.Duration
 }
 
-// IsKnown reports whether the result is known. Neither an in-place update nor a rollout may start without it.
+// IsKnown reports whether the result is known. Neither an in-place update nor a rollout may start without it. The
+// MachineDeployment controller calls it.
 func (a UpdateCheck) IsKnown() bool { return a.Problem == nil && a.CallAfter == 0 }
 
-// Progress is the state of an extension's update of a Machine.
+// Progress is the state of an extension's update of a Machine. The Machine controller stores it in its snapshot and
+// reports it in the condition Updating.
 type Progress struct {
 	// Handler is the handler that responded, as "<handler>.<extension>".
 	Handler string
@@ -139,7 +141,7 @@ func (c Caller) CanUpdateMachine(ctx context.Context, current, desired Machine) 
 }
 
 // CanUpdateMachineSet is [Caller.CanUpdateMachine] for the Machines of a MachineSet. It compares the MachineSet and
-// the templates.
+// the templates. The MachineDeployment controller calls it before a rollout.
 func (c Caller) CanUpdateMachineSet(ctx context.Context, current, desired MachineSet) (UpdateCheck, error) {
 	request := &hooksv1.CanUpdateMachineSetRequest{}
 	var err, err2 error
@@ -164,7 +166,8 @@ func (c Caller) CanUpdateMachineSet(ctx context.Context, current, desired Machin
 }
 
 // UpdateMachine calls the extension to continue the update of a Machine. A response that requests a later call is
-// cached until then, unless the spec of an object changes. An error is returned only if the context is done.
+// cached until then, unless the spec of an object changes. An error is returned only if the context is done. The
+// Machine controller calls it in each reconciliation until the update is complete.
 func (c Caller) UpdateMachine(ctx context.Context, desired Machine) (Progress, error) {
 	handler, err := c.handler(ctx, Hook, desired.Machine)
 	if err == nil && handler == "" {

@@ -38,7 +38,8 @@ func templateRoot() []string { return []string{"spec", "template", "spec"} }
 
 // uncovered returns the sorted changes that are left after applying the patches, such as "LocalMachine
 // spec.memory". Changes outside root are ignored, both desired changes, which are applied without an extension, and
-// changes by patches. The error names the patch that cannot be applied.
+// changes by patches. The error names the patch that cannot be applied. [Caller.CanUpdateMachine] and
+// [Caller.CanUpdateMachineSet] call it for the response of the extension.
 func uncovered(root []string, parts ...part) ([]string, error) {
 	var out []string
 	for _, p := range parts {
@@ -144,7 +145,8 @@ func isEmptyMap(v any) bool {
 	return v == nil || ok && len(m) == 0
 }
 
-// listed joins changes for a message, up to mostUncovered.
+// listed joins changes for a message, up to mostUncovered. [Caller.CanUpdateMachine] and [Caller.CanUpdateMachineSet]
+// call it for [UpdateCheck].
 func listed(changes []string) string {
 	if len(changes) > mostUncovered {
 		return fmt.Sprintf("%s and %d more", strings.Join(changes[:mostUncovered], ", "), len(changes)-mostUncovered)

@@ -20,6 +20,7 @@ type FailedCalls struct {
 	calls map[string]failedCall
 }
 
+// failedCall is the error of a call, and the end of the delay before it may be repeated.
 type failedCall struct {
 	problem error
 	until   time.Time

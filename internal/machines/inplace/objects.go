@@ -24,7 +24,8 @@ type Machine struct {
 	Bootstrap *unstructured.Unstructured
 }
 
-// MachineSet is a MachineSet with the templates that it references.
+// MachineSet is a MachineSet with the templates that it references. The MachineDeployment controller fills it in with
+// the current and with the desired templates.
 type MachineSet struct {
 	MachineSet     *clusterv1.MachineSet
 	Infrastructure *unstructured.Unstructured
@@ -44,12 +45,14 @@ func sentMetadata(o metav1.Object) metav1.ObjectMeta {
 	return out
 }
 
+// sentMachine returns a Machine for requests, with its kind, metadata and spec.
 func sentMachine(m *clusterv1.Machine) clusterv1.Machine {
 	out := clusterv1.Machine{ObjectMeta: sentMetadata(m), Spec: *m.Spec.DeepCopy()}
 	out.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("Machine"))
 	return out
 }
 
+// sentMachineSet returns a MachineSet for requests, with its kind, metadata and spec.
 func sentMachineSet(s *clusterv1.MachineSet) clusterv1.MachineSet {
 	out := clusterv1.MachineSet{ObjectMeta: sentMetadata(s), Spec: *s.Spec.DeepCopy()}
 	out.SetGroupVersionKind(clusterv1.GroupVersion.WithKind("MachineSet"))
@@ -57,7 +60,7 @@ func sentMachineSet(s *clusterv1.MachineSet) clusterv1.MachineSet {
 }
 
 // sentObject returns a provider object for requests, with its kind, metadata and spec. The result is empty if the
-// object does not exist.
+// object does not exist. [Caller.UpdateMachine] and the checks send it.
 func sentObject(u *unstructured.Unstructured) (runtime.RawExtension, error) {
 	if u == nil {
 		return runtime.RawExtension{}, nil
@@ -83,7 +86,8 @@ func sentObject(u *unstructured.Unstructured) (runtime.RawExtension, error) {
 	return runtime.RawExtension{Raw: bytes.TrimSpace(raw)}, nil
 }
 
-// encoded returns a typed object as JSON.
+// encoded returns a typed object as JSON. The checks call it to compare objects, and to identify a failed call by its
+// objects.
 func encoded(o any) (runtime.RawExtension, error) {
 	raw, err := json.Marshal(o)
 	if err != nil {

@@ -20,18 +20,20 @@ import (
 //	                     new starts the update   Triggering ─► Updating       counted in new's replicas
 
 // MaxListedNames limits how many Machines or MachineSets an annotation of a MachineSet lists; the rest follow later.
+// The MachineSet and MachineDeployment controllers write these annotations.
 const MaxListedNames = 100
 
 // longestList is the maximum length of an annotation value that is parsed.
 const longestList = 64 << 10
 
 // TransferTarget returns the name of the MachineSet to which a MachineSet transfers its surplus Machines. If it is
-// empty, surplus Machines are deleted.
+// empty, surplus Machines are deleted. The MachineSet and MachineDeployment controllers read it.
 func TransferTarget(set *clusterv1.MachineSet) string {
 	return strings.TrimSpace(set.Annotations[clusterv1.MachineSetMoveMachinesToMachineSetAnnotation])
 }
 
-// ReceiveFrom returns the names of the MachineSets that transfer Machines to a MachineSet.
+// ReceiveFrom returns the names of the MachineSets that transfer Machines to a MachineSet. The MachineSet controller
+// reads it.
 func ReceiveFrom(set *clusterv1.MachineSet) []string {
 	return names(set.Annotations[clusterv1.MachineSetReceiveMachinesFromMachineSetsAnnotation])
 }
@@ -41,7 +43,8 @@ func acknowledged(set *clusterv1.MachineSet) []string {
 	return names(set.Annotations[clusterv1.AcknowledgedMoveAnnotation])
 }
 
-// List returns the value of an annotation that lists object names.
+// List returns the value of an annotation that lists object names. The MachineDeployment controller writes it to the
+// MachineSets of an in-place rollout.
 func List(names []string) string { return strings.Join(names, ",") }
 
 // names returns the distinct names in a list. It returns nil for a list longer than longestList.
@@ -60,13 +63,14 @@ func names(list string) []string {
 }
 
 // IsAwaitingCount reports whether a Machine was transferred to the MachineSet but is not included in its replicas
-// yet.
+// yet. The MachineSet and MachineDeployment controllers call it.
 func IsAwaitingCount(set *clusterv1.MachineSet, m *clusterv1.Machine) bool {
 	return StateOf(m) == Moving && !slices.Contains(acknowledged(set), m.Name)
 }
 
 // AwaitsStart reports whether the MachineSet that counts the Machine has yet to write its desired state. Until then
-// the Machine may be transferred to another MachineSet instead.
+// the Machine may be transferred to another MachineSet instead. The MachineSet and MachineDeployment controllers call
+// it during an in-place rollout.
 func AwaitsStart(set *clusterv1.MachineSet, m *clusterv1.Machine) bool {
 	state := StateOf(m)
 	return state == Triggering || state == Moving && !IsAwaitingCount(set, m)

@@ -1,8 +1,9 @@
-// Package crds embeds the CustomResourceDefinitions of all kinds that Slipway serves, and installs them.
-// [All] returns the CRDs of the Cluster API groups and of Slipway's own groups, with the properties that the
-// markers on the Go types do not define: contract version labels, the provider label and the conversion.
-// [Install] writes changed CRDs to a cluster with server-side apply and waits until they are established. The
-// annotation slipway.dev/content-hash records the applied content.
+// Package crds embeds the CustomResourceDefinitions of all kinds that Slipway serves, and installs them. [All] returns
+// the CRDs of the Cluster API groups and of Slipway's own groups, with the properties that the markers on the Go types
+// do not define: contract version labels, the provider label and the conversion. [Install] writes changed CRDs to a
+// cluster with server-side apply and waits until they are established. The annotation slipway.dev/content-hash records
+// the applied content. Package webhook calls Install when the manager starts. `slipway plan` reads the kinds of this
+// build with All. Package clusterctl/install migrates the objects of other providers.
 //
 // After a change of a CRD, a [Migrator] rewrites objects that may be stored in an older version, sets
 // status.storedVersions to the storage version, and removes managed fields entries in versions that are no longer

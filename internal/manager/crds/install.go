@@ -87,7 +87,7 @@ func Install(ctx context.Context, c client.Client, opts Options) error {
 
 // Redirect changes the conversion address of the CRDs of some providers, if the manager that converted them no longer
 // responds. It leaves everything else unchanged, because the CRDs may be of a newer version. It removes the content
-// hash, so that the next installation writes the CRDs.
+// hash, so that the next installation writes the CRDs. Package webhook calls it.
 func Redirect(ctx context.Context, c client.Client, opts Options) error {
 	list, err := Of(opts)
 	if err != nil {
@@ -210,6 +210,7 @@ func applyAll(ctx context.Context, w *kube.Writer, list []*apiextensionsv1.Custo
 }
 
 // Hashed returns the content of an object to apply, with its hash in the annotation [HashAnnotation], and the hash.
+// Package webhook applies its configurations in the same way.
 func Hashed(o client.Object, kind schema.GroupVersionKind) (*unstructured.Unstructured, string, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {

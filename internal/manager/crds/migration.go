@@ -49,7 +49,8 @@ type Access struct {
 }
 
 // NewMigrator returns a migrator for the objects of the named CRDs. The arguments reader and c access CRDs. No reader
-// may read from a cache.
+// may read from a cache. The manager creates one, and package clusterctl/install another one for the CRDs of other
+// providers.
 func NewMigrator(reader client.Reader, c client.Client, objects map[string]Access, skip []Phase) *Migrator {
 	return &Migrator{reader: reader, client: c, access: objects, skip: skip}
 }

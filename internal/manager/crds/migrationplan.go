@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Phase is a phase of the storage migration.
+// Phase is a phase of the storage migration. The manager skips the phases of its flag --skip-crd-migration-phases.
 type Phase string
 
 // Values of --skip-crd-migration-phases, which are those of the reference implementation. All selects both phases.
@@ -23,7 +23,7 @@ const (
 )
 
 // ParsePhases parses the values of --skip-crd-migration-phases. The error has the kind Invalid and names the
-// flag.
+// flag. `slipway manager` calls it.
 func ParsePhases(texts []string) ([]Phase, error) {
 	var out []Phase
 	for _, text := range texts {

@@ -28,6 +28,7 @@ type reviewer struct {
 	restored *restoration
 }
 
+// newReviewer returns a reviewer for all kinds. [Register] and [NewInProcessAdmission] call it.
 func newReviewer(opts Options) reviewer {
 	objects := map[metav1.GroupVersionResource]runtime.Object{}
 	for _, set := range opts.sets() {
@@ -61,7 +62,8 @@ func (r reviewer) read(req ctrladmission.Request) (admission.Request, error) {
 	return out, nil
 }
 
-// mutate returns a patch with the missing defaults.
+// mutate returns a patch with the missing defaults. The API server calls it through the webhooks
+// slipway-defaulting-PROVIDER.
 func (r reviewer) mutate(ctx context.Context, req ctrladmission.Request) ctrladmission.Response {
 	request, err := r.read(req)
 	if err != nil {
@@ -95,7 +97,8 @@ func difference(before, after runtime.Object) ([]jsonpatch.Operation, error) {
 	return jsonpatch.CreatePatch(from, to)
 }
 
-// validate decides whether the object may be written.
+// validate decides whether the object may be written. The API server calls it through the webhooks
+// slipway-validation-PROVIDER.
 func (r reviewer) validate(ctx context.Context, req ctrladmission.Request) ctrladmission.Response {
 	if req.Operation == admissionv1.Delete {
 		return r.validateDeletion(ctx, req)

@@ -58,7 +58,7 @@ type Certificates struct {
 }
 
 // NewCertificates returns certificates for webhooks at the address, stored in the namespace. The client c
-// must not read Secrets from a cache. Call Load before serving.
+// must not read Secrets from a cache. Call Load before serving. The manager calls it before it starts.
 func NewCertificates(c client.Client, namespace string, address Address) *Certificates {
 	return &Certificates{
 		client: c, writer: kube.NewWriter(c, FieldOwner), namespace: namespace, address: address, now: time.Now,
@@ -74,7 +74,8 @@ func (c *Certificates) secretName() string {
 	return secretName
 }
 
-// CA returns the CA certificates that verify the serving certificate, in PEM. It is nil before Load.
+// CA returns the CA certificates that verify the serving certificate, in PEM. It is nil before Load. The manager passes
+// it to [Install].
 func (c *Certificates) CA() []byte {
 	if bundle := c.bundle.Load(); bundle != nil {
 		return *bundle
@@ -82,7 +83,7 @@ func (c *Certificates) CA() []byte {
 	return nil
 }
 
-// Serve makes a TLS configuration use the current certificate.
+// Serve makes a TLS configuration use the current certificate. The manager calls it for its webhook server.
 func (c *Certificates) Serve(config *tls.Config) {
 	config.GetCertificate = func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		if serving := c.serving.Load(); serving != nil {

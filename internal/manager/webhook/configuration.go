@@ -26,7 +26,7 @@ const (
 const callTimeoutSeconds = 30
 
 // Address defines how the API server reaches the webhooks, by URL or through a Service, and the providers
-// that they serve.
+// that they serve. The manager computes it from its flags, and package release for the manifests of a release.
 type Address struct {
 	// URL is used if the API server is on the same host. It consists of scheme, host and port, for example
 	// https://127.0.0.1:9443.
@@ -49,7 +49,7 @@ type Service struct {
 	Port            int32 // defaults to 443
 }
 
-// names returns the host names and IPs of the serving certificate.
+// names returns the host names and IPs of the serving certificate. [Certificates] issues the certificate for them.
 func (a Address) names() []string {
 	if a.URL != "" {
 		if parsed, err := url.Parse(a.URL); err == nil {
@@ -71,7 +71,8 @@ func (a Address) admissionClient(path string, ca []byte) admissionregistrationv1
 	}}
 }
 
-// conversionClient returns the client configuration of the conversion webhook for CRDs.
+// conversionClient returns the client configuration of the conversion webhook for CRDs. [Install] passes it to package
+// crds.
 func (a Address) conversionClient(ca []byte) *apiextensionsv1.WebhookClientConfig {
 	if a.URL != "" {
 		return &apiextensionsv1.WebhookClientConfig{URL: new(strings.TrimSuffix(a.URL, "/") + convertPath), CABundle: ca}

@@ -57,7 +57,7 @@ func (r *restoration) read() error {
 
 // violations returns the errors of an object against the schema of the storage version. It leaves out errors
 // of fields that the older version has itself, because the schema of that version applies to them. The
-// argument hub is the decoded object.
+// argument hub is the decoded object. validate of [reviewer] calls it.
 func (r *restoration) violations(ctx context.Context, req ctrladmission.Request, hub runtime.Object) (field.ErrorList, error) {
 	if req.RequestKind == nil || req.RequestKind.Version == req.Kind.Version || req.SubResource != "" {
 		return nil, nil

@@ -18,7 +18,8 @@ const readTimeout = 5 * time.Second
 
 // CRDVersions returns a function for the conversion of references, which have a version only in older API versions: it
 // returns the API version of the newest contract in the labels of a CRD. The reader should be the manager's cache,
-// which already contains the metadata of CRDs. The version is empty if the CRD does not exist or cannot be read.
+// which already contains the metadata of CRDs. The version is empty if the CRD does not exist or cannot be read. The
+// manager passes it in [Options].
 func CRDVersions(reader client.Reader) conversion.VersionOf {
 	return func(kind schema.GroupKind) string {
 		ctx, cancel := context.WithTimeout(context.Background(), readTimeout)

@@ -89,7 +89,7 @@ func kinds() []kind {
 	return slices.Concat(coreKinds(), addedKinds(), controlPlaneKinds(), ownKinds())
 }
 
-// kindsOf returns the kinds of one provider.
+// kindsOf returns the kinds of one provider. The configurations and the [reviewer] contain these kinds.
 func kindsOf(set providerset.Set) []kind {
 	return slices.DeleteFunc(kinds(), func(k kind) bool { return !set.Contains(k.name()) })
 }

@@ -36,12 +36,13 @@ type gate struct {
 	caller string
 }
 
+// newGate returns the gate that all handlers of a server share. [Register] creates it.
 func newGate(caller string) *gate {
 	return &gate{bodies: semaphore.NewWeighted(maxBytesInFlight), caller: caller}
 }
 
 // before returns a handler that rejects clients that may not call, bodies larger than most bytes, and
-// requests beyond the total limit.
+// requests beyond the total limit. [Register] wraps each handler with it.
 func (g *gate) before(handler http.Handler, most int64) http.Handler {
 	limited := http.MaxBytesHandler(handler, most)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -80,7 +81,8 @@ func (g *gate) serves(connection *tls.ConnectionState) bool {
 	return connection != nil && len(connection.VerifiedChains) > 0 && connection.VerifiedChains[0][0].Subject.CommonName == g.caller
 }
 
-// VerifyCallers makes the server verify client certificates of the CA (PEM), which [Options].Caller needs.
+// VerifyCallers makes the server verify client certificates of the CA (PEM), which [Options].Caller needs. The manager
+// calls it for its webhook server if only the API server may call.
 func VerifyCallers(authority []byte) func(*tls.Config) {
 	return func(config *tls.Config) {
 		config.ClientAuth, config.ClientCAs = tls.VerifyClientCertIfGiven, x509.NewCertPool()

@@ -42,12 +42,13 @@ type relatedReader struct {
 	schemas    *variables.Schemas
 }
 
+// newRelatedReader returns the reader that a [reviewer] uses for all requests.
 func newRelatedReader(opts Options) *relatedReader {
 	return &relatedReader{live: opts.Live, topologies: opts.Gates.ClusterTopology, refs: kube.NewReferences(opts.Live, nil), schemas: variables.NewSchemas()}
 }
 
 // read adds the required objects to a request. If waits is true, it waits for a ClusterClass that is not
-// ready.
+// ready. The [reviewer] and [InProcessAdmission] call it before the rules are evaluated.
 func (f *relatedReader) read(ctx context.Context, r *admission.Request, waits bool) error {
 	if address, ok := r.New.(*ipamv1.IPAddress); ok && r.Old == nil {
 		return f.claim(ctx, address, &r.Related)
@@ -85,7 +86,7 @@ func (f *relatedReader) claim(ctx context.Context, address *ipamv1.IPAddress, ou
 	return nil
 }
 
-// scaled reads the object whose scale subresource is written.
+// scaled reads the object whose scale subresource is written. The [reviewer] calls it.
 func (f *relatedReader) scaled(ctx context.Context, resource string, r *admission.Request) error {
 	scale, isScale := r.New.(*autoscalingv1.Scale)
 	switch {

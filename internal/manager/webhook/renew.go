@@ -16,13 +16,14 @@ const (
 	caKeyKey  = "ca.key"
 )
 
-// material is the content of the Secret.
+// material is the content of the Secret. [Certificates] reads it, and writes it if [renew] changes it.
 type material struct {
 	ca     pki.Pair
 	bundle []byte // the CA certificate, followed by the previous one while that is needed
 	leaf   pki.Pair
 }
 
+// data returns the content in the form of the Secret's data.
 func (m material) data() map[string][]byte {
 	return map[string][]byte{
 		bundleKey:               m.bundle,

@@ -25,7 +25,7 @@ type Server interface {
 	Register(path string, handler http.Handler)
 }
 
-// Options configures the handlers.
+// Options configures the handlers. The manager and `slipway plan` fill them in.
 type Options struct {
 	// Gates are the enabled feature gates.
 	Gates admission.Gates

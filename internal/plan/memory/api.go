@@ -20,7 +20,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Admission defaults and validates writes like webhooks. It may read the API.
+// Admission defaults and validates writes like webhooks. It may read the API. Package manager/webhook implements it
+// with the rules of the webhooks.
 type Admission interface {
 	// Admit returns the object to store, or the reason for rejecting it. For a create, old is nil.
 	Admit(ctx context.Context, old, wanted client.Object, dryRun bool) (client.Object, error)
@@ -64,7 +65,8 @@ type object struct {
 	forms   map[form]client.Object
 }
 
-// Event is a write that changed an object.
+// Event is a write that changed an object. Package world passes it to the caches of the controllers and to the
+// simulated components.
 type Event struct {
 	Kind schema.GroupVersionKind
 	Key  client.ObjectKey
@@ -76,7 +78,7 @@ type Event struct {
 	old, new *object
 }
 
-// New returns an API without objects.
+// New returns an API without objects. Package world calls it.
 func New(o Options) *API {
 	a := &API{
 		scheme: o.Scheme, now: o.Now, kinds: map[schema.GroupKind]*kind{}, uids: map[types.UID]bool{},
@@ -91,7 +93,8 @@ func New(o Options) *API {
 	return a
 }
 
-// Events returns the events since the previous call, in order.
+// Events returns the events since the previous call, in order. Package world calls it after each reconciliation and
+// delivers them.
 func (a *API) Events() []Event {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -101,7 +104,8 @@ func (a *API) Events() []Event {
 }
 
 // Load stores an object of the copied management cluster without admission and without an event. It sets metadata that
-// only an API server sets, such as the UID, if it is missing.
+// only an API server sets, such as the UID, if it is missing. Package plan calls it for each CRD and object of the
+// copy, before a run starts.
 func (a *API) Load(u *unstructured.Unstructured) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -137,7 +141,7 @@ func versionOf(u *unstructured.Unstructured) uint64 {
 	return n
 }
 
-// Lookup returns an object, which must not be modified, or nil.
+// Lookup returns an object, which must not be modified, or nil. The simulated components of package world call it.
 func (a *API) Lookup(kind schema.GroupKind, key client.ObjectKey) *unstructured.Unstructured {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -147,7 +151,8 @@ func (a *API) Lookup(kind schema.GroupKind, key client.ObjectKey) *unstructured.
 	return nil
 }
 
-// All returns all objects, sorted by kind, namespace and name. They must not be modified.
+// All returns all objects, sorted by kind, namespace and name. They must not be modified. Package plan compares the
+// objects before and after the change with it.
 func (a *API) All() []*unstructured.Unstructured {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -179,7 +184,7 @@ func compareKeys(a, b client.ObjectKey) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
-// Mapper returns the kinds that the API serves.
+// Mapper returns the kinds that the API serves. The clients and the simulated manager return it to controllers.
 func (a *API) Mapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper(nil)
 	for _, k := range a.kinds {
@@ -250,11 +255,13 @@ func (a *API) set(k *kind, key client.ObjectKey, next *object) {
 	of[key] = next
 }
 
-// keys returns the sorted keys of a kind. The lock must be held.
+// keys returns the sorted keys of a kind. The lock must be held. The reads and the indexes call it, so that all lists
+// have the same order.
 func (a *API) keys(kind schema.GroupKind) []client.ObjectKey {
 	return slices.SortedFunc(maps.Keys(a.objects[kind]), compareKeys)
 }
 
+// empty returns an object without content.
 func empty(gvk schema.GroupVersionKind) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(gvk)

@@ -109,7 +109,7 @@ func (c *Client) Update(ctx context.Context, o client.Object, opts ...client.Upd
 	return c.replace(ctx, replacement{w, old, next}, o)
 }
 
-// replacement is a stored object and its new content.
+// replacement is a stored object and its new content. The writes of a [Client] create it.
 type replacement struct {
 	write write
 	old   *object
@@ -270,7 +270,8 @@ func (s subresource) Apply(context.Context, runtime.ApplyConfiguration, ...clien
 }
 
 // WriteAsSystem writes a complete object including its status on behalf of a simulated component, without admission or
-// field tracking. It creates the object if it does not exist.
+// field tracking. It creates the object if it does not exist. Package world calls it for Nodes and for the objects of
+// providers.
 func (a *API) WriteAsSystem(next *unstructured.Unstructured, by string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -283,7 +284,8 @@ func (a *API) WriteAsSystem(next *unstructured.Unstructured, by string) error {
 	return err
 }
 
-// Remove deletes an object on behalf of a simulated component. It succeeds if the object does not exist.
+// Remove deletes an object on behalf of a simulated component. It succeeds if the object does not exist. Package world
+// calls it for garbage collection and for Nodes.
 func (a *API) Remove(gvk schema.GroupVersionKind, key client.ObjectKey, by string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -68,7 +68,8 @@ func (i *index) of(a *API, o *object) []string {
 	return i.values(typed)
 }
 
-// indexed returns the keys that match all field selectors. The lock must be held.
+// indexed returns the keys that match all field selectors. The lock must be held. [Reader.List] calls it for field
+// selectors.
 func (a *API) indexed(kind schema.GroupKind, as shape, o *client.ListOptions) ([]client.ObjectKey, error) {
 	var out []client.ObjectKey
 	for n, want := range o.FieldSelector.Requirements() {

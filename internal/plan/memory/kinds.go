@@ -43,7 +43,7 @@ type Kinds struct {
 }
 
 // NewKinds returns the kinds of CRDs, which must not be modified afterwards. The function version returns the version
-// in which a kind is stored in memory, or an empty string for the storage version of the CRD.
+// in which a kind is stored in memory, or an empty string for the storage version of the CRD. Package plan calls it.
 func NewKinds(crds []*apiextensionsv1.CustomResourceDefinition, version func(*apiextensionsv1.CustomResourceDefinition) string) *Kinds {
 	out := &Kinds{crds: crds, kinds: map[schema.GroupKind]*kind{}}
 	for _, crd := range crds {
@@ -54,7 +54,7 @@ func NewKinds(crds []*apiextensionsv1.CustomResourceDefinition, version func(*ap
 	return out
 }
 
-// CRDs returns the CRDs of the kinds.
+// CRDs returns the CRDs of the kinds. Package plan loads them as objects, too, because controllers read CRDs.
 func (k *Kinds) CRDs() []*apiextensionsv1.CustomResourceDefinition { return k.crds }
 
 // ofCRD returns the kind in the version, or in the storage version if it is empty.
@@ -71,7 +71,8 @@ func ofCRD(crd *apiextensionsv1.CustomResourceDefinition, version string) *kind 
 	return k
 }
 
-// complete removes unknown fields and adds the defaults of the schema.
+// complete removes unknown fields and adds the defaults of the schema. API.put calls it for each write, before
+// admission.
 func (k *kind) complete(content map[string]any) error {
 	if k.crd == nil {
 		return nil
@@ -79,7 +80,8 @@ func (k *kind) complete(content map[string]any) error {
 	return k.schema.Complete(content)
 }
 
-// validate checks an object against its schema and, if there are no other errors, against its CEL rules.
+// validate checks an object against its schema and, if there are no other errors, against its CEL rules. API.admit
+// calls it after admission, except for writes of the status and of simulated components.
 func (k *kind) validate(ctx context.Context, content, old map[string]any) field.ErrorList {
 	if k.crd == nil {
 		return nil
@@ -94,7 +96,7 @@ func (k *kind) validate(ctx context.Context, content, old map[string]any) field.
 	return errs
 }
 
-// manager returns the field manager for an object or its status.
+// manager returns the field manager for an object or its status. Each tracked write calls it.
 func (k *kind) manager(subresource string) (*managedfields.FieldManager, error) {
 	k.managersOnce.Do(func() { k.managers, k.managersErr = k.newManagers() })
 	if k.managersErr != nil {

@@ -54,7 +54,8 @@ type Reader struct {
 	transform toolscache.TransformFunc
 }
 
-// Reader returns a reader whose objects are transformed as in a cache; nil: not transformed.
+// Reader returns a reader whose objects are transformed as in a cache; nil: not transformed. Package world creates
+// readers for the cache of the controllers, and for the API reader without a cache.
 func (a *API) Reader(transform toolscache.TransformFunc) *Reader {
 	return &Reader{api: a, transform: transform}
 }
@@ -235,7 +236,7 @@ func (r *Reader) BeforeAndAfter(e Event, gvk schema.GroupVersionKind, example cl
 }
 
 // Every returns all objects of a kind in the form of the example, in order, for the initial list of an informer. They
-// must not be modified.
+// must not be modified. Package world calls it.
 func (r *Reader) Every(gvk schema.GroupVersionKind, example client.Object) ([]client.Object, error) {
 	found, err := r.api.selected(gvk, shapeOf(example), &client.ListOptions{})
 	if err != nil {

@@ -39,7 +39,8 @@ func (w write) resource() schema.GroupResource {
 
 func (a *API) time() metav1.Time { return metav1.NewTime(a.now().UTC().Truncate(1e9)) }
 
-// create stores a new object. The lock must be held.
+// create stores a new object. The lock must be held. [Client] calls it for creates, and for applies of objects that do
+// not exist.
 func (a *API) create(ctx context.Context, w write, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if next.GetName() == "" && next.GetGenerateName() != "" {
 		a.names++
@@ -238,6 +239,7 @@ func (a *API) store(w write, old *object, next *unstructured.Unstructured) *unst
 }
 
 // remove deletes an object immediately, or sets its deletion timestamp if it has finalizers. The lock must be held.
+// [Client] calls it for deletes, and [API.Remove].
 func (a *API) remove(ctx context.Context, w write, old *object, preconditions *metav1.Preconditions) error {
 	o := old.content
 	if p := preconditions; p != nil {
@@ -333,7 +335,8 @@ func sameContent(a, b map[string]any, except ...string) bool {
 	return true
 }
 
-// unstructuredOf returns an unstructured copy of the object of a request.
+// unstructuredOf returns an unstructured copy of the object of a request. [Client] calls it before it stores the
+// object.
 func (a *API) unstructuredOf(o client.Object) (*unstructured.Unstructured, error) {
 	gvk, err := apiutil.GVKForObject(o, a.scheme)
 	if err != nil {

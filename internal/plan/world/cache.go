@@ -42,6 +42,7 @@ func (c *cacheOf) GetInformerForKind(context.Context, schema.GroupVersionKind, .
 
 func (c *cacheOf) RemoveInformer(context.Context, client.Object) error { return nil }
 
+// Start implements cache.Cache. There is nothing to start: objects are read from memory.
 func (c *cacheOf) Start(context.Context) error { return nil }
 
 func (c *cacheOf) WaitForCacheSync(context.Context) bool { return true }
@@ -53,7 +54,7 @@ type informer struct {
 	example client.Object
 }
 
-// listener is an event handler of an informer.
+// listener is an event handler of an informer. [World] calls it for each write of its kind.
 type listener struct {
 	kind    schema.GroupVersionKind
 	example client.Object

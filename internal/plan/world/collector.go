@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plan/memory"
 )
 
-// object identifies an object.
+// object identifies an object. [Collector] and [Providers] refer to an object by it, and look up its current content.
 type object struct {
 	kind schema.GroupVersionKind
 	key  client.ObjectKey

@@ -20,7 +20,7 @@ import (
 // Hooks that only compute a result are called by handler name: they patch or validate templates, define variables, or
 // plan upgrades. Without a response the controllers stop, or continue with the previous response.
 
-// extensionCall identifies a call of an extension.
+// extensionCall identifies a call of an extension. [Extensions] lists the objects of equal calls together.
 type extensionCall struct {
 	hook, handler string
 	// problem is the error of the call. It is empty if the extension was not called.
@@ -36,7 +36,7 @@ type Unanswered struct {
 	Objects []client.ObjectKey
 }
 
-// Unanswered returns the calls without a response, in order.
+// Unanswered returns the calls without a response, in order. Package plan calls it at the end of a run.
 func (e *Extensions) Unanswered() []Unanswered {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// HookCall is a simulated call of a lifecycle hook.
+// HookCall is a simulated call of a lifecycle hook. Package plan lists it in the plan.
 type HookCall struct {
 	At      time.Time
 	Hook    string
@@ -48,7 +48,7 @@ type Extensions struct {
 var _ hook.Client = &Extensions{}
 
 // NewExtensions returns the extensions that the ExtensionConfigs of a simulation define. The registry calls extensions
-// that compute a result; nil: none is called.
+// that compute a result; nil: none is called. Package plan calls it for each run.
 func NewExtensions(w *World, registry *hook.Extensions) *Extensions {
 	return &Extensions{
 		world: w, reader: w.API.Reader(nil), registry: registry,
@@ -56,7 +56,7 @@ func NewExtensions(w *World, registry *hook.Extensions) *Extensions {
 	}
 }
 
-// Calls returns the calls since the given time, in order.
+// Calls returns the calls since the given time, in order. Package plan calls it at the end of a run.
 func (e *Extensions) Calls(since time.Time) []HookCall {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -14,18 +14,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// Inventory simulates the hosts of infrastructure machines that need one each, out of a finite number. The provider of the
-// machines implements it with the functions that its controllers use. Its methods connect to nothing, and change only the
-// objects that they return.
+// Inventory simulates the hosts of infrastructure machines that need one each, out of a finite number. The provider of
+// the machines implements it with the functions that its controllers use. Its methods connect to nothing, and change
+// only the objects that they return.
 type Inventory interface {
 	// MachineKind and HostKind are the kinds of the machines and of the hosts.
 	MachineKind() schema.GroupKind
 	HostKind() schema.GroupKind
-	// Claim returns a machine as it is when it has claimed a host, and that host. It returns no host if the machine has one, or
-	// with the message of the wait if there is none. The owner is the Machine.
+	// Claim returns a machine as it is when it has claimed a host, and that host. It returns no host if the machine has
+	// one, or with the message of the wait if there is none. The owner is the Machine.
 	Claim(objects Objects, machine, owner *unstructured.Unstructured) (Claim, error)
-	// ClaimForControlPlane returns the host of one more machine of a control plane, whose Machines are not simulated. It reports
-	// whether the machines of the control plane need hosts. It returns neither a host nor a message if the hosts are not known.
+	// ClaimForControlPlane returns the host of one more machine of a control plane, whose Machines are not simulated.
+	// It reports whether the machines of the control plane need hosts. It returns neither a host nor a message if the
+	// hosts are not known.
 	ClaimForControlPlane(objects Objects, controlPlane *unstructured.Unstructured, number int64) (Claim, bool, error)
 	// Release returns the host of a machine that was deleted, or nil.
 	Release(objects Objects, machine *unstructured.Unstructured) (*unstructured.Unstructured, error)
@@ -36,8 +37,8 @@ type Inventory interface {
 // ReasonNoHost is the reason of the wait for a host.
 const ReasonNoHost = "NoHostAvailable"
 
-// OwnerAnnotation is the annotation of a simulated host with the control plane whose machine uses it, as kind/name. It is
-// neither stored nor printed, so its name has no domain.
+// OwnerAnnotation is the annotation of a simulated host with the control plane whose machine uses it, as kind/name. It
+// is neither stored nor printed, so its name has no domain.
 const OwnerAnnotation = "plan-owner"
 
 // Objects reads the objects of a [World].
@@ -72,8 +73,9 @@ func (p *Providers) claimHost(u, owner *unstructured.Unstructured) (bool, func()
 	return true, func() { p.storeHost(u, claim) }
 }
 
-// claimForControlPlane claims hosts for a control plane one after the other, as its Machines are created, and one that is spare
-// while Machines are replaced. It returns the number of replicas that have hosts then.
+// claimForControlPlane claims hosts for a control plane one after the other, as its Machines are created, and one that
+// is spare while Machines are replaced. It returns the number of replicas that have hosts then. [Providers] calls it
+// when it simulates a control plane.
 func (p *Providers) claimForControlPlane(u *unstructured.Unstructured, have, replicas int64, replaces bool) (next int64, follows []func()) {
 	if p.inventory == nil || have >= replicas && !replaces {
 		return replicas, nil
@@ -128,7 +130,7 @@ func (p *Providers) releaseHost(u *unstructured.Unstructured) {
 	_ = p.world.API.WriteAsSystem(host, "provider") // a kind that cannot be read has no hosts
 }
 
-// isHost reports whether an object is a host of the inventory.
+// isHost reports whether an object is a host of the inventory. [Providers] calls it for each write.
 func (p *Providers) isHost(u *unstructured.Unstructured) bool {
 	return p.inventory != nil && u.GroupVersionKind().GroupKind() == p.inventory.HostKind()
 }

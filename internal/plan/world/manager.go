@@ -31,6 +31,7 @@ type inMemory struct {
 
 var _ manager.Manager = &inMemory{}
 
+// newManager returns the manager of a [World].
 func newManager(w *World, scheme *runtime.Scheme) *inMemory {
 	return &inMemory{world: w, scheme: scheme, client: w.API.Client(w.transform)}
 }

@@ -45,8 +45,8 @@ type Providers struct {
 	roles     map[schema.GroupKind]role
 }
 
-// NewProviders simulates the providers of a world whose objects are already loaded. Package plan calls it for each run. The
-// inventory is nil if no machines need hosts of one.
+// NewProviders simulates the providers of a world whose objects are already loaded. Package plan calls it for each run.
+// The inventory is nil if no machines need hosts of one.
 func NewProviders(w *World, workloads *Workloads, inventory Inventory) *Providers {
 	p := &Providers{world: w, workloads: workloads, inventory: inventory, roles: map[schema.GroupKind]role{}}
 	if inventory != nil {
@@ -270,7 +270,7 @@ func (p *Providers) cluster(u *unstructured.Unstructured) *unstructured.Unstruct
 	return p.world.API.Lookup(clusterv1.GroupVersion.WithKind("Cluster").GroupKind(), clusterOf(u))
 }
 
-// owner returns the owner of a core kind.
+// owner returns the owner of a core kind. The simulated infrastructure machines and pools call it.
 func (p *Providers) owner(u *unstructured.Unstructured, kind string) *unstructured.Unstructured {
 	for _, ref := range u.GetOwnerReferences() {
 		if ref.Kind == kind {
@@ -292,7 +292,8 @@ func set(u *unstructured.Unstructured, value any, path ...string) {
 // now returns the simulated time in API format.
 func (p *Providers) now() string { return p.world.Now().UTC().Format(time.RFC3339) }
 
-// setConditionTrue sets a condition to True. It changes nothing if the condition is already True.
+// setConditionTrue sets a condition to True. It changes nothing if the condition is already True. All simulated
+// providers call it.
 func (p *Providers) setConditionTrue(u *unstructured.Unstructured, kind string) {
 	p.setCondition(u, map[string]any{"type": kind, "status": string(metav1.ConditionTrue), "reason": kind, "message": ""})
 }

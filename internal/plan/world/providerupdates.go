@@ -48,6 +48,7 @@ func (p *Providers) joins(cluster client.ObjectKey, n Node) func() {
 	}
 }
 
+// same reports whether two objects have the same content. [Providers] stores an object only if an update changed it.
 func same(a, b *unstructured.Unstructured) bool { return reflect.DeepEqual(a.Object, b.Object) }
 
 // done marks an object as provisioned in the form of both contract versions. The schema of its kind prunes the fields

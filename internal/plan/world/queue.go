@@ -32,7 +32,7 @@ type queue struct {
 
 var _ workqueue.TypedRateLimitingInterface[reconcile.Request] = &queue{}
 
-// due is a request to reconcile.
+// due is a request to reconcile. [World.Settle] passes it to the queue of its controller.
 type due struct {
 	queue   *queue
 	request reconcile.Request
@@ -63,7 +63,8 @@ func (q *queue) take() []due {
 	return out
 }
 
-// releaseDue moves delayed requests that are due to the ready ones. The lock must be held.
+// releaseDue moves delayed requests that are due to the ready ones. The lock must be held. [World] calls it after it
+// has advanced the clock.
 func (q *queue) releaseDue(now time.Time) {
 	for r, at := range q.delayed {
 		if !at.After(now) {

@@ -45,6 +45,7 @@ type workload struct {
 	watches map[string]slipwayworkload.WatchRequest
 }
 
+// subscriber is a controller that watches workload clusters, and how it maps them to its objects.
 type subscriber struct {
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 	to    slipwayworkload.ClusterMap
@@ -52,7 +53,8 @@ type subscriber struct {
 
 var _ slipwayworkload.Workloads = &Workloads{}
 
-// NewWorkloads returns the workload clusters of a world, initially disconnected.
+// NewWorkloads returns the workload clusters of a world, initially disconnected. Package plan calls it for each run and
+// passes the result to the controllers.
 func NewWorkloads(w *World, scheme *runtime.Scheme) *Workloads {
 	out := &Workloads{world: w, scheme: scheme, clusters: map[client.ObjectKey]*workload{}, subs: map[string]*subscriber{}}
 	w.OnDeliver(out.deliver)
@@ -77,7 +79,7 @@ func (w *Workloads) Connect(cluster client.ObjectKey) {
 	w.notify(cluster)
 }
 
-// Disconnect disconnects a cluster.
+// Disconnect disconnects a cluster. [Providers] calls it when a control plane or an infrastructure cluster is removed.
 func (w *Workloads) Disconnect(cluster client.ObjectKey) {
 	w.mu.Lock()
 	_, was := w.clusters[cluster]
@@ -200,7 +202,8 @@ type Node struct {
 	Ready metav1.ConditionStatus
 }
 
-// AddNode adds a Node to a connected cluster, if it does not exist.
+// AddNode adds a Node to a connected cluster, if it does not exist. [Providers] calls it when a machine or an instance
+// of a pool joins.
 func (w *Workloads) AddNode(cluster client.ObjectKey, n Node) {
 	c, err := w.cluster(cluster)
 	if err != nil || c.api.Lookup(schema.GroupKind{Kind: "Node"}, client.ObjectKey{Name: n.Name}) != nil {
@@ -230,7 +233,8 @@ func (w *Workloads) AddNode(cluster client.ObjectKey, n Node) {
 	_ = c.api.WriteAsSystem(u, "kubelet") // such writes are not validated
 }
 
-// RemoveNode removes the Node with a provider ID.
+// RemoveNode removes the Node with a provider ID. [Providers] calls it when a machine or an instance of a pool is
+// removed.
 func (w *Workloads) RemoveNode(cluster client.ObjectKey, providerID string) {
 	nodes, err := w.Nodes(context.Background(), cluster, providerID)
 	if err != nil {
@@ -244,7 +248,7 @@ func (w *Workloads) RemoveNode(cluster client.ObjectKey, providerID string) {
 	}
 }
 
-// clusterOf returns the Cluster from an object's label.
+// clusterOf returns the Cluster from an object's label. [Providers] finds the workload cluster of an object by it.
 func clusterOf(o metav1.Object) client.ObjectKey {
 	return client.ObjectKey{Namespace: o.GetNamespace(), Name: o.GetLabels()[clusterv1.ClusterNameLabel]}
 }

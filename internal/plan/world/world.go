@@ -55,13 +55,14 @@ type World struct {
 	intn      func(int) int
 }
 
+// timer is a function to call at a simulated time. Timers that are due together run in their order.
 type timer struct {
 	due   time.Time
 	order int
 	do    func()
 }
 
-// New returns an idle world.
+// New returns an idle world. Package plan creates one for each run.
 func New(o Options) *World {
 	w := &World{at: o.Now, timers: map[string]timer{}, plans: o.Plans, transform: o.Transform}
 	w.changed = sync.NewCond(&w.mu)
@@ -93,10 +94,12 @@ func (w *World) Setup() reconciler.Setup {
 	}
 }
 
-// Observe calls f for every write, in order, after the caches were updated.
+// Observe calls f for every write, in order, after the caches were updated. Package plan's log, [Providers] and
+// [Collector] register themselves with it before the run starts.
 func (w *World) Observe(f func(memory.Event)) { w.observers = append(w.observers, f) }
 
-// OnDeliver calls f whenever writes are delivered, to deliver the writes of other APIs.
+// OnDeliver calls f whenever writes are delivered, to deliver the writes of other APIs. [Workloads] registers itself
+// with it.
 func (w *World) OnDeliver(f func()) { w.others = append(w.others, f) }
 
 // After calls do after a simulated duration. If there is a timer with the same name, only the one that expires sooner
@@ -159,7 +162,7 @@ type Limits struct {
 	Quiet time.Duration
 }
 
-// Settled is the result of a run.
+// Settled is the result of a run. Package plan reports Complete in the plan.
 type Settled struct {
 	// Complete is true if nothing is left to do.
 	Complete bool

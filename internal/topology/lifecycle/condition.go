@@ -10,7 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// isHold reports whether an annotation of a Cluster, which a user or a tool sets, blocks the next upgrade.
+// isHold reports whether an annotation of a Cluster, which a user or a tool sets, blocks the next upgrade. [Next]
+// checks each annotation of the Cluster before it calls BeforeClusterUpgrade.
 func isHold(annotation string) bool {
 	rest, ok := strings.CutPrefix(annotation, clusterv1.BeforeClusterUpgradeHookAnnotationPrefix)
 	return ok && (rest == "" || strings.HasPrefix(rest, "/"))

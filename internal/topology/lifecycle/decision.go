@@ -53,7 +53,7 @@ type Blocked struct {
 	Annotations []string
 }
 
-// Released is a hook that does not block.
+// Released is a hook that does not block. The topology controller reports it in an event.
 type Released struct {
 	Hook     Hook
 	Handlers []string

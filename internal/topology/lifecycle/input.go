@@ -74,7 +74,8 @@ type Worker struct {
 	Annotations map[string]string
 }
 
-// HookCall is a hook to call. Package hook sends it to the handlers.
+// HookCall is a hook to call. Package hook sends it to the handlers. [Next] lists the calls that its decision needs,
+// and the topology controller passes them to package hook.
 type HookCall struct {
 	Hook Hook
 	// Handler to call; empty for all handlers of the hook.
@@ -115,7 +116,7 @@ type HookResult struct {
 	RetryAfter time.Duration
 }
 
-// Blocker is a handler that blocks an operation.
+// Blocker is a handler that blocks an operation. Package hook creates it from the response of the handler.
 type Blocker struct {
 	Handler string
 	// Message of the extension; may be empty.

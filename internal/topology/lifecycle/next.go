@@ -41,7 +41,8 @@ func Next(f Input) Decision {
 	return d.conclude()
 }
 
-// decision is a decision that is being computed.
+// decision is a decision that is being computed. The steps of [Next] are its methods in next.go, sequence.go,
+// workers.go and condition.go.
 type decision struct {
 	Input
 	// current is the version of the control plane, target the version of the topology.

@@ -11,10 +11,12 @@ import (
 
 // WorkersAnnotation on a Cluster lists the existing workers of its topology, such as
 // "MachineDeployment/a,MachinePool/p". It is included in backups: a worker that is listed, does not exist and was not
-// observed while it was deleted is still to be restored. Creating a new one instead would replace its Machines.
+// observed while it was deleted is still to be restored. Creating a new one instead would replace its Machines. The
+// topology controller writes it to each Cluster with a topology.
 const WorkersAnnotation = "topology.slipway.dev/workers"
 
-// hookSet is the set of pending hooks in Cluster API's annotation pending-hooks. Unknown hooks are preserved.
+// hookSet is the set of pending hooks in Cluster API's annotation pending-hooks. Unknown hooks are preserved. [Next]
+// changes it, and [changes] compares it with the annotation at the end.
 type hookSet map[Hook]bool
 
 // pendingOf parses the annotation of a Cluster.
@@ -55,7 +57,7 @@ func (s hookSet) remove(hooks ...Hook) {
 func IsPending(cluster *clusterv1.Cluster, hook Hook) bool { return pendingOf(cluster)[hook] }
 
 // changes returns the annotations that differ from the current ones on the Cluster. The topology controller writes
-// them.
+// them. [Next] calls it at its end.
 func changes(cluster *clusterv1.Cluster, pending hookSet, step string) map[string]*string {
 	out := map[string]*string{}
 	if !maps.Equal(pending, pendingOf(cluster)) {

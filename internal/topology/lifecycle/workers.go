@@ -9,7 +9,8 @@ import (
 )
 
 // behind reports whether the running version is older than the version in a spec, or another build of it. A suffix that
-// a distribution adds is ignored.
+// a distribution adds is ignored. [WorkerOf] and [Next] determine with it whether a worker or the control plane is
+// upgrading.
 func behind(running, want string) bool {
 	if version.Runs(running, want) {
 		return false
@@ -86,7 +87,8 @@ func deferrals(workers []Worker) []string {
 	return out
 }
 
-// workerState is the upgrade state of a worker.
+// workerState is the upgrade state of a worker. [Next] computes one for each worker, and the condition
+// TopologyReconciled lists the workers by it.
 type workerState int
 
 const (

@@ -24,7 +24,7 @@ type run struct {
 	parsed map[string]rendered
 }
 
-// scope holds the variables of an item.
+// scope holds the variables of an item. [run.prepare] creates it once for each item.
 type scope struct {
 	values map[string]any
 	// own holds the variables that are specific to the item, ownBuiltins the item's part of the builtin variable.

@@ -7,7 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Selected identifies a template by the criteria of patch selectors.
+// Selected identifies a template by the criteria of patch selectors. Package topology fills it in for the template that
+// the API rejected.
 type Selected struct {
 	Role Role
 	// Class of the worker; empty if the template does not belong to a worker.
@@ -15,7 +16,7 @@ type Selected struct {
 	APIVersion, Kind string
 }
 
-// Changing is a patch that changes a template, for error messages.
+// Changing is a patch that changes a template, for error messages. [Program.Changing] returns it.
 type Changing struct {
 	Patch string
 	// Variables that its values are computed from, sorted.

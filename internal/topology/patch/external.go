@@ -130,7 +130,7 @@ func (r *run) takeOne(i int, answer runtimehooksv1.GeneratePatchesResponseItem) 
 }
 
 // validate returns the requests to extensions that validate topologies (the hook ValidateTopology) and have not
-// accepted this one yet. It runs after all patches.
+// accepted this one yet. It runs after all patches. [Program.Apply] calls it.
 func (r *run) validate() ([]ExtensionRequest, error) {
 	var questions []ExtensionRequest
 	for p := range r.patches {

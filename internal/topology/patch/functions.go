@@ -13,7 +13,7 @@ import (
 	"github.com/Masterminds/sprig/v3"
 )
 
-// functions holds template functions by name.
+// functions holds template functions by name. [Compile] passes them to parseTemplate, which meters them.
 type functions map[string]any
 
 // excluded returns sprig functions that depend on the time or on randomness, or that are slow by design. A template
@@ -68,7 +68,8 @@ func printf(format string, args ...any) (string, error) {
 	return fmt.Sprintf(format, args...), nil
 }
 
-// isMutating reports whether a function modifies its arguments.
+// isMutating reports whether a function modifies its arguments. The values of a template with such a function are
+// copied before each evaluation.
 func isMutating(name string) bool {
 	switch name {
 	case "set", "unset", "merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite":
@@ -128,7 +129,8 @@ func (m *meter) spend(units int) error {
 	return nil
 }
 
-// ticks returns the functions that instrument inserts into templates.
+// ticks returns the functions that instrument inserts into templates. parseTemplate calls it together with
+// [instrument].
 func (m *meter) ticks() template.FuncMap {
 	return template.FuncMap{
 		turnFunction:   func() (string, error) { return "", m.spend(turnCost) },
@@ -137,7 +139,7 @@ func (m *meter) ticks() template.FuncMap {
 }
 
 // instrument makes each iteration of a loop and each execution of the template count as work, because neither requires
-// a metered function.
+// a metered function. parseTemplate calls it.
 func instrument(root *parse.ListNode) {
 	inLoops(root)
 	prepend(root, nestedFunction)
@@ -171,7 +173,8 @@ func prepend(list *parse.ListNode, function string) {
 	list.Nodes = append([]parse.Node{&parse.ActionNode{NodeType: parse.NodeAction, Pos: list.Pos, Pipe: pipe}}, list.Nodes...)
 }
 
-// wrap returns a function that charges for its arguments before the call, and for its result after it.
+// wrap returns a function that charges for its arguments before the call, and for its result after it. parseTemplate
+// calls it for each function.
 func (m *meter) wrap(name string, f any) any {
 	fn := reflect.ValueOf(f)
 	t := fn.Type()

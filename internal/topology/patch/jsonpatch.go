@@ -25,8 +25,8 @@ const (
 
 // ApplyPatch applies a JSON patch or JSON merge patch from an extension to an object. Limits prevent a patch, which is
 // untrusted, from using excessive memory. If the patch is an empty document, it returns the object unchanged. This
-// package calls it for generated patches of a ClusterClass, and package inplace to compute what an in-place update would
-// change. It does not restrict which fields a patch changes, because that depends on the hook.
+// package calls it for generated patches of a ClusterClass, and package inplace to compute what an in-place update
+// would change. It does not restrict which fields a patch changes, because that depends on the hook.
 func ApplyPatch(kind runtimehooksv1.PatchType, object, data []byte) ([]byte, error) {
 	if isEmptyPatch(data) {
 		return object, nil

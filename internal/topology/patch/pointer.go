@@ -12,6 +12,7 @@ import (
 // pointer is a parsed JSON pointer (RFC 6901), the path of a change in a patch.
 type pointer []string
 
+// parsePointer returns the fields of a JSON pointer. [Compile] calls it for each path of an inline patch.
 func parsePointer(text string) (pointer, error) {
 	rest, ok := strings.CutPrefix(text, "/")
 	if !ok || rest == "" {

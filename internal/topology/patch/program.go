@@ -28,6 +28,7 @@ type Program struct {
 	class   *clusterv1.ClusterClass
 }
 
+// compiledPatch is a patch of a class in its compiled form. [Program.Apply] runs the patches in order.
 type compiledPatch struct {
 	name     string
 	enabled  *valueTemplate // nil: always enabled
@@ -35,7 +36,8 @@ type compiledPatch struct {
 	external *clusterv1.ExternalPatchDefinition
 }
 
-// definition is a selector with the changes to the selected templates.
+// definition is a selector with the changes to the selected templates. [Compile] creates it for each definition of an
+// inline patch.
 type definition struct {
 	selector clusterv1.PatchSelector
 	changes  []change
@@ -111,7 +113,8 @@ func compileChange(j clusterv1.JSONPatch, functions functions) (change, error) {
 	return c, nil
 }
 
-// selects reports whether a selector of a patch selects an item, as Cluster API documents it.
+// selects reports whether a selector of a patch selects an item, as Cluster API documents it. [Program.Apply] and
+// [Program.Changing] call it.
 func selects(s clusterv1.PatchSelector, item Item) bool {
 	if s.APIVersion != item.Object.GetAPIVersion() || s.Kind != item.Object.GetKind() {
 		return false

@@ -18,7 +18,7 @@ import (
 const maxRendered = 256 << 10
 
 // valueTemplate is the template of a patch in a ClusterClass (valueFrom.template or enabledIf), whose output is a value
-// in YAML or JSON.
+// in YAML or JSON. [Compile] parses it, and [Program.Apply] evaluates it.
 type valueTemplate struct {
 	reads   reads
 	mutates bool // uses functions that modify their arguments
@@ -28,7 +28,8 @@ type valueTemplate struct {
 	meter  *meter
 }
 
-// rendered is the result of a template.
+// rendered is the result of a template. [Program.Apply] caches it, and evaluates a template once for all items for
+// which it cannot differ.
 type rendered struct {
 	value any
 	unset bool // the output contains a missing value
@@ -63,7 +64,7 @@ func parseTemplate(text string, functions functions) (*valueTemplate, error) {
 	return t, nil
 }
 
-// valueOf parses the output of a template as JSON or YAML.
+// valueOf parses the output of a template as JSON or YAML. [Program.Apply] calls it.
 func valueOf(text string) (rendered, error) {
 	raw := []byte(text)
 	if !json.Valid(raw) {
@@ -114,7 +115,8 @@ type reads struct {
 	variables []string
 }
 
-// differs reports whether the template may read a variable that is specific to an item.
+// differs reports whether the template may read a variable that is specific to an item. [Program.Apply] calls it to
+// evaluate other templates only once.
 func (r reads) differs(s scope) bool {
 	if r.all {
 		return true

@@ -11,7 +11,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// Role is the role of a template.
+// Role is the role of a template. Package topology assigns one to each [Item], and [selects] compares it with the
+// selectors.
 type Role string
 
 // The roles of templates that patches can select. Their texts are used only in messages.
@@ -52,7 +53,8 @@ func (i Item) String() string {
 	return text + ")"
 }
 
-// Result holds the patched templates by the UID of their items. It includes unchanged items.
+// Result holds the patched templates by the UID of their items. It includes unchanged items. [Program.Apply] returns
+// it, and package topology creates the desired objects from it.
 type Result map[types.UID]*unstructured.Unstructured
 
 // ExtensionRequest is a request to an extension whose response Apply needs. The topology controller sends it.
@@ -74,5 +76,5 @@ func (q ExtensionRequest) String() string {
 }
 
 // Responses holds the responses of extensions by the keys of the requests. A response to a ValidateTopologyRequest
-// means that the topology was accepted.
+// means that the topology was accepted. The topology controller collects them and passes them to [Program.Apply].
 type Responses map[string]runtimehooksv1.ResponseObject

@@ -25,7 +25,8 @@ type ControlPlane struct {
 	InfrastructureTemplate string
 }
 
-// Workers holds the input for the builtin variable of the templates of a MachineDeployment or MachinePool.
+// Workers holds the input for the builtin variable of the templates of a MachineDeployment or MachinePool. Package
+// topology fills it in for the patches, as it does [ControlPlane].
 type Workers struct {
 	Name         string
 	TopologyName string
@@ -68,7 +69,7 @@ func ClusterBuiltins(cluster *clusterv1.Cluster) runtimehooksv1.Builtins {
 	return runtimehooksv1.Builtins{Cluster: out}
 }
 
-// Builtins returns the part for the templates of the control plane and of its Machines.
+// Builtins returns the part for the templates of the control plane and of its Machines. Package topology calls it.
 func (c ControlPlane) Builtins() runtimehooksv1.Builtins {
 	out := &runtimehooksv1.ControlPlaneBuiltins{
 		Name: c.Name, Version: c.Version, Replicas: c.Replicas, Metadata: metadata(c.Metadata),
@@ -81,12 +82,14 @@ func (c ControlPlane) Builtins() runtimehooksv1.Builtins {
 	return runtimehooksv1.Builtins{ControlPlane: out}
 }
 
-// DeploymentBuiltins returns the part for the templates of a MachineDeployment.
+// DeploymentBuiltins returns the part for the templates of a MachineDeployment. Package topology calls it for each
+// template of a worker.
 func (w Workers) DeploymentBuiltins() runtimehooksv1.Builtins {
 	return runtimehooksv1.Builtins{MachineDeployment: new(w.builtins())}
 }
 
-// PoolBuiltins returns the part for the templates of a MachinePool.
+// PoolBuiltins returns the part for the templates of a MachinePool. Package topology calls it for each template of a
+// worker.
 func (w Workers) PoolBuiltins() runtimehooksv1.Builtins {
 	return runtimehooksv1.Builtins{MachinePool: new(runtimehooksv1.MachinePoolBuiltins(w.builtins()))}
 }

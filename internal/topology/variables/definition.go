@@ -60,7 +60,7 @@ func (d *definition) isKnown(about string, value apiextensionsv1.JSON) bool {
 	return known
 }
 
-// cacheResult caches a result for a value.
+// cacheResult caches a result for a value. [Definitions] calls it after an evaluation without an error.
 func (d *definition) cacheResult(about string, value apiextensionsv1.JSON) {
 	if len(value.Raw) <= maxCachedBytes {
 		d.seen.Add(cachedResult{about, string(value.Raw)}, nil)
@@ -77,6 +77,7 @@ type compiled struct {
 	fills    bool
 }
 
+// newDefinition returns the definition of a variable, whose schema is compiled at its first use.
 func newDefinition(v clusterv1.ClusterClassStatusVariable) *definition {
 	d := &definition{name: v.Name, conflict: v.DefinitionsConflict != nil && *v.DefinitionsConflict, seen: lru.New(maxCachedValues)}
 	for i, from := range v.Definitions {
@@ -89,7 +90,8 @@ func newDefinition(v clusterv1.ClusterClassStatusVariable) *definition {
 	return d
 }
 
-// isSame reports whether the compiled form of the other definition can be used for this one.
+// isSame reports whether the compiled form of the other definition can be used for this one. newDefinitions calls it
+// when a class has changed.
 func (d *definition) isSame(other *definition) bool {
 	return d.name == other.name && d.required == other.required && d.conflict == other.conflict &&
 		reflect.DeepEqual(d.schema, other.schema)
@@ -127,6 +129,7 @@ func hasDefaults(s *schema.Structural) bool {
 }
 
 // defaulted returns the value with the defaults of its parts; changed is false if it already has them.
+// [Definitions.Default] calls it.
 func (c *compiled) defaulted(raw apiextensionsv1.JSON) (out apiextensionsv1.JSON, changed bool, err error) {
 	if !c.fills {
 		return raw, false, nil
@@ -145,7 +148,8 @@ func (c *compiled) defaulted(raw apiextensionsv1.JSON) (out apiextensionsv1.JSON
 }
 
 // validate validates a value against its schema, rejects unknown fields, and evaluates the CEL rules. old is the
-// previous value; if it is nil, transition rules are not evaluated.
+// previous value; if it is nil, transition rules are not evaluated. [Definitions.Validate] calls it for values in a
+// topology, and [ValidateDefinitions] for the examples of a schema.
 func (c *compiled) validate(value, old any, path *field.Path) field.ErrorList {
 	if errs := validation.ValidateCustomResource(path, value, c.values); len(errs) > 0 {
 		return errs

@@ -15,7 +15,8 @@ type Definitions struct {
 	order  []*definition
 }
 
-// NewDefinitions returns the definitions in the status of a class, for callers that need them once.
+// NewDefinitions returns the definitions in the status of a class, for callers that need them once. The webhook of
+// ClusterClasses and package clusterctl/template call it.
 func NewDefinitions(list []clusterv1.ClusterClassStatusVariable) *Definitions {
 	return newDefinitions(list, nil)
 }
@@ -48,12 +49,13 @@ type Schemas struct {
 	classes *lru.Cache // types.UID → classDefinitions
 }
 
+// classDefinitions are the definitions of a class at one resourceVersion.
 type classDefinitions struct {
 	resourceVersion string
 	definitions     *Definitions
 }
 
-// NewSchemas returns an empty cache.
+// NewSchemas returns an empty cache. The webhooks and package topology call it, each once.
 func NewSchemas() *Schemas { return &Schemas{classes: lru.New(maxClasses)} }
 
 // Of returns the definitions in the status of a class.

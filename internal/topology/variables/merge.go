@@ -9,7 +9,7 @@ import (
 )
 
 // Source is a source of definitions: VariableDefinitionFromInline, or the name of the patch whose extension defines
-// them.
+// them. The ClusterClass controller merges the definitions of all sources with [MergeDefinitions].
 type Source struct {
 	From string
 	List []clusterv1.ClusterClassVariable

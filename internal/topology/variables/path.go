@@ -7,7 +7,7 @@ import (
 )
 
 // Path refers to a variable, or a part of its value: name.field[0].field. Patches have such paths in
-// valueFrom.variable, in the syntax of Cluster API.
+// valueFrom.variable, in the syntax of Cluster API. Package patch reads values with it.
 type Path struct {
 	text  string
 	parts []part

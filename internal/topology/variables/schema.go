@@ -26,6 +26,7 @@ func propsOf(s clusterv1.JSONSchemaProps) (*apiextensions.JSONSchemaProps, error
 	return out, nil
 }
 
+// encode returns a value as JSON, for the values in a topology.
 func encode(value any) (apiextensionsv1.JSON, error) {
 	raw, err := json.Marshal(value)
 	return apiextensionsv1.JSON{Raw: raw}, err

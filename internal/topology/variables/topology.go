@@ -101,7 +101,8 @@ func (d *definition) fallback(list []clusterv1.ClusterVariable) (clusterv1.Clust
 	return clusterv1.ClusterVariable{Name: d.name, Value: value}, err == nil
 }
 
-// Validate validates all values in a topology; old is the previous topology, or nil. Default must be called first.
+// Validate validates all values in a topology; old is the previous topology, or nil. Default must be called first. The
+// webhook of Clusters and package clusterctl/template call it.
 func (d *Definitions) Validate(t, old *clusterv1.Topology, path *field.Path) field.ErrorList {
 	before := map[string][]clusterv1.ClusterVariable{}
 	if old != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // Values holds the variables of one scope by name, as the patches of a class read them; the builtin variable has the
-// name "builtin".
+// name "builtin". Package topology creates them, and package patch reads them.
 type Values map[string]apiextensionsv1.JSON
 
 // FromTopology returns the values of a list of variables in spec.topology. Package topology calls it for the Cluster
@@ -31,7 +31,8 @@ func (v Values) Overlay(overrides []clusterv1.ClusterVariable) Values {
 	return out
 }
 
-// WithBuiltins returns the values with the builtin variable. The receiver is not changed.
+// WithBuiltins returns the values with the builtin variable. The receiver is not changed. Package topology calls it for
+// the Cluster and for each template.
 func (v Values) WithBuiltins(b runtimehooksv1.Builtins) (Values, error) {
 	raw, err := json.Marshal(b)
 	if err != nil {
@@ -40,7 +41,8 @@ func (v Values) WithBuiltins(b runtimehooksv1.Builtins) (Values, error) {
 	return v.Overlay([]clusterv1.ClusterVariable{{Name: runtimehooksv1.BuiltinsName, Value: apiextensionsv1.JSON{Raw: raw}}}), nil
 }
 
-// Decode returns the values as JSON objects, arrays, strings, numbers (int64 and float64) and booleans.
+// Decode returns the values as JSON objects, arrays, strings, numbers (int64 and float64) and booleans. Package patch
+// calls it, and the webhook of ClusterClasses.
 func (v Values) Decode() (map[string]any, error) {
 	out := make(map[string]any, len(v))
 	for name, value := range v {

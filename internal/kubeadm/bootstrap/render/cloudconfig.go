@@ -20,7 +20,8 @@ type CloudConfigFormat struct{}
 // Name returns the value of KubeadmConfig.spec.format for this format.
 func (CloudConfigFormat) Name() bootstrapv1.Format { return bootstrapv1.CloudConfig }
 
-// ConfigPath returns the empty string: kubeadm's configuration has the default path of its role.
+// ConfigPath returns the empty string: kubeadm's configuration has the default path of its role. The KubeadmConfig
+// controller passes it to [Init], [Join] and [JoinControlPlane].
 func (CloudConfigFormat) ConfigPath() string { return "" }
 
 // Render returns the payload as a cloud-config document, see [renderCloudConfig].

@@ -63,7 +63,7 @@ func partitionType(name string) string {
 	return name
 }
 
-// fsSetup returns the entry fs_setup of a cloud-config document.
+// fsSetup returns the entry fs_setup of a cloud-config document. [renderCloudConfig] calls it.
 func fsSetup(filesystems []bootstrapv1.Filesystem) *api.YAMLNode {
 	var items []*api.YAMLNode
 	for _, f := range filesystems {
@@ -80,7 +80,7 @@ func fsSetup(filesystems []bootstrapv1.Filesystem) *api.YAMLNode {
 	return api.YAMLList(items...)
 }
 
-// mounts returns the entry mounts of a cloud-config document.
+// mounts returns the entry mounts of a cloud-config document. [renderCloudConfig] calls it.
 func mounts(in []bootstrapv1.MountPoints) *api.YAMLNode {
 	var items []*api.YAMLNode
 	for _, m := range in {

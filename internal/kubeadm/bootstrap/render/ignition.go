@@ -29,10 +29,12 @@ const (
 // use.
 type IgnitionFormat struct{}
 
-// Name returns the value of KubeadmConfig.spec.format for this format.
+// Name returns the value of KubeadmConfig.spec.format for this format. The KubeadmConfig controller selects the format
+// by it.
 func (IgnitionFormat) Name() bootstrapv1.Format { return bootstrapv1.Ignition }
 
-// ConfigPath returns the path of kubeadm's configuration, which is the same for all roles.
+// ConfigPath returns the path of kubeadm's configuration, which is the same for all roles. The KubeadmConfig controller
+// passes it to [Init], [Join] and [JoinControlPlane].
 func (IgnitionFormat) ConfigPath() string { return configPath }
 
 // Render returns the payload as an Ignition configuration, see [renderIgnition].

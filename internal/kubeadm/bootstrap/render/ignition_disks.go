@@ -81,6 +81,7 @@ func typeGUID(name string) (guid string, known bool) {
 }
 
 // addMounts adds a unit for each mount. As in /etc/fstab, a mount consists of a device, path, type and options.
+// [ignitionConfig] calls it.
 func addMounts(config *types.Config, p Payload) error {
 	for _, m := range p.Mounts {
 		if len(m) < 2 || !strings.HasPrefix(m[1], "/") || strings.ContainsAny(strings.Join(m, ""), "\r\n") {

@@ -51,7 +51,7 @@ func addSudo(config *types.Config, user, rule string) error {
 	return err
 }
 
-// addNTP configures ntpd if the user specifies servers, and enables it.
+// addNTP configures ntpd if the user specifies servers, and enables it. [ignitionConfig] calls it.
 func addNTP(config *types.Config, p Payload) error {
 	if !p.NTP.IsDefined() || p.NTP.Enabled != nil && !*p.NTP.Enabled {
 		return nil

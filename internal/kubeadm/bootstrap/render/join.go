@@ -34,7 +34,8 @@ type Input struct {
 }
 
 // Join returns the payload of a worker. Sections of the spec for kubeadm init or for control planes are ignored.
-// Errors are Invalid faults that require a change of the KubeadmConfig or of an object it references.
+// Errors are Invalid faults that require a change of the KubeadmConfig or of an object it references. The KubeadmConfig
+// controller calls it for the owner of a worker's KubeadmConfig, a Machine or a MachinePool.
 func Join(in Input) (Payload, error) {
 	join := in.Spec.JoinConfiguration
 	join.ControlPlane = nil
@@ -43,7 +44,7 @@ func Join(in Input) (Payload, error) {
 }
 
 // JoinControlPlane returns the payload of a machine that joins the control plane. Errors are Invalid faults as for
-// [Join].
+// [Join]. The KubeadmConfig controller calls it for each control plane Machine after the first one.
 func JoinControlPlane(in Input) (Payload, error) {
 	join := in.Spec.JoinConfiguration
 	if join.ControlPlane == nil {

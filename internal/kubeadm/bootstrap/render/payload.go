@@ -48,7 +48,8 @@ type Payload struct {
 	Ignition bootstrapv1.IgnitionSpec
 }
 
-// File is a file to write, with resolved content.
+// File is a file to write, with resolved content. [Init], [Join] and [JoinControlPlane] create them, and the formats
+// write them.
 type File struct {
 	// Path is absolute.
 	Path string
@@ -62,6 +63,7 @@ type File struct {
 }
 
 // Secrets contains the data of Secrets in the namespace of the KubeadmConfig, by name. Missing Secrets have no entry.
+// The KubeadmConfig controller reads them before it renders a payload, and passes them in [Input].
 type Secrets map[string]map[string][]byte
 
 // value returns one key of a Secret, or an Invalid fault if it is missing.
@@ -77,7 +79,8 @@ func (s Secrets) value(what, name, key string) ([]byte, error) {
 	return value, nil
 }
 
-// SecretsOf returns the names of the Secrets that the spec references, without duplicates, in order of appearance.
+// SecretsOf returns the names of the Secrets that the spec references, without duplicates, in order of appearance. The
+// KubeadmConfig controller calls it to read these Secrets for [Input].
 func SecretsOf(spec bootstrapv1.KubeadmConfigSpec) []string {
 	var names []string
 	seen := map[string]bool{}

@@ -21,6 +21,7 @@ const (
 
 // files resolves the content and templates of the user's files (spec.files), from Secrets and with the version of the
 // control plane. Their author may not be trusted, so sizes are limited and most functions of Go templates are rejected.
+// All roles call it through userPayload.
 func (in Input) files() ([]File, error) {
 	out := make([]File, 0, len(in.Spec.Files))
 	left := maxContent
@@ -141,6 +142,7 @@ func firstUnsupported(nodes ...parse.Node) string {
 	return ""
 }
 
+// limitedBuffer fails when a template's output exceeds the limit, before it fills the memory.
 type limitedBuffer struct {
 	bytes.Buffer
 	left int
@@ -154,7 +156,7 @@ func (b *limitedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// users resolves passwords from Secrets.
+// users resolves passwords from Secrets. All roles call it through userPayload.
 func (in Input) users() ([]bootstrapv1.User, error) {
 	out := make([]bootstrapv1.User, 0, len(in.Spec.Users))
 	for _, u := range in.Spec.Users {

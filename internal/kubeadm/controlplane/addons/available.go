@@ -10,14 +10,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/condition"
 )
 
-// IsPending reports whether CoreDNS is not available yet. isNew is true soon after the control plane was initialized. Later,
-// a Deployment that no controller observes is not waited for, as in simulated clusters of earlier builds.
+// IsPending reports whether CoreDNS is not available yet. isNew is true soon after the control plane was initialized.
+// Later, a Deployment that no controller observes is not waited for, as in simulated clusters of earlier builds.
 func IsPending(f KubeadmState, isNew bool) bool {
 	return f.DNS != nil && ptr.Deref(f.DNS.Spec.Replicas, 1) > 0 && !isAvailable(f.DNS) && (isNew || isObserved(f.DNS))
 }
 
 // AvailableCondition returns the condition about the availability of CoreDNS; isNew as in [IsPending]. It is absent if
-// CoreDNS does not exist or was scaled to zero by a user, or if no controller of the workload cluster observes its Deployment.
+// CoreDNS does not exist or was scaled to zero by a user, or if no controller of the workload cluster observes its
+// Deployment. The KubeadmControlPlane controller calls it for the status.
 func AvailableCondition(f KubeadmState, isNew bool) condition.Result {
 	switch {
 	case f.DNS != nil && isAvailable(f.DNS):

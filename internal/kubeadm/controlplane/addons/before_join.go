@@ -15,7 +15,7 @@ import (
 
 // ChangesBeforeJoin returns the changes that are required before a Machine with the desired version and configuration
 // joins, or the problem that the user has to correct first. The KubeadmControlPlane controller calls it before it
-// creates a joining Machine, because kubeadm join reads these objects.
+// creates a joining Machine, because kubeadm join reads these objects. The user sees the problem as a wait.
 func ChangesBeforeJoin(f KubeadmState, d desiredState) (changes []Change, problem string) {
 	if f.Problem != "" {
 		return nil, f.Problem
@@ -70,7 +70,8 @@ func configWith(config *corev1.ConfigMap, s api.StoredConfiguration) (*corev1.Co
 	return after, ""
 }
 
-// ErrorText returns the message of a fault, without text from other programs.
+// ErrorText returns the message of a fault, without text from other programs. The KubeadmControlPlane controller
+// reports it when the objects cannot be read.
 func ErrorText(err error) string {
 	if f := fault.As(err); f != nil {
 		return f.Message

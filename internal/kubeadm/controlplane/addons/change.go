@@ -28,12 +28,13 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s %s of the workload cluster: %s", verb, c.Object, c.Why)
 }
 
-// change returns a change of an existing object.
+// change returns a change of an existing object. The plans before a join and after all Machines are up to date call it.
 func change(before, after client.Object, why string, args ...any) Change {
 	return Change{Object: describe(before, before.GetName()), Why: fmt.Sprintf(why, args...), before: before, after: after}
 }
 
-// Actions returns the changes as actions of a plan.
+// Actions returns the changes as actions of a plan. The KubeadmControlPlane controller plans them and passes each one
+// to [Apply].
 func Actions(changes []Change) []reconciler.Action {
 	var out []reconciler.Action
 	for _, c := range changes {
@@ -42,7 +43,8 @@ func Actions(changes []Change) []reconciler.Action {
 	return out
 }
 
-// Apply applies a change. It is idempotent, and it returns a conflict if the object was written since it was read.
+// Apply applies a change. It is idempotent, and it returns a conflict if the object was written since it was read. The
+// KubeadmControlPlane controller calls it when it executes an action from [Actions].
 func Apply(ctx context.Context, writer *kube.Writer, c Change) error {
 	if c.before == nil {
 		return writer.Create(ctx, c.after.DeepCopyObject().(client.Object))

@@ -58,10 +58,12 @@ func clipped(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// tagOf returns the image tag of a version. Tags cannot contain a plus sign.
+// tagOf returns the image tag of a version. Tags cannot contain a plus sign. The plan of the kube-proxy upgrade calls
+// it.
 func tagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
-// release returns the CoreDNS version in a tag, without additions of the image builder.
+// release returns the CoreDNS version in a tag, without additions of the image builder. The plan of the CoreDNS upgrade
+// calls it.
 func release(tag string) (semver.Version, error) {
 	v, err := semver.ParseTolerant(strings.Replace(tag, "_", "+", 1))
 	if err != nil {
@@ -72,7 +74,7 @@ func release(tag string) (semver.Version, error) {
 
 // inRepository returns the image of CoreDNS in another repository. In the registry of the Kubernetes project, the
 // image is one level deeper than in other repositories supported by kubeadm. An image that is already in the
-// repository retains its path.
+// repository retains its path. The plan of the CoreDNS upgrade calls it.
 func (i image) inRepository(repository string) image {
 	repository = strings.TrimSuffix(repository, "/")
 	if repository == "" || i.repository == repository || i.repository == repository+"/"+dnsName {

@@ -45,7 +45,8 @@ type desiredState struct {
 	SkipProxy, SkipDNS bool
 }
 
-// DesiredBy returns the desired state from a control plane.
+// DesiredBy returns the desired state from a control plane. The KubeadmControlPlane controller calls it before each of
+// the plans and for the condition.
 func DesiredBy(plane *controlplanev1.KubeadmControlPlane) desiredState {
 	_, proxy := plane.Annotations[controlplanev1.SkipKubeProxyAnnotation]
 	_, dns := plane.Annotations[controlplanev1.SkipCoreDNSAnnotation]

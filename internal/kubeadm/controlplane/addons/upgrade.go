@@ -128,7 +128,8 @@ func setImage(pod *corev1.PodSpec, container string, to image) {
 	}
 }
 
-// volumeKey returns the key of ConfigMap coredns that a Deployment mounts as its Corefile, or nil if it is unknown.
+// volumeKey returns the key of ConfigMap coredns that a Deployment mounts as its Corefile, or nil if it is unknown. The
+// plan of the CoreDNS upgrade calls it.
 func volumeKey(d *appsv1.Deployment) *string {
 	for i := range d.Spec.Template.Spec.Volumes {
 		v := &d.Spec.Template.Spec.Volumes[i]
@@ -144,11 +145,12 @@ func volumeKey(d *appsv1.Deployment) *string {
 	return nil
 }
 
-// ConditionType is the type of the condition about kube-proxy and CoreDNS.
+// ConditionType is the type of the condition about kube-proxy and CoreDNS. It is a condition of the
+// KubeadmControlPlane.
 const ConditionType = "AddonsUpToDate"
 
 // Condition returns the condition about kube-proxy and CoreDNS. The rolling parameter is true while Machines have to be
-// replaced.
+// replaced. The KubeadmControlPlane controller calls it for the status.
 func Condition(f KubeadmState, d desiredState, rolling bool) condition.Result {
 	all := PlanUpgrades(f, d)
 	changes, problems := Changes(all), problems(all)

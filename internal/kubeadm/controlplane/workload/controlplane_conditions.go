@@ -40,7 +40,8 @@ func UnhealthyReason(m *clusterv1.Machine, managed bool, but ...string) string {
 	return ""
 }
 
-// ComponentsHealthy reports whether all component conditions and all etcd conditions of a Machine are True.
+// ComponentsHealthy reports whether all component conditions and all etcd conditions of a Machine are True. The
+// KubeadmControlPlane controller calls it for each Machine.
 func ComponentsHealthy(m *clusterv1.Machine) (components, etcd bool) {
 	return allTrue(m, componentTypes()), allTrue(m, etcdTypes())
 }
@@ -108,7 +109,8 @@ func (p ControlPlaneHealth) unread() condition.Result {
 	return condition.Absent()
 }
 
-// Components returns the condition ControlPlaneComponentsHealthy.
+// Components returns the condition ControlPlaneComponentsHealthy. The KubeadmControlPlane controller calls it for the
+// status.
 func (p ControlPlaneHealth) Components() condition.Result {
 	if v := p.unread(); v != condition.Absent() {
 		return v
@@ -122,7 +124,8 @@ func (p ControlPlaneHealth) Components() condition.Result {
 		controlplanev1.KubeadmControlPlaneControlPlaneComponentsHealthUnknownReason)
 }
 
-// EtcdCluster returns the condition EtcdClusterHealthy, or Absent if etcd is external.
+// EtcdCluster returns the condition EtcdClusterHealthy, or Absent if etcd is external. The KubeadmControlPlane
+// controller calls it for the status.
 func (p ControlPlaneHealth) EtcdCluster() condition.Result {
 	if !p.Managed {
 		return condition.Absent()
@@ -181,7 +184,8 @@ func (p ControlPlaneHealth) quorumText() string {
 }
 
 // Available returns the condition Available: certificates exist, all components of at least one Machine are healthy,
-// and etcd has quorum. The message lists Machines that have been unhealthy for longer than flakeTime.
+// and etcd has quorum. The message lists Machines that have been unhealthy for longer than flakeTime. The
+// KubeadmControlPlane controller calls it for the status.
 func (p ControlPlaneHealth) Available() condition.Result {
 	const no, unknown = controlplanev1.KubeadmControlPlaneNotAvailableReason, controlplanev1.KubeadmControlPlaneAvailableInspectionFailedReason
 	switch {

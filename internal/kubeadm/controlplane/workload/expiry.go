@@ -28,7 +28,7 @@ type ExpiryReader struct {
 	Secrets []client.Reader
 }
 
-// ExpiryServer is the API server on a Node.
+// ExpiryServer is the API server on a Node. The KubeadmControlPlane controller lists them in [ReadRequest].
 type ExpiryServer struct {
 	Cluster client.ObjectKey
 	Node    string
@@ -37,7 +37,7 @@ type ExpiryServer struct {
 }
 
 // Expiry returns the earliest expiration in the certificate chain that an API server presents, excluding the CA of the
-// cluster.
+// cluster. [Reader.Read] calls it.
 func (r ExpiryReader) Expiry(ctx context.Context, s ExpiryServer) (time.Time, error) {
 	roots, err := r.roots(ctx, s.Cluster)
 	if err != nil {

@@ -36,7 +36,8 @@ type MachineState struct {
 
 // MachineConditions returns the conditions of a control plane Machine that its KubeadmControlPlane sets. Types and
 // reasons are the API of Cluster API; the conditions are also readiness gates of the Machine, so a Machine becomes
-// ready only if all of them are True.
+// ready only if all of them are True. The KubeadmControlPlane controller calls it for each Machine in each
+// reconciliation.
 func MachineConditions() condition.Table[MachineState] {
 	return condition.Table[MachineState]{
 		{Type: controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetCondition, Compute: MachineState.labelsAndTaints},

@@ -45,7 +45,7 @@ type MemberMatching struct {
 	candidates map[string][]EtcdMember
 }
 
-// MatchMembers maps the etcd members to Machines.
+// MatchMembers maps the etcd members to Machines. The KubeadmControlPlane controller calls it for each snapshot.
 func MatchMembers(in MatchInput) MemberMatching {
 	found := in.State.Etcd.Members
 	links := in.links()
@@ -86,7 +86,8 @@ func (m MemberMatching) MemberOf(machine string) (EtcdMember, bool) {
 }
 
 // Doubt describes why the member of a Machine is undetermined. It is empty if it is known which member, or that no
-// member, runs on the Machine.
+// member, runs on the Machine. The KubeadmControlPlane controller calls it before it removes the member of a deleted
+// Machine.
 func (m MemberMatching) Doubt(machine string) string {
 	may := m.candidates[machine]
 	if len(may) == 0 {
@@ -124,7 +125,7 @@ func (m MemberMatching) Obstacle(machine string) string {
 	return ""
 }
 
-// Orphans returns the orphaned members, sorted by ID.
+// Orphans returns the orphaned members, sorted by ID. The KubeadmControlPlane controller removes them, one at a time.
 func (m MemberMatching) Orphans() EtcdMembers {
 	return slices.DeleteFunc(slices.Clone(m.Members), func(member EtcdMember) bool { return member.Class != memberOrphaned })
 }

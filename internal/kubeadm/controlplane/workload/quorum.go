@@ -18,7 +18,8 @@ const (
 	MemberUnhealthy MemberHealth = "Unhealthy"
 )
 
-// MemberClass of a member: the Machine that runs it, or the reason why there is none.
+// MemberClass of a member: the Machine that runs it, or the reason why there is none. [MatchMembers] determines it, see
+// the table in the package documentation.
 type MemberClass string
 
 // The classes; see the package documentation.
@@ -45,7 +46,8 @@ type EtcdMember struct {
 	Machine string
 }
 
-// Text returns the name of the member for a message, or its ID if it has no name yet.
+// Text returns the name of the member for a message, or its ID if it has no name yet. Messages, actions and events name
+// a member by it.
 func (m EtcdMember) Text() string {
 	if m.Name == "" {
 		return fmt.Sprintf("%x, which has not started", m.ID)
@@ -56,7 +58,8 @@ func (m EtcdMember) Text() string {
 // EtcdMembers are all members of an etcd cluster.
 type EtcdMembers []EtcdMember
 
-// QuorumSize returns the quorum for a number of voters.
+// QuorumSize returns the quorum for a number of voters. The KubeadmControlPlane controller also computes with it
+// whether the quorum is lost.
 func QuorumSize(voters int) int { return voters/2 + 1 }
 
 // Voters returns the number of voting members.
@@ -95,13 +98,14 @@ func (ms EtcdMembers) Without(id uint64) EtcdMembers {
 
 // AllowsRemoval reports whether a member may be removed: etcd has quorum now, and enough of the remaining members are
 // known to be healthy for a quorum afterwards. For an ID that is not a member, it reports whether enough of the
-// present members are known to be healthy.
+// present members are known to be healthy. The KubeadmControlPlane controller calls it for orphaned members, and
+// [MemberMatching.Obstacle] for members of Machines.
 func (ms EtcdMembers) AllowsRemoval(id uint64) bool {
 	rest := ms.Without(id)
 	return ms.HasQuorum() && rest.Voters() > 0 && rest.Healthy() >= QuorumSize(rest.Voters())
 }
 
-// Removal describes the result of a removal, for a message.
+// Removal describes the result of a removal, for a message. [MemberMatching.Obstacle] calls it.
 func (ms EtcdMembers) Removal(id uint64) string {
 	if !ms.HasQuorum() {
 		return fmt.Sprintf("etcd has no quorum: %s, %d needed", ms.Counts(), QuorumSize(ms.Voters()))

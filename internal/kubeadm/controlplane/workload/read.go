@@ -44,7 +44,8 @@ type Reader struct {
 	Now          func() time.Time
 }
 
-// ReadRequest is the scope of a read.
+// ReadRequest is the scope of a read. The KubeadmControlPlane controller fills it in, because it knows the Machines and
+// the recovery request.
 type ReadRequest struct {
 	Cluster client.ObjectKey
 	// Nodes are the Nodes of Machines that are not being deleted, and Leaving of those that are. For Others, only the

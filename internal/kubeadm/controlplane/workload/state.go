@@ -65,7 +65,8 @@ func (s State) Merge(read State) State {
 }
 
 // IsDown reports whether reads have failed for longer than the grace period. The period starts with the last successful
-// probe or, if the probes succeed, with the first failed read. The conditions of all components are Unknown then.
+// probe or, if the probes succeed, with the first failed read. The conditions of all components are Unknown then. The
+// KubeadmControlPlane controller calls it for the conditions.
 func (s State) IsDown(now time.Time, c workload.Health, grace time.Duration) bool {
 	if s.Problem == "" {
 		return false
@@ -76,7 +77,7 @@ func (s State) IsDown(now time.Time, c workload.Health, grace time.Duration) boo
 	return c.GraceLeft(now, grace, true) == 0
 }
 
-// Etcd is the state of the etcd members.
+// Etcd is the state of the etcd members. [Reader.Read] fills it in.
 type Etcd struct {
 	// Problem is the reason why the list of members is unknown, or empty.
 	Problem string
@@ -92,7 +93,8 @@ type EtcdStatus struct {
 	Problem string
 }
 
-// Member returns the member on a Node, or false if there is none.
+// Member returns the member on a Node, or false if there is none. The KubeadmControlPlane controller calls it for the
+// Nodes of Machines.
 func (e Etcd) Member(node string) (etcd.Member, bool) {
 	for _, m := range e.Members {
 		if m.Name == node {
@@ -103,7 +105,7 @@ func (e Etcd) Member(node string) (etcd.Member, bool) {
 }
 
 // isTorn reports whether a responding member knows other members than the list contains, because the membership
-// changed during the read or the members disagree.
+// changed during the read or the members disagree. [Reader.Read] repeats the read then.
 func (e Etcd) isTorn() bool {
 	for _, s := range e.Statuses {
 		if len(s.Members) > 0 && !sameMembers(s.Members, e.Members) {
@@ -149,7 +151,8 @@ const (
 	etcdPod              = "etcd"
 )
 
-// PodOf returns the static Pod of a component on a Node, or nil if it does not exist.
+// PodOf returns the static Pod of a component on a Node, or nil if it does not exist. The conditions, [MatchMembers]
+// and [Reader.Read] call it.
 func (s State) PodOf(component, node string) *corev1.Pod { return s.Pods[component+"-"+node] }
 
 // ClusterID returns the cluster ID that most members report, or 0.

@@ -17,14 +17,14 @@ type StateCache[T any] struct {
 // rememberedPlanes limits the size of the cache. An evicted entry costs one additional read.
 const rememberedPlanes = 10000
 
-// Get returns the cached state.
+// Get returns the cached state. The KubeadmControlPlane controller calls it at the start of each reconciliation.
 func (m *StateCache[T]) Get(plane types.UID) T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.last[plane]
 }
 
-// Set caches a state.
+// Set caches a state. The KubeadmControlPlane controller calls it after each read.
 func (m *StateCache[T]) Set(plane types.UID, s T) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -34,7 +34,8 @@ func (m *StateCache[T]) Set(plane types.UID, s T) {
 	m.last[plane] = s
 }
 
-// Forget removes the cached state.
+// Forget removes the cached state. The KubeadmControlPlane controller calls it after it has changed the objects of
+// kubeadm.
 func (m *StateCache[T]) Forget(plane types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
