@@ -43,7 +43,8 @@ type MachineSet struct {
 	Moved int32
 }
 
-// DeploymentState is the input of a plan: a deployment with its MachineSets.
+// DeploymentState is the input of a plan: a deployment with its MachineSets. The MachineDeployment controller fills it
+// in each reconciliation.
 type DeploymentState struct {
 	Replicas int32
 	Limits   Limits
@@ -105,7 +106,7 @@ func planned(s DeploymentState) *ledger {
 }
 
 // Complete reports whether the rollout is complete: the new MachineSet has all replicas, all of them are available,
-// and no other MachineSet has Machines.
+// and no other MachineSet has Machines. The MachineDeployment controller calls it in each reconciliation of a rollout.
 func Complete(s DeploymentState) bool {
 	if s.New == nil || s.New.Desired != s.Replicas || s.New.Actual != s.Replicas || s.New.Available != s.Replicas {
 		return false
@@ -179,7 +180,8 @@ func (e *entry) setTarget(target int32, why string) {
 	}
 }
 
-// ledger is the working state of one plan: the MachineSets with the replicas that are planned so far.
+// ledger is the working state of one plan: the MachineSets with the replicas that are planned so far. The functions of
+// the strategies (rolling.go, ondelete.go, proportional.go) read it and set the targets.
 type ledger struct {
 	DeploymentState
 	current *entry   // nil if there is no new MachineSet
