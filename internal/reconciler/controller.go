@@ -53,7 +53,7 @@ type Controller[O Object, S any] struct {
 	WhilePaused func(o O) WhilePaused
 }
 
-// WhilePaused defines how a controller handles a paused object.
+// WhilePaused defines how a controller handles a paused object. isPaused (pause.go) reads it.
 type WhilePaused struct {
 	// Reconcile makes the driver reconcile the object although it is paused. The controller must then do only what the
 	// administrator who paused the object requested.

@@ -28,7 +28,8 @@ type Plan struct {
 	Recheck time.Duration
 }
 
-// Stage is a stage of a process with several stages.
+// Stage is a stage of a process with several stages. Controllers set it with [Plan.Enter] in their Decide function and
+// read it in their conditions.
 type Stage struct {
 	// Order is the position in the process. Each controller defines its own, starting with 1.
 	Order int
@@ -57,7 +58,7 @@ type Action interface{ fmt.Stringer }
 type ReadRequest interface{ fmt.Stringer }
 
 // Wait is a reason to do nothing now. A wait is not an error. Its JSON form is served by the diagnostics endpoint and
-// must not change.
+// must not change. Decide functions create it with [Plan.WaitFor].
 type Wait struct {
 	// Reason is a CamelCase condition reason.
 	Reason string `json:"reason"`
@@ -75,7 +76,7 @@ type Wait struct {
 }
 
 // Subject is an object that a wait depends on. Without a namespace it is in the namespace of the waiting object, or
-// in the workload cluster.
+// in the workload cluster. [Wait.For] and [Wait.ForAll] set it; `slipway explain` follows it to the object.
 type Subject struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -129,9 +130,10 @@ func (w *Wait) ForTime() { w.Until = UntilTime }
 // UntilUserActs marks the wait as ended by a user who follows its message.
 func (w *Wait) UntilUserActs() { w.Until = UntilUser }
 
-// Idle reports whether the plan has no actions, no reads and no waits.
+// Idle reports whether the plan has no actions, no reads and no waits. Decide functions and the driver check it.
 func (p Plan) Idle() bool { return len(p.Actions) == 0 && len(p.Reads) == 0 && len(p.Waits) == 0 }
 
+// Do adds actions to the plan; the driver runs them in this order. Decide functions call it.
 func (p *Plan) Do(actions ...Action) { p.Actions = append(p.Actions, actions...) }
 
 // WaitFor adds a wait and returns it, so that the caller can set its objects ([Wait.For]) and its end
@@ -148,7 +150,7 @@ func (p *Plan) RecheckIn(d time.Duration) {
 	}
 }
 
-// Outcome is the result of running a plan.
+// Outcome is the result of running a plan. The driver passes it to the Report function of the controller.
 type Outcome struct {
 	Done []Action
 	// Failed is the action that ended the reconciliation with Err, or nil.
@@ -179,7 +181,7 @@ func UserActionEvents(p Plan, before, after []metav1.Condition) []Event {
 	return list
 }
 
-// Event is one Kubernetes event about the object.
+// Event is one Kubernetes event about the object. Report functions return events, and package reporting records them.
 type Event = reporting.Event
 
 // Normal returns an event of type Normal.

@@ -37,7 +37,8 @@ func (b *CreatedOwners) Add(owner types.UID, now time.Time) {
 	b.owners[owner] = now
 }
 
-// Has reports whether this process created the owner recently.
+// Has reports whether this process created the owner recently. The MachineSet controller calls it before it requires
+// the Nodes of the workload cluster.
 func (b *CreatedOwners) Has(owner types.UID, now time.Time) bool {
 	if b == nil {
 		return false

@@ -79,7 +79,7 @@ func noteOf(message string) string {
 }
 
 // MergeEvents merges events of the same type and reason into one. The recorder treats such events as repetitions of
-// the first and retains only its text.
+// the first and retains only its text. The driver calls it before it records the events of a reconciliation.
 func MergeEvents(events []Event) []Event {
 	var out []Event
 	for _, e := range events {

@@ -21,7 +21,7 @@ import (
 // object is not paused. The condition and its messages are defined by Cluster API's contract.
 type Pause struct{ ByCluster, ByAnnotation bool }
 
-// ReadPause returns why an object is paused.
+// ReadPause returns why an object is paused. The driver calls it.
 func ReadPause(ctx context.Context, c client.Reader, o client.Object) (p Pause, err error) {
 	_, p.ByAnnotation = o.GetAnnotations()[clusterv1.PausedAnnotation]
 	cluster, ok := o.(*clusterv1.Cluster)

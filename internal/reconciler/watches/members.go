@@ -33,7 +33,7 @@ func InCluster(controller string, cluster client.ObjectKey) []client.ListOption 
 }
 
 // EnqueueMembers enqueues all objects of a kind that are members of the Cluster in an event. The controller must
-// have indexed the kind by Cluster.
+// have indexed the kind by Cluster. The Add functions of controllers watch Clusters with it.
 func EnqueueMembers(c client.Reader, controller string, newList func() client.ObjectList) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, cluster client.Object) []reconcile.Request {
 		list := newList()
@@ -60,7 +60,8 @@ func ClusterNames(o client.Object) []string {
 	return out
 }
 
-// ClusterOf returns the name of the object's Cluster from its spec, its label or its owner, or an empty string.
+// ClusterOf returns the name of the object's Cluster from its spec, its label or its owner, or an empty string. Package
+// reporting finds the Cluster of a paused object with it.
 func ClusterOf(o client.Object) string {
 	if name := clusterInSpec(o); name != "" {
 		return name
