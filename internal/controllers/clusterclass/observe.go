@@ -32,7 +32,7 @@ type snapshot struct {
 	Discovered map[discover]discovered
 }
 
-// classTemplate is a template that the class references.
+// classTemplate is a template that the class references. decide compares its owners, and act changes them.
 type classTemplate struct {
 	Ref    clusterv1.ClusterClassTemplateReference
 	Object contract.Object

@@ -48,7 +48,8 @@ func SignerOf(cluster client.ObjectKey) string {
 	return signerDomain + "/" + cluster.Namespace + "." + cluster.Name
 }
 
-// clusterOf returns the Cluster of a signer. Namespaces contain no dot, so the first dot ends the namespace.
+// clusterOf returns the Cluster of a signer. Namespaces contain no dot, so the first dot ends the namespace. The
+// controller and decide call it.
 func clusterOf(signer string) (client.ObjectKey, bool) {
 	path, ours := strings.CutPrefix(signer, signerDomain+"/")
 	namespace, name, ok := strings.Cut(path, ".")

@@ -30,7 +30,7 @@ const Name = "machine"
 // unreachable.
 const DefaultConditionsGrace = 5 * time.Minute
 
-// Settings are the settings of the controller.
+// Settings are the settings of the controller. Package manager fills them from the flags of the manager.
 type Settings struct {
 	// ConditionsGrace is how long the Node conditions retain their last value. Zero means DefaultConditionsGrace.
 	ConditionsGrace time.Duration

@@ -54,7 +54,7 @@ type Snapshot struct {
 	Progress *inplace.Progress
 }
 
-// Node is the observed state of the Machine's Node.
+// Node is the observed state of the Machine's Node. readNode fills it.
 type Node struct {
 	// WasRead is set if the workload cluster was read successfully.
 	WasRead bool

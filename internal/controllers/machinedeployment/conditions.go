@@ -42,7 +42,7 @@ func v1beta1() []condition.V1Beta1Row {
 	}
 }
 
-// conditionInput is the input of the conditions: the snapshot, the Machines and the plan.
+// conditionInput is the input of the conditions: the snapshot, the Machines and the plan. [Report] fills it.
 type conditionInput struct {
 	Snapshot
 	machines machines.List

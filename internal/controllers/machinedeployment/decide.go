@@ -87,6 +87,7 @@ func decideTemplates(s Snapshot, p *reconciler.Plan) {
 const templatesFollow = 10 * time.Second
 
 // templateProblem describes the template that blocks the creation of Machines, or returns an empty string.
+// scalingProblem (blockers.go) calls it.
 func templateProblem(s Snapshot) string {
 	unusable := s.Templates.Unusable()
 	switch {
@@ -190,7 +191,7 @@ func decideSet(s Snapshot, pl plannedSet, p *reconciler.Plan) {
 	}
 }
 
-// rolloutState is the state of the rollout: the input of its plan, and the current MachineSet.
+// rolloutState is the state of the rollout: the input of its plan, and the current MachineSet. rolloutOf fills it.
 type rolloutState struct {
 	state rollout.DeploymentState
 	// index of the current MachineSet in the snapshot, or -1 if there is none yet.

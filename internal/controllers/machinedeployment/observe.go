@@ -175,6 +175,7 @@ func selectorOf(s metav1.LabelSelector) labels.Selector {
 	return selector
 }
 
+// groupOf returns the API group of an apiVersion; the watch of MachineSets compares it.
 func groupOf(apiVersion string) string {
 	group, _, _ := strings.Cut(apiVersion, "/")
 	return group

@@ -115,7 +115,8 @@ func phase(s Snapshot, have int32) clusterv1.MachineDeploymentPhase {
 	return clusterv1.MachineDeploymentPhaseRunning
 }
 
-// maxUnavailable returns the limit of the strategy, or zero if the strategy is invalid.
+// maxUnavailable returns the limit of the strategy, or zero if the strategy is invalid. The condition Available applies
+// it.
 func maxUnavailable(d *clusterv1.MachineDeployment) int32 {
 	limits, err := rollout.Resolve(d.Spec.Rollout.Strategy, ptr.Deref(d.Spec.Replicas, 0))
 	if err != nil {

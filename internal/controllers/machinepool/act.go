@@ -48,7 +48,8 @@ type (
 	}
 )
 
-// Independent marks actions that may run in parallel: a failure for one Machine does not affect the others.
+// Independent marks actions that may run in parallel: a failure for one Machine does not affect the others. Package
+// reconciler checks for this method.
 func (createMachine) Independent() {}
 func (AdoptMachine) Independent()  {}
 func (syncMachine) Independent()   {}

@@ -53,7 +53,7 @@ var legacy = []condition.V1Beta1Row{
 		Reason: func(string) string { return clusterv1.WaitingForReplicasReadyV1Beta1Reason }},
 }
 
-// conditionInput is the input of the conditions: the snapshot, its counters and the plan.
+// conditionInput is the input of the conditions: the snapshot, its counters and the plan. [Report] fills it.
 type conditionInput struct {
 	Snapshot
 	counts counts
@@ -218,10 +218,12 @@ func (j conditionInput) members() []condition.AggregateMember {
 	return out
 }
 
+// conditionOf returns a condition of a Machine. decideMachine compares UpToDate with it.
 func conditionOf(m clusterv1.Machine, conditionType string) *metav1.Condition {
 	return condition.Set(m.Status.Conditions).Get(conditionType)
 }
 
+// nodeReady reports whether a Node is ready, for the watch of Nodes, the counters and the messages.
 func nodeReady(node *corev1.Node) bool {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {

@@ -35,7 +35,7 @@ type Snapshot struct {
 	Nodes Nodes
 }
 
-// Nodes is the observed state of the pool's Nodes.
+// Nodes is the observed state of the pool's Nodes. readNodes fills it.
 type Nodes struct {
 	// Known is false if the workload cluster could not be read; Problem is the reason.
 	Known   bool

@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// counts are the replicas of a pool by state.
+// counts are the replicas of a pool by state. [Report] fills them and passes them to the conditions.
 type counts struct {
 	replicas, ready, available, upToDate int32
 }

@@ -21,10 +21,11 @@ type (
 	Adopt struct{ Machine string }
 )
 
-// Independent marks actions that may run in parallel.
+// Independent marks actions that may run in parallel. Package reconciler checks for this method.
 func (Adopt) Independent() {}
 
-// askClones requests the bootstrap configs and infrastructure machines of the Machines.
+// askClones requests the bootstrap configs and infrastructure machines of the Machines. The method readClones
+// (observe.go) performs the read.
 type askClones struct{}
 
 func (a Join) String() string { return "join Cluster " + a.Cluster }

@@ -28,7 +28,7 @@ const (
 	resized = "Resized"
 )
 
-// v1beta1Only are the conditions that only v1beta1 has.
+// v1beta1Only are the conditions that only v1beta1 has. deprecated (status.go) evaluates them.
 var v1beta1Only = condition.Table[conditionInput]{
 	{Type: created, Compute: conditionInput.machinesCreated},
 	{Type: resized, Compute: conditionInput.resized},
@@ -43,7 +43,7 @@ var v1beta1 = []condition.V1Beta1Row{
 	{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.ReadyCondition},
 }
 
-// conditionInput is the input of the conditions: the snapshot, the plan and its outcome.
+// conditionInput is the input of the conditions: the snapshot, the plan and its outcome. [Report] fills it.
 type conditionInput struct {
 	Snapshot
 	machines machines.List

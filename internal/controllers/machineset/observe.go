@@ -230,7 +230,7 @@ func clusterKey(set *clusterv1.MachineSet) client.ObjectKey {
 
 func isDeleting(s Snapshot) bool { return !s.Set.DeletionTimestamp.IsZero() }
 
-// readClones performs the read for askClones.
+// readClones performs the read for askClones. Package reconciler calls it when [Decide] requests askClones.
 func (c *controller) readClones(ctx context.Context, s Snapshot) (Snapshot, error) {
 	var err error
 	s.Clones, err = clone.Reader{References: c.clones, Writes: c.writer.Writes()}.Read(ctx, s.clones())

@@ -45,7 +45,7 @@ func (a retryFailures) String() string { return "retry the failed operations" }
 const hookBlocking = "HookBlocking"
 
 // decideDeletion calls the hook that may delay the deletion. The Cluster controller deletes the objects; until it
-// has finished, the plan always contains a wait.
+// has finished, the plan always contains a wait. [decide] calls it.
 func decideDeletion(s snapshot, p *reconciler.Plan) {
 	decideRelease(s, p)
 	s.proceed(p)
@@ -132,7 +132,7 @@ func (s snapshot) lifecycleInput() lifecycle.Input {
 	return f
 }
 
-// versionsOf converts the lifecycle decision to the input of the topology engine.
+// versionsOf converts the lifecycle decision to the input of the topology engine. decideObjects calls it.
 func versionsOf(s snapshot) topology.Versions {
 	v, workers := s.Lifecycle, s.Cluster.Spec.Topology.Workers
 	out := topology.Versions{
@@ -152,7 +152,8 @@ func versionsOf(s snapshot) topology.Versions {
 	return out
 }
 
-// callHook calls a lifecycle hook of the extensions, when a plan requests askHook.
+// callHook calls a lifecycle hook of the extensions, when a plan requests askHook. The Read function of the controller
+// (act.go) calls it.
 func (c *controller) callHook(ctx context.Context, s snapshot, q lifecycle.HookCall) (snapshot, error) {
 	answer, err := hook.LifecycleCaller{Client: c.extensions}.Call(ctx, s.Cluster, q)
 	if err != nil {
@@ -166,7 +167,7 @@ func (c *controller) callHook(ctx context.Context, s snapshot, q lifecycle.HookC
 	return s.withLifecycle(), nil
 }
 
-// record writes annotations of the Cluster.
+// record writes annotations of the Cluster. act calls it.
 func (c *controller) record(ctx context.Context, s snapshot, annotations map[string]*string) error {
 	return c.writer.PatchOwned(ctx, s.Cluster, func(o client.Object) {
 		after := maps.Clone(o.GetAnnotations())
@@ -184,7 +185,7 @@ func (c *controller) record(ctx context.Context, s snapshot, annotations map[str
 	})
 }
 
-// err joins the failures into one error with the kind of the first.
+// err joins the failures into one error with the kind of the first. act calls it when it runs this action.
 func (a retryFailures) err() error {
 	if len(a.Failed) == 1 {
 		return a.Failed[0]

@@ -21,7 +21,7 @@ const (
 	unreachablePatience = time.Second
 )
 
-// View is the input of [Decide]: a Node and everything that its drain depends on.
+// View is the input of [Decide]: a Node and everything that its drain depends on. [ReadView] fills it.
 type View struct {
 	Now  time.Time
 	Node *corev1.Node
@@ -46,7 +46,8 @@ type Target struct {
 	GraceSeconds *int64
 }
 
-// Plan assigns every Pod of a Node to a step of the drain. The lists are sorted by namespace and name.
+// Plan assigns every Pod of a Node to a step of the drain. The lists are sorted by namespace and name. [Evict] and
+// [Describe] read it.
 type Plan struct {
 	// Evict lists the Pods to evict now.
 	Evict []Target

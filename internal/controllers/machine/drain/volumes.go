@@ -92,5 +92,5 @@ func claimedBy(claims map[types.NamespacedName]bool, pv *corev1.PersistentVolume
 	return ref != nil && claims[types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}]
 }
 
-// DescribeVolumes lists volumes for a message.
+// DescribeVolumes lists volumes for a message. The Machine controller calls it for the wait after the drain.
 func DescribeVolumes(volumes []string) string { return join("", volumes) }
