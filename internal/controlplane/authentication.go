@@ -6,7 +6,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 )
 
-// healthPaths are the paths that anonymous requests may read in management and workload clusters.
+// healthPaths are the paths that anonymous requests may read in management and workload clusters. [StartManagement] and
+// workloadFiles pass them to writeAuthentication.
 var healthPaths = [...]string{"/healthz", "/livez", "/readyz", "/version"}
 
 // clusterInfoPath is the ConfigMap that anonymous requests may also read in a workload cluster: kubeadm discovers the

@@ -60,7 +60,7 @@ type ManagementConfig struct {
 	Nodes *Nodes
 }
 
-// Management is a running management cluster.
+// Management is a running management cluster. `slipway up` stops it when it ends.
 type Management struct {
 	Server string // https URL
 	// Root is a client configuration of group system:masters that is valid while the cluster runs.

@@ -29,7 +29,7 @@ const (
 	ready      = "ready"
 )
 
-// request is the first line that the child reads.
+// request is the first line that the child reads. [Launch] writes it.
 type request struct {
 	Protocol  int `json:"protocol"`
 	Listeners int `json:"listeners"`

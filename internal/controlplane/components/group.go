@@ -10,7 +10,7 @@ import (
 
 // Group contains the running parts of a management or workload cluster's control plane. When one ends, all end. The
 // server ends after the parts that use it, because kube-controller-manager exits the process if its API server
-// disappears while it starts.
+// disappears while it starts. [Components.Run] and package controlplane create it.
 type Group struct {
 	parent  context.Context
 	ctx     context.Context // of the parts
@@ -81,7 +81,8 @@ func (g *Group) Watch(name string, errs <-chan error) {
 	}()
 }
 
-// OnStop registers f to run after all parts have ended. If they have ended already, it runs at once.
+// OnStop registers f to run after all parts have ended. If they have ended already, it runs at once. Package
+// controlplane closes listeners and etcd with it.
 func (g *Group) OnStop(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

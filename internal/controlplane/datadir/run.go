@@ -34,7 +34,8 @@ type NodeLimits struct {
 	Docker string `json:"docker,omitempty"`
 }
 
-// RunsHere reports whether the nodes run on this host, and not on a remote Docker Engine.
+// RunsHere reports whether the nodes run on this host, and not on a remote Docker Engine. `slipway create cluster`
+// checks the resources of this host only in this case.
 func (l NodeLimits) RunsHere() bool { return l.Docker == "" || strings.HasPrefix(l.Docker, "unix://") }
 
 // NetworkLimits contains the operator's limits for networks of workload clusters.
@@ -81,12 +82,12 @@ type Quarantined struct {
 	Crashes int       `json:"crashes"`
 }
 
-// WriteRun publishes r for other processes.
+// WriteRun publishes r for other processes. `slipway up` calls it after each change.
 func (h *Handle) WriteRun(r Run) error {
 	return WriteJSON(h.run(), r)
 }
 
-// ClearRun deletes the published state, if any.
+// ClearRun deletes the published state, if any. `slipway up` calls it when it ends.
 func (h *Handle) ClearRun() error {
 	if err := os.Remove(h.run()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -94,7 +95,7 @@ func (h *Handle) ClearRun() error {
 	return nil
 }
 
-// State is the state of a data directory as other processes see it.
+// State is the state of a data directory as other processes see it. [Inspect] fills it.
 type State struct {
 	Exists bool   // Slipway has used the directory
 	Held   bool   // a running process holds it

@@ -5,7 +5,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Versions are the versions of the programs that write a directory.
+// Versions are the versions of the programs that write a directory. [StartManagement] passes them to [RecordVersions].
 type Versions struct {
 	Slipway    string `json:"slipway"`
 	Kubernetes string `json:"kubernetes"`

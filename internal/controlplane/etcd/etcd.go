@@ -33,7 +33,7 @@ type Config struct {
 	Flags []string
 }
 
-// Server is a running member.
+// Server is a running member. Package controlplane closes it when the control plane ends.
 type Server struct {
 	etcd     *embed.Etcd
 	endpoint string
@@ -175,7 +175,7 @@ func logger() *zap.Logger {
 type Identity struct{ Name, PeerURL, Token string }
 
 // onlyMember returns the identity of every member that this package starts. A restore writes it into the new data
-// directory, so it must equal the identity in the configuration of Start.
+// directory, so it must equal the identity in the configuration of Start. [ApplyRestore] calls it through prepare.
 func onlyMember() Identity {
 	nowhere := url.URL{Scheme: "unix", Host: "localhost:0"}
 	return Identity{Name: memberName, PeerURL: nowhere.String(), Token: embed.NewConfig().InitialClusterToken}

@@ -31,7 +31,8 @@ func AssignSupervisor(folder, instance string) error {
 	return err
 }
 
-// UnassignSupervisor makes the instance of the data directory supervise the control plane again.
+// UnassignSupervisor makes the instance of the data directory supervise the control plane again. `slipway move` calls
+// it.
 func UnassignSupervisor(folder string) error {
 	if err := os.Remove(supervisorFile(folder)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err

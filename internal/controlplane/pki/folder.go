@@ -59,7 +59,7 @@ func (f Folder) Leaf(name string, ca Pair, l Leaf) (pair Pair, changed bool, err
 	return pair, true, f.Save(name, pair)
 }
 
-// SigningKey ensures that there is a service account key pair in NAME.key and NAME.pub.
+// SigningKey ensures that there is a service account key pair in NAME.key and NAME.pub. Package controlplane calls it.
 func (f Folder) SigningKey(name string, a Algorithm) error {
 	private, err := os.ReadFile(f.Key(name))
 	if errors.Is(err, os.ErrNotExist) {

@@ -152,7 +152,7 @@ func (c Config) Address() (netip.AddrPort, error) {
 	return a, nil
 }
 
-// Domain returns ServiceDomain or its default.
+// Domain returns ServiceDomain or its default. The serving certificate of the API server contains it.
 func (c Config) Domain() string {
 	if c.ServiceDomain == "" {
 		return DefaultServiceDomain
@@ -173,12 +173,12 @@ func (c Config) Hash() string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// Save writes the configuration to path.
+// Save writes the configuration to path. The supervisor and [Delivery.Receive] call it.
 func (c Config) Save(path string) error {
 	return datadir.WriteJSON(path, c)
 }
 
-// Load reads and validates a configuration.
+// Load reads and validates a configuration. The process of the control plane and the supervisor call it.
 func Load(path string) (Config, error) {
 	data, err := uidisolation.ReadTrusted(filepath.Split(path))
 	if err != nil {

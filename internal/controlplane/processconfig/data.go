@@ -78,7 +78,8 @@ func (f Folder) ReadData() (Data, error) {
 // KeysProblem returns why the data must not be opened with the keys, or nil. All keys with which data may be
 // encrypted are required, because encrypted data could otherwise not be read, and would be lost with the old
 // keys. With a mark, the first key suffices, because all data was rewritten with it, provided that the data
-// was opened with this key before; see [Data.Rewritten].
+// was opened with this key before; see [Data.Rewritten]. Packages controlplane and hosted call it before data is
+// opened.
 func (d Data) KeysProblem(keys, mark string) error {
 	if d.EncryptionKeys == "" || componentconfig.KeysSuffice(d.EncryptionKeys, keys, d.Rewritten(mark)) {
 		return nil

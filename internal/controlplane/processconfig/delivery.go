@@ -18,7 +18,7 @@ const (
 )
 
 // Record describes the data of a control plane when the data itself cannot be read, because it is on the volume of a
-// Pod.
+// Pod. Package hosted/statefulset writes it.
 type Record struct {
 	// Version of Kubernetes that last opened it. Empty means none.
 	Version string `json:"version,omitempty"`

@@ -43,7 +43,8 @@ func (f Folder) ReadEnd(pid int) string {
 	return bounded(e.Reason)
 }
 
-// ForgetEnd deletes the record of an earlier process, which may have run as another user.
+// ForgetEnd deletes the record of an earlier process, which may have run as another user. The supervisor calls it
+// before it starts a process.
 func (f Folder) ForgetEnd() { _ = os.Remove(filepath.Clean(f.end())) }
 
 // bounded truncates a text to valid UTF-8.

@@ -30,7 +30,8 @@ const (
 // them.
 type Folder string
 
-// WorkingDir is the working directory of this process. Paths below it remain valid when the directory is renamed.
+// WorkingDir is the working directory of this process. Paths below it remain valid when the directory is renamed. The
+// process of a hosted control plane uses it.
 const WorkingDir Folder = "/proc/self/cwd"
 
 // Config returns the path of the configuration. Package uidisolation lists its name in managerFiles.
@@ -45,7 +46,7 @@ func (f Folder) Etcd() string { return f.path("etcd") }
 // Lock returns the path of the lock that the process holds while it runs.
 func (f Folder) Lock() string { return f.path("lock") }
 
-// Log returns the path of the process's log.
+// Log returns the path of the process's log. `slipway logs` reads it.
 func (f Folder) Log() string { return f.path("log", "control-plane.log") }
 
 // AuditLog returns the path of the audit log.
@@ -84,7 +85,7 @@ type Run struct {
 	EncryptionMark string `json:"encryptionMark,omitempty"`
 }
 
-// WriteRun publishes r.
+// WriteRun publishes r. Package controlplane and a restore (package etcd) call it.
 func (f Folder) WriteRun(r Run) error {
 	return datadir.WriteJSON(f.run(), r)
 }

@@ -36,7 +36,8 @@ type Restore struct {
 // Restoring returns the directory of a restore in progress. It is deleted afterwards.
 func (f Folder) Restoring() string { return f.path(restoreFolder) }
 
-// RestoreSnapshot returns the path of the snapshot in this directory.
+// RestoreSnapshot returns the path of the snapshot in this directory. Package hosted stores the snapshot there, and
+// etcd.ApplyRestore reads it.
 func (f Folder) RestoreSnapshot() string { return filepath.Join(f.Restoring(), "snapshot.db") }
 
 const (
@@ -50,16 +51,16 @@ var (
 	snapshotName = regexp.MustCompile(`^[0-9A-Za-z.-]{0,253}$`)
 )
 
-// WriteRestoreRequest makes the next process restore the snapshot at RestoreSnapshot.
+// WriteRestoreRequest makes the next process restore the snapshot at RestoreSnapshot. Package hosted calls it.
 func (f Folder) WriteRestoreRequest(r Restore) error { return writeRestore(f.path(restoreRequest), r) }
 
 // ReadRestoreRequest returns the restore for the next process. The zero value means none.
 func (f Folder) ReadRestoreRequest() (Restore, error) { return f.readRestore(restoreRequest) }
 
-// WriteRestored records the last restore.
+// WriteRestored records the last restore. Package etcd calls it.
 func (f Folder) WriteRestored(r Restore) error { return writeRestore(f.path(restoredFile), r) }
 
-// ReadRestored returns the last restore. The zero value means none.
+// ReadRestored returns the last restore. The zero value means none. Package etcd and [Folder.ReadData] call it.
 func (f Folder) ReadRestored() (Restore, error) { return f.readRestore(restoredFile) }
 
 func writeRestore(path string, r Restore) error {

@@ -29,7 +29,7 @@ const (
 // keyLength is the length of an XSalsa20 key, in bytes.
 const keyLength = 32
 
-// encryptionKey encrypts Secrets of the management cluster.
+// encryptionKey encrypts Secrets of the management cluster. The [Rewriter] compares the keys of stored Secrets with it.
 type encryptionKey struct {
 	// Name prefixes the data that the key encrypted.
 	Name   string `json:"name"`

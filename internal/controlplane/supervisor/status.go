@@ -106,7 +106,8 @@ func observe(f processconfig.Folder) (Status, error) {
 	return s, nil
 }
 
-// equalForSubscribers reports whether two statuses are equal for subscribers, which ignores memory.
+// equalForSubscribers reports whether two statuses are equal for subscribers, which ignores memory. The supervision
+// loop notifies only if it is false.
 func equalForSubscribers(a, b Status) bool {
 	return a.Running == b.Running && a.PID == b.PID && a.Version == b.Version && a.Local == b.Local && a.RunMode == b.RunMode &&
 		a.User == b.User && a.Ready == b.Ready && a.EtcdReady == b.EtcdReady && a.Restarts == b.Restarts && a.LastExit == b.LastExit &&

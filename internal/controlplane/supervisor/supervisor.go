@@ -52,7 +52,7 @@ type Supervisor struct {
 	children map[string]*supervisionLoop
 }
 
-// New returns a Supervisor that runs until ctx ends or Close is called.
+// New returns a Supervisor that runs until ctx ends or Close is called. Package manager calls it at its start.
 func New(ctx context.Context, cfg Config) *Supervisor {
 	ctx, stop := context.WithCancel(ctx)
 	if cfg.SeparateUsers {
@@ -82,7 +82,8 @@ func (s *Supervisor) Versions() []string { return s.cfg.Versions() }
 
 // Ensure makes the control plane run with cfg: it starts it, adopts it, or restarts it if it runs with
 // another configuration. It does not wait; Status returns the progress, and subscribers are notified of
-// changes. A version that is not available on this host results in a fault of kind Invalid without changes.
+// changes. A version that is not available on this host results in a fault of kind Invalid without changes. Package
+// hosted/process calls it.
 func (s *Supervisor) Ensure(_ context.Context, name string, cfg processconfig.Config) (Status, error) {
 	if err := validName(name); err != nil {
 		return Status{}, err
