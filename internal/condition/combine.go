@@ -67,7 +67,8 @@ func weigh(c metav1.Condition, p Part) weight {
 	return info
 }
 
-// Ready returns the row of the Ready condition, which summarizes the given conditions and Deleting.
+// Ready returns the row of the Ready condition, which summarizes the given conditions and Deleting. The LocalCluster
+// controller uses it.
 func Ready[F any](types ...string) Row[F] {
 	var parts []Part
 	for _, t := range types {

@@ -21,7 +21,7 @@ const (
 	Negative
 )
 
-// Result is the computed status, reason and message of a condition.
+// Result is the computed status, reason and message of a condition. Each [Row] returns one.
 type Result struct {
 	Status  metav1.ConditionStatus
 	Reason  string
@@ -32,7 +32,7 @@ type Result struct {
 // it.
 func True(reason string) Result { return Result{Status: metav1.ConditionTrue, Reason: reason} }
 
-// TrueBecause returns a True result with a message.
+// TrueBecause returns a True result with a message. The rows of the controllers return it.
 func TrueBecause(reason, message string) Result {
 	return Result{Status: metav1.ConditionTrue, Reason: reason, Message: message}
 }
@@ -88,7 +88,8 @@ type Row[S any] struct {
 }
 
 // Table contains all conditions that one controller writes on one kind, in the order of their dependencies. A condition
-// that is removed from a table disappears from the objects, because the controller applies the whole list.
+// that is removed from a table disappears from the objects, because the controller applies the whole list. Each
+// controller declares one and calls [Table.Evaluate].
 type Table[S any] []Row[S]
 
 // EvaluateOptions contains the inputs of a table's evaluation besides the snapshot. For most controllers, package
