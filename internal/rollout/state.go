@@ -57,7 +57,8 @@ type DeploymentState struct {
 	Old []MachineSet
 }
 
-// Change is a new number of replicas for one MachineSet.
+// Change is a new number of replicas for one MachineSet. The MachineDeployment controller scales the MachineSets
+// accordingly.
 type Change struct {
 	Set      string
 	From, To int32
@@ -133,7 +134,8 @@ func (s MachineSet) pending() int32 { return max(0, s.live()-s.Desired) }
 // missing counts the Machines that the MachineSet still has to create.
 func (s MachineSet) missing() int32 { return max(0, s.Desired-s.live()) }
 
-// unavailable counts desired Machines that are not available.
+// unavailable counts desired Machines that are not available. rolling.go and inplace.go call it and the counts below
+// it.
 func (s MachineSet) unavailable() int32 { return max(0, s.Desired-s.Available) }
 
 // worstCaseAvailable counts the Machines that remain available if all pending deletions remove available Machines. The
@@ -151,7 +153,7 @@ func (s MachineSet) free() int32 { return max(0, s.Free-s.pending()) + s.missing
 // maxMachines returns the maximum number of Machines that the MachineSet has or may still create.
 func (s MachineSet) maxMachines() int32 { return max(s.Desired, s.Actual) }
 
-// entry is a MachineSet with its planned replicas.
+// entry is a MachineSet with its planned replicas. The ledger has one for each MachineSet.
 type entry struct {
 	MachineSet
 	target int32
