@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Object is a kind whose conditions are in status.conditions.
+// Object is a kind whose conditions are in status.conditions. [NewReconciler] requires it.
 type Object interface {
 	client.Object
 	GetConditions() []metav1.Condition

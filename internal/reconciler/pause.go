@@ -59,7 +59,7 @@ func (r *Reconciler[O, S]) now() time.Time {
 }
 
 // EvaluateOptionsFor returns the generation, time and previous conditions with which the Report function of a
-// controller evaluates its condition table.
+// controller evaluates its condition table. Report functions call it.
 func EvaluateOptionsFor(o Object, now time.Time) condition.EvaluateOptions {
 	return condition.EvaluateOptions{Generation: o.GetGeneration(), Now: now, Old: o.GetConditions()}
 }

@@ -38,7 +38,8 @@ type Stage struct {
 }
 
 // Enter sets the stage of the plan. Its message has the messages of all waits. If there is only one wait, or the stage
-// has no reason of its own, the reason of the wait is more precise and replaces it.
+// has no reason of its own, the reason of the wait is more precise and replaces it. Decide functions call it, mostly
+// for a deletion.
 func (p *Plan) Enter(order int, reason string) {
 	p.Stage = Stage{Order: order, Reason: reason, Message: strings.Join(texts(p.Waits), "\n* ")}
 	if n := len(p.Waits); n == 1 || n > 1 && reason == "" {
@@ -51,10 +52,11 @@ func (p *Plan) Enter(order int, reason string) {
 
 // Action is one step of a plan: a small value whose String is a phrase with the reason, such as "delete Machine m2:
 // scale down, oldest". Actions are distinguished by type and never compared. Every action must be safe to repeat
-// after a crash at any point.
+// after a crash at any point. The Act function of the controller runs it.
 type Action interface{ fmt.Stringer }
 
-// ReadRequest is a read that Decide requests, as a small comparable struct.
+// ReadRequest is a read that Decide requests, as a small comparable struct. The driver passes it to the Read function
+// of the controller.
 type ReadRequest interface{ fmt.Stringer }
 
 // Wait is a reason to do nothing now. A wait is not an error. Its JSON form is served by the diagnostics endpoint and
@@ -158,7 +160,8 @@ type Outcome struct {
 	Err    error
 }
 
-// Report is the status and the events that result from a reconciliation.
+// Report is the status and the events that result from a reconciliation. The Report function of the controller returns
+// it, and the driver writes it.
 type Report struct {
 	// Status is the complete status of the object in its encoding/json form. If it is nil, no status is written.
 	// The driver adds the Paused condition.
@@ -184,7 +187,7 @@ func UserActionEvents(p Plan, before, after []metav1.Condition) []Event {
 // Event is one Kubernetes event about the object. Report functions return events, and package reporting records them.
 type Event = reporting.Event
 
-// Normal returns an event of type Normal.
+// Normal returns an event of type Normal. Report functions call it.
 func Normal(reason, message string, args ...any) Event {
 	return reporting.Normal(reason, message, args...)
 }

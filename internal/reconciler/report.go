@@ -130,6 +130,7 @@ func (r *Reconciler[O, S]) result(log logr.Logger, plan Plan, err error) (ctrl.R
 	return ctrl.Result{}, err // controller-runtime logs the error and retries with backoff
 }
 
+// logResult logs the actions and the waits of a reconciliation. The driver calls it after the actions.
 func (r *Reconciler[O, S]) logResult(ctx context.Context, plan Plan, out Outcome) {
 	log := ctrl.LoggerFrom(ctx)
 	if len(out.Done) == 0 {

@@ -90,7 +90,8 @@ func (s Setup) Random() func(n int) int {
 	return rand.IntN
 }
 
-// PlanKey identifies a plan: several controllers can reconcile the same object.
+// PlanKey identifies a plan: several controllers can reconcile the same object. The driver and package plan/world set
+// it.
 type PlanKey struct {
 	Controller string
 	Kind       schema.GroupKind

@@ -65,7 +65,7 @@ type Child struct {
 	Deleting bool
 }
 
-// Controller classifies the controller of a child.
+// Controller classifies the controller of a child. [ControllerOfChild] and the controllers set it in a [Child].
 type Controller int
 
 const (
@@ -109,7 +109,8 @@ const ownersField = "metadata.ownerReferences"
 // hiddenRecheck is the interval to check again for objects outside the manager's scope.
 const hiddenRecheck = 30 * time.Second
 
-// IsComplete reports whether ownership is complete, so that children may be created and deleted.
+// IsComplete reports whether ownership is complete, so that children may be created and deleted. The MachineSet and
+// MachineDeployment controllers check it before they act.
 func (v Decision) IsComplete() bool { return v.Reason == "" }
 
 // Decide decides whether to continue, what to adopt, or what to wait for. The MachineSet and MachineDeployment

@@ -98,7 +98,8 @@ func failureOf(err error) failure {
 	return t
 }
 
-// Identity writes conditions and events on behalf of one identity.
+// Identity writes conditions and events on behalf of one identity. The driver creates one for each controller, and
+// another one if Setup.Process is set.
 type Identity struct {
 	// Writer writes with the field manager of the Reconciled condition.
 	Writer *kube.Writer
