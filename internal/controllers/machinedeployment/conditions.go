@@ -31,7 +31,8 @@ var conditions = condition.Table[conditionInput]{
 	{Type: clusterv1.MachineDeploymentAvailableCondition, Compute: conditionInput.available},
 }
 
-// v1beta1 returns the rows of the conditions in status.deprecated.v1beta1.
+// v1beta1 returns the rows of the conditions in status.deprecated.v1beta1. deprecated (status.go) passes them to
+// condition.Project.
 func v1beta1() []condition.V1Beta1Row {
 	warning := func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning }
 	return []condition.V1Beta1Row{

@@ -152,8 +152,7 @@ func inCluster(cluster client.ObjectKey) []client.ListOption {
 	return []client.ListOption{client.InNamespace(cluster.Namespace), client.MatchingFields{ofCluster: cluster.Name}, client.UnsafeDisableDeepCopy}
 }
 
-// watchNodes makes changes of Nodes enqueue the health checks of their cluster. observe calls it in each
-// reconciliation.
+// watchNodes makes changes of Nodes enqueue the health checks of their cluster. observe calls it before it reads Nodes.
 func (c *controller) watchNodes(ctx context.Context, cluster client.ObjectKey) error {
 	return c.workloads.Watch(ctx, cluster, workload.WatchRequest{
 		Controller: Name, Kind: &corev1.Node{}, Changed: nodeMatters,

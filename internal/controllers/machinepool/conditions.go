@@ -44,7 +44,8 @@ var conditions = condition.Table[conditionInput]{
 	{Type: clusterv1.AvailableCondition, Summarize: conditionInput.available},
 }
 
-// legacy has the rows of the conditions in status.deprecated.v1beta1.
+// legacy has the rows of the conditions in status.deprecated.v1beta1. deprecated (status.go) passes them to
+// condition.Project.
 var legacy = []condition.V1Beta1Row{
 	{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.AvailableCondition},
 	bootstrapConfig.Legacy(clusterv1.BootstrapReadyV1Beta1Condition, clusterv1.WaitingForDataSecretFallbackV1Beta1Reason),

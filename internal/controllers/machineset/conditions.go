@@ -34,7 +34,8 @@ var v1beta1Only = condition.Table[conditionInput]{
 	{Type: resized, Compute: conditionInput.resized},
 }
 
-// v1beta1 has the rows of the conditions in status.deprecated.v1beta1.
+// v1beta1 has the rows of the conditions in status.deprecated.v1beta1. deprecated (status.go) passes them to
+// condition.Project.
 var v1beta1 = []condition.V1Beta1Row{
 	{Type: clusterv1.MachinesCreatedV1Beta1Condition, From: created,
 		Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityError }},

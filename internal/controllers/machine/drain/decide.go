@@ -38,7 +38,7 @@ type View struct {
 	Rules []Rule
 }
 
-// Target is a Pod to evict.
+// Target is a Pod to evict. [Evict] takes the list.
 type Target struct {
 	Pod types.NamespacedName
 	UID types.UID
@@ -62,7 +62,8 @@ type Plan struct {
 	Stay []*corev1.Pod
 }
 
-// Done reports whether no Pod is left to evict or to wait for.
+// Done reports whether no Pod is left to evict or to wait for. The Machine controller and `slipway hosts reboot` end
+// the drain when it is true.
 func (p Plan) Done() bool {
 	return len(p.Evict)+len(p.Terminating)+len(p.Later)+len(p.Awaited)+len(p.AwaitedLater) == 0
 }

@@ -32,7 +32,7 @@ type Results struct {
 	Left []types.NamespacedName
 }
 
-// Refusal is a rejected eviction with its reason.
+// Refusal is a rejected eviction with its reason. [Results] contains them.
 type Refusal struct {
 	Pod    types.NamespacedName
 	Reason RefusalReason
@@ -66,7 +66,7 @@ func (r Results) Budgets() []string {
 }
 
 // Failures reports whether an eviction failed for a reason other than a PodDisruptionBudget, a terminating
-// Namespace or throttling.
+// Namespace or throttling. The v1beta1 condition DrainingSucceeded of the Machine reports it.
 func (r Results) Failures() bool {
 	return slices.ContainsFunc(r.Refused, func(r Refusal) bool { return r.Reason == Failed })
 }

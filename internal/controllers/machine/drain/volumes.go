@@ -19,7 +19,7 @@ type Volumes struct {
 	PersistentVolumes []corev1.PersistentVolume
 }
 
-// None reports whether no volume is attached.
+// None reports whether no volume is attached. The Machine controller checks it.
 func (v Volumes) None() bool {
 	return len(v.Attachments) == 0 && len(v.Node.Status.VolumesAttached) == 0
 }
