@@ -152,7 +152,7 @@ func (p *Process) Stop(ctx context.Context, patience time.Duration) error {
 	})
 }
 
-// StopGroup is Stop for all processes of the process group.
+// StopGroup is Stop for all processes of the process group. Package extensiontools calls it for local extensions.
 func (p *Process) StopGroup(ctx context.Context, patience time.Duration) error {
 	signal := func(s syscall.Signal) error {
 		if err := syscall.Kill(-p.PID(), s); !errors.Is(err, syscall.ESRCH) {

@@ -118,7 +118,7 @@ func parse(data map[string][]byte, prefix string) (Keys, error) {
 	return keys, nil
 }
 
-// Data returns the keys as the data of a Secret.
+// Data returns the keys as the data of a Secret. Packages hosted and operate/encryptionkeys store it.
 func (k KeySet) Data() map[string][]byte {
 	data := map[string][]byte{}
 	for name, key := range k.Current {

@@ -45,7 +45,8 @@ func (g *Group) Context() context.Context { return g.ctx }
 // Done is closed when everything has ended.
 func (g *Group) Done() <-chan struct{} { return g.done }
 
-// Run starts a part. A part that returns before the group is stopped ends the group.
+// Run starts a part. A part that returns before the group is stopped ends the group. The control planes of package
+// controlplane and [Components.Run] start their parts with it.
 func (g *Group) Run(name string, f func(context.Context) error) { g.start(&g.parts, g.ctx, name, f) }
 
 // Serve starts the server, which is stopped when all parts have ended.
@@ -68,7 +69,7 @@ func (g *Group) start(among *sync.WaitGroup, ctx context.Context, name string, f
 	})
 }
 
-// Watch ends the group when an error arrives.
+// Watch ends the group when an error arrives. Package controlplane calls it for etcd.
 func (g *Group) Watch(name string, errs <-chan error) {
 	go func() {
 		select {

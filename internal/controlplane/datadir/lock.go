@@ -45,7 +45,7 @@ type Holder struct {
 	Working bool `json:"working,omitempty"`
 }
 
-// CurrentProcess returns this process as the holder of a lock.
+// CurrentProcess returns this process as the holder of a lock. Callers of [Acquire] and [Open] pass it.
 func CurrentProcess(now time.Time) Holder {
 	host, _ := os.Hostname() // only informative
 	return Holder{PID: os.Getpid(), Host: host, Since: now.UTC(), Version: buildinfo.Version()}

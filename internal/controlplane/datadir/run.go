@@ -16,7 +16,7 @@ type Run struct {
 	Version           string         `json:"version"`           // version of Slipway
 	KubernetesVersion string         `json:"kubernetesVersion"` // version of the management cluster
 	Server            string         `json:"server"`            // https URL of the API server
-	Instance          string         `json:"instance"`
+	Instance          string         `json:"instance"`          // instance ID of the directory
 	Ready             bool           `json:"ready"` // the API server is ready and the controllers run
 	Manager           *Manager       `json:"manager,omitempty"`
 	Node              *Node          `json:"node,omitempty"` // nil if the management cluster has no node
@@ -24,7 +24,8 @@ type Run struct {
 	Nodes             *NodeLimits    `json:"nodes,omitempty"`
 }
 
-// NodeLimits contains the operator's limits for nodes of workload clusters. 0 means no limit.
+// NodeLimits contains the operator's limits for nodes of workload clusters. 0 means no limit. `slipway up` sets them,
+// and `slipway create cluster` checks them.
 type NodeLimits struct {
 	Images    []string `json:"images"`
 	CPUs      int32    `json:"cpus,omitempty"`
@@ -38,7 +39,7 @@ type NodeLimits struct {
 // checks the resources of this host only in this case.
 func (l NodeLimits) RunsHere() bool { return l.Docker == "" || strings.HasPrefix(l.Docker, "unix://") }
 
-// NetworkLimits contains the operator's limits for networks of workload clusters.
+// NetworkLimits contains the operator's limits for networks of workload clusters. `slipway up` sets them.
 type NetworkLimits struct {
 	// Ranges that must contain a network.
 	Ranges []netip.Prefix `json:"ranges"`
@@ -48,7 +49,7 @@ type NetworkLimits struct {
 	Named []string `json:"named,omitempty"`
 }
 
-// Node is the state of the management cluster's node.
+// Node is the state of the management cluster's node. `slipway up` sets it, and `slipway status` shows it.
 type Node struct {
 	Name      string `json:"name"`
 	Container string `json:"container"`
@@ -56,7 +57,7 @@ type Node struct {
 	Message   string `json:"message,omitempty"` // reason why it is not ready
 }
 
-// Manager is the state of the process that runs the controllers.
+// Manager is the state of the process that runs the controllers. `slipway up` sets it, and `slipway status` shows it.
 type Manager struct {
 	PID        int       `json:"pid,omitempty"` // 0 if it does not run and will be restarted
 	Since      time.Time `json:"since"`
@@ -75,7 +76,7 @@ type Manager struct {
 	QuarantinedObjects []Quarantined `json:"setAside,omitempty"`
 }
 
-// Quarantined is an object that is not reconciled until the given time.
+// Quarantined is an object that is not reconciled until the given time. `slipway up` sets it.
 type Quarantined struct {
 	Object  string    `json:"object"`
 	Until   time.Time `json:"until"`

@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Config configures the member of a management or workload cluster.
+// Config configures the member of a management or workload cluster. Package controlplane fills it.
 type Config struct {
 	Dir string // data directory, created with mode 0700
 	// ExternalPath is the path of Dir for other programs. It defaults to Dir.

@@ -19,7 +19,8 @@ const (
 )
 
 // Item is a Docker resource of the container backend. Its ID is never reused. Volumes have no ID in Docker, therefore
-// their ID here consists of the name and the creation time.
+// their ID here consists of the name and the creation time. `slipway move` and the container backend create them from
+// Docker's lists.
 type Item struct {
 	Kind Kind   `json:"kind"`
 	ID   string `json:"id"`

@@ -27,7 +27,8 @@ type Store struct {
 	instance string
 }
 
-// Open returns the records of a data directory with this instance ID. It does not read anything yet.
+// Open returns the records of a data directory with this instance ID. It does not read anything yet. The manager,
+// `slipway move` and commands for local containers call it.
 func Open(dir datadir.Dir, instance string) *Store {
 	return &Store{dir: dir.TransferRecords(), instance: instance}
 }
@@ -47,7 +48,7 @@ func (b *Store) Instance() string {
 // isEmpty reports whether there is no directory with records.
 func (b *Store) isEmpty() bool { return b == nil || b.dir == "" }
 
-// Ownership reads all records.
+// Ownership reads all records. The container backend and package supervisor call it.
 func (b *Store) Ownership() (Ownership, error) {
 	g, err := b.read(outgoingPrefix)
 	if err != nil {

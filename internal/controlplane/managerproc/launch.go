@@ -19,7 +19,7 @@ const (
 	leftOpen = 5 * time.Second
 )
 
-// managerProcess is a running manager process.
+// managerProcess is a running manager process. [Run] has at most one.
 type managerProcess struct {
 	*childproc.Process
 	log    *log

@@ -101,7 +101,8 @@ func (m *Manager) Decode(s Subject) Entry {
 	return m.record.Begin(s, m.now())
 }
 
-// SuspendedUntil returns the time before which a cluster must not be connected, or zero.
+// SuspendedUntil returns the time before which a cluster must not be connected, or zero. Package workload calls it
+// before it connects.
 func (m *Manager) SuspendedUntil(s Subject) time.Time {
 	s.Work = Decoding
 	return m.quarantinedUntil[s.withoutUID()]

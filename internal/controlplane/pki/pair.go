@@ -141,7 +141,7 @@ func paired(cert *x509.Certificate, certPEM []byte, key crypto.Signer) (Pair, er
 }
 
 // Leaf describes a certificate to issue. It is a serving certificate if it has Names or IPs, and a client
-// certificate if Client is set. It may be both.
+// certificate if Client is set. It may be both. Callers of [Pair.Issue] and [Folder.Leaf] fill it.
 type Leaf struct {
 	User      string   // common name
 	Groups    []string // organizations

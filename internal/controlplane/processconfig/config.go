@@ -163,7 +163,8 @@ func (c Config) Domain() string {
 // Issuer returns the issuer of ServiceAccount tokens. Existing tokens contain it, so its form must not change.
 func (c Config) Issuer() string { return "https://kubernetes.default.svc." + c.Domain() }
 
-// Hash identifies the configuration. A process with another hash must be restarted.
+// Hash identifies the configuration. A process with another hash must be restarted. The supervisor and package hosted
+// compare it with [Run].
 func (c Config) Hash() string {
 	data, err := json.Marshal(c)
 	if err != nil { // strings and numbers can always be encoded

@@ -22,7 +22,7 @@ type exitRecord struct {
 func (f Folder) end() string { return f.path(endFile) }
 
 // WriteEnd records the reason why this process, of a hosted control plane, exits, because the supervisor otherwise only
-// gets an exit status.
+// gets an exit status. The hidden command `slipway control-plane run` calls it.
 func (f Folder) WriteEnd(reason string) error {
 	data, err := json.Marshal(exitRecord{PID: os.Getpid(), Reason: bounded(reason)})
 	if err != nil {

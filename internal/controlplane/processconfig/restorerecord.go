@@ -54,7 +54,8 @@ var (
 // WriteRestoreRequest makes the next process restore the snapshot at RestoreSnapshot. Package hosted calls it.
 func (f Folder) WriteRestoreRequest(r Restore) error { return writeRestore(f.path(restoreRequest), r) }
 
-// ReadRestoreRequest returns the restore for the next process. The zero value means none.
+// ReadRestoreRequest returns the restore for the next process. The zero value means none. etcd.ApplyRestore and the
+// status of the control plane read it.
 func (f Folder) ReadRestoreRequest() (Restore, error) { return f.readRestore(restoreRequest) }
 
 // WriteRestored records the last restore. Package etcd calls it.

@@ -133,7 +133,8 @@ func (f Files) writeConfig(keys []encryptionKey, plain bool) error {
 }
 
 // Prepare writes the encryption configuration before the kube-apiserver of the management cluster starts. It returns
-// false if Secrets are plain text and have never been encrypted, so that no configuration is needed.
+// false if Secrets are plain text and have never been encrypted, so that no configuration is needed. Package
+// controlplane calls it.
 func (f Files) Prepare(plain bool, now time.Time) (used bool, err error) {
 	err = f.locked(func() error {
 		keys, err := f.readKeys()

@@ -51,6 +51,7 @@ type Status struct {
 
 // Inspect reads the status of all control planes below root without a Supervisor and without checking health, for
 // commands that run beside the manager. Errors of one control plane are in its Problem and do not affect the others.
+// `slipway status`, `slipway down`, `slipway logs` and `slipway versions` call it.
 func Inspect(root string) ([]Status, error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, os.ErrNotExist) {
