@@ -17,7 +17,7 @@ type form struct {
 	accepts     func(value string) bool
 }
 
-// boolean accepts true or false. The lists of flags (flaglists.go) use it and the functions below.
+// boolean accepts true or false. The lists of flags (flaglists.go) call it and the other functions of this file.
 func boolean() form { return oneOf("true", "false") }
 
 func oneOf(values ...string) form {

@@ -17,7 +17,7 @@ type Run struct {
 	KubernetesVersion string         `json:"kubernetesVersion"` // version of the management cluster
 	Server            string         `json:"server"`            // https URL of the API server
 	Instance          string         `json:"instance"`          // instance ID of the directory
-	Ready             bool           `json:"ready"` // the API server is ready and the controllers run
+	Ready             bool           `json:"ready"`             // the API server is ready and the controllers run
 	Manager           *Manager       `json:"manager,omitempty"`
 	Node              *Node          `json:"node,omitempty"` // nil if the management cluster has no node
 	Networks          *NetworkLimits `json:"networks,omitempty"`

@@ -25,9 +25,9 @@ const reasonVersion = "VersionNotSupported"
 
 // Config configures a Supervisor. The manager sets it.
 type Config struct {
-	Root     string          // directory with one subdirectory for each control plane
-	Command  []string        // program and arguments, to which the path of the configuration is appended
-	Versions func() []string // Kubernetes versions that Command can run, the oldest first
+	Root     string           // directory with one subdirectory for each control plane
+	Command  []string         // program and arguments, to which the path of the configuration is appended
+	Versions func() []string  // Kubernetes versions that Command can run, the oldest first
 	Now      func() time.Time // clock of the supervision loops
 	// Transfers records the control planes that are transferred to another management cluster on this host. Nil
 	// means none.

@@ -59,7 +59,7 @@ type noteKey struct {
 	text string
 }
 
-// note is the version of the object at the first occurrence of an event, and the time of the last occurrence.
+// note has the version of the object at the first occurrence of an event, and the time of the last occurrence.
 type note struct {
 	version string
 	last    time.Time
