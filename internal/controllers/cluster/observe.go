@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is the input of all decisions about a Cluster.
+// Snapshot is the input of all decisions about a Cluster. observe fills it, and the simulations in test/simulation do.
 type Snapshot struct {
 	Now      time.Time
 	Settings Settings

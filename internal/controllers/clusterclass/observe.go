@@ -21,7 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// snapshot is the input of all decisions about a class.
+// snapshot is the input of all decisions about a class. observe fills it in each reconciliation.
 type snapshot struct {
 	Now       time.Time
 	Class     *clusterv1.ClusterClass

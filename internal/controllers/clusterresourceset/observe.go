@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// snapshot is the input of all decisions about a ClusterResourceSet.
+// snapshot is the input of all decisions about a ClusterResourceSet. observe fills it in each reconciliation.
 type snapshot struct {
 	Now time.Time
 	Set *addonsv1.ClusterResourceSet

@@ -26,7 +26,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is the input of all decisions about a Machine.
+// Snapshot is the input of all decisions about a Machine. observe fills it, and the simulations in test/simulation do.
 type Snapshot struct {
 	Now      time.Time
 	Settings Settings

@@ -34,7 +34,8 @@ const nodesRecheck = 15 * time.Second
 const replicasNotSet = "Waiting for spec.replicas to be set; until then no Machine is created or deleted"
 
 // Decide computes the plan for a MachineDeployment. Package reconciler calls it in each reconciliation, again after the
-// calls of extensions that it requests. It is pure: it neither reads nor writes. The order of the plan:
+// calls of extensions that it requests. The simulations in test/simulation call it, too. It is pure: it neither reads
+// nor writes. The order of the plan:
 //
 //	not joined to its Cluster      join it
 //	restored in part               adopt MachineSets; nothing else until all objects are back        restore.go

@@ -15,7 +15,7 @@ import (
 )
 
 // Report returns the status and the events of a MachineDeployment. Package reconciler calls it at the end of each
-// reconciliation and writes the status.
+// reconciliation and writes the status. The simulations in test/simulation call it, too.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	all := machinesForStatus(s)
 	n := all.Count()

@@ -22,7 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// snapshot is the input of all decisions about a MachineHealthCheck.
+// snapshot is the input of all decisions about a MachineHealthCheck. observe fills it in each reconciliation.
 type snapshot struct {
 	Now   time.Time
 	Check *clusterv1.MachineHealthCheck

@@ -16,7 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is the input of all decisions about a MachinePool.
+// Snapshot is the input of all decisions about a MachinePool. observe fills it, and the simulations in test/simulation
+// do.
 type Snapshot struct {
 	Now time.Time
 	Settings

@@ -22,7 +22,7 @@ type counts struct {
 }
 
 // Report returns the status and the events of a MachinePool. Package reconciler calls it at the end of each
-// reconciliation and writes the status.
+// reconciliation and writes the status. The simulations in test/simulation call it, too.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	n := count(s)
 	j := conditionInput{Snapshot: s, counts: n, plan: p}

@@ -13,7 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// The actions of the controller in addition to those of package machines. Each may be repeated.
+// The actions of the controller in addition to the actions of package machines. Each may be repeated. [Decide] plans
+// them, and act runs them. The simulations in test/simulation read them, too.
 type (
 	// Join sets the cluster label of the MachineSet, and the owner reference of a standalone one.
 	Join struct{ Cluster string }

@@ -23,7 +23,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is the input of all decisions about a MachineSet.
+// Snapshot is the input of all decisions about a MachineSet. observe fills it, and the simulations in test/simulation
+// do.
 type Snapshot struct {
 	Now      time.Time
 	Settings Settings

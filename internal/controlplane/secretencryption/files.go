@@ -186,7 +186,7 @@ func (f Files) Rotate(now time.Time) (name string, err error) {
 	return name, err
 }
 
-// Status is the state of the keys.
+// Status is the state of the keys. `slipway status` shows it.
 type Status struct {
 	// Key is the name of the key that encrypts. It is empty if there is none.
 	Key string
