@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Reasons and waits for which the API module has no constant.
+// Reasons and waits for which the API module has no constant. deletion.go and restore.go use them in their waits.
 const (
 	waitingForInfrastructure = "WaitingForInfrastructureDeletion"
 	waitingForMachines       = "WaitingForMachinesDeletion"

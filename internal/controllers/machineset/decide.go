@@ -30,7 +30,8 @@ const (
 // topologyFinalizer delays the deletion of a MachineSet in a managed topology until its templates are deleted.
 const topologyFinalizer = clusterv1.MachineSetTopologyFinalizer
 
-// Reasons of waits that the ScalingUp condition repeats.
+// Reasons of waits that the condition ScalingUp repeats, except for waitForCache, waitForMove and waitForUpdate. The
+// condition ScalingDown repeats the last two.
 const (
 	waitForTemplate   = "WaitingForTemplate"
 	waitForPreflight  = "PreflightCheckFailed"

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The ConfigMap in which a management cluster of `slipway up` publishes its location. It is in a system
-// namespace, so that tenants cannot write it.
+// The ConfigMap in which a management cluster of `slipway up` publishes its location. It is in a system namespace, so
+// that tenants cannot write it. `slipway move` of another version may read it, so the names must stay.
 const (
 	LocationNamespace = "kube-system"
 	LocationName      = "slipway-host"

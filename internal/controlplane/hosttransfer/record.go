@@ -8,7 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Kind of a Docker resource.
+// Kind of a Docker resource. The records of existing data directories contain the values, so they must not change.
 type Kind string
 
 // Kinds of Docker resources.

@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Names of the CAs and keys in the PKI directory. The creator of a control plane writes them; the process
-// issues all other certificates from them.
+// Names of the CAs and keys in the PKI directory. Package hosted writes them from the Secrets of the cluster; the
+// process issues all other certificates from them. Existing directories contain these names, so they must not change.
 const (
 	CA        = "ca"             // of clients and of the API server
 	EtcdCA    = "etcd-ca"        // for tools that expect it; etcd itself listens on a Unix socket
@@ -54,7 +54,7 @@ func (f Folder) AuditLog() string { return f.path("log", "audit.log") }
 
 func (f Folder) run() string { return f.path(runFile) }
 
-// Files that the process of a control plane writes.
+// Files that the process of a control plane writes. A manager of another version may read them, so the names must stay.
 const (
 	runFile      = "run.json"
 	restoredFile = "restored.json"

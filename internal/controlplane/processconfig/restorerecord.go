@@ -40,6 +40,7 @@ func (f Folder) Restoring() string { return f.path(restoreFolder) }
 // etcd.ApplyRestore reads it.
 func (f Folder) RestoreSnapshot() string { return filepath.Join(f.Restoring(), "snapshot.db") }
 
+// The directory and the request file of a restore. Package uidisolation has the same names (staged).
 const (
 	restoreFolder  = "restore"
 	restoreRequest = restoreFolder + "/request.json"
