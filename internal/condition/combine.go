@@ -111,6 +111,7 @@ func mergeLines(lines map[weight][]string, reasons Reasons) Result {
 	return TrueBecause(reasons.Info, strings.Join(lines[info], "\n"))
 }
 
+// bullet returns the line of one condition. Packages rootcause and operate remove the leading "* " from such messages.
 func bullet(subject string, c metav1.Condition) string {
 	message := c.Message
 	if message == "" {

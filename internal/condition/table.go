@@ -21,7 +21,7 @@ const (
 	Negative
 )
 
-// Result is the computed status, reason and message of a condition. Each [Row] returns one.
+// Result is the computed status, reason and message of a condition. The function of a [Row] returns one.
 type Result struct {
 	Status  metav1.ConditionStatus
 	Reason  string
@@ -88,8 +88,8 @@ type Row[S any] struct {
 }
 
 // Table contains all conditions that one controller writes on one kind, in the order of their dependencies. A condition
-// that is removed from a table disappears from the objects, because the controller applies the whole list. Each
-// controller declares one and calls [Table.Evaluate].
+// that is removed from a table disappears from the objects, because the controller applies the whole list. A controller
+// declares one and calls [Table.Evaluate].
 type Table[S any] []Row[S]
 
 // EvaluateOptions contains the inputs of a table's evaluation besides the snapshot. For most controllers, package

@@ -96,8 +96,8 @@ func jsonConfig(c *rest.Config) *rest.Config {
 	return c
 }
 
-// Ready waits until the API server is ready, including its default roles. `slipway up` calls it before it starts the
-// manager.
+// Ready waits until the API server is ready, including its default roles. `slipway up` calls it before it reports that
+// the cluster is ready.
 func (m *Management) Ready(ctx context.Context) error {
 	select {
 	case <-m.ready:

@@ -171,8 +171,8 @@ type Report struct {
 }
 
 // UserActionEvents returns a warning event for every wait that only a user can end. Each wait is reported once, when
-// its message first appears in the conditions. The Report function of some controllers calls it with the conditions
-// before and after the reconciliation.
+// its message first appears in the conditions. A condition must contain the message unchanged. The Report function of
+// some controllers calls it with the conditions before and after the reconciliation.
 func UserActionEvents(p Plan, before, after []metav1.Condition) []Event {
 	var list []Event
 	for _, w := range p.Waits {

@@ -8,7 +8,7 @@ import (
 )
 
 // Limits is a rollout strategy resolved for a number of replicas. The MachineDeployment controller resolves it in each
-// reconciliation. [DeploymentState] contains it.
+// reconciliation. [DeploymentState] contains them.
 type Limits struct {
 	// OnDelete replaces a Machine only after the user has deleted it. The numbers are zero in this case.
 	OnDelete bool

@@ -19,8 +19,7 @@ const (
 )
 
 // Item is a Docker resource of the container backend. Its ID is never reused. Volumes have no ID in Docker, therefore
-// their ID here consists of the name and the creation time. `slipway move` and the container backend create them from
-// Docker's lists.
+// their ID here consists of the name and the creation time. The container backend creates them from Docker's lists.
 type Item struct {
 	Kind Kind   `json:"kind"`
 	ID   string `json:"id"`

@@ -82,7 +82,7 @@ func Label(o metav1.Object, key, value string) {
 }
 
 // PassWatchLabel returns a copy of labels that includes the watch label of from, so that the manager of an object
-// also manages the objects that are created for it. Controllers call it for the labels of each object that they create.
+// also manages the objects that are created for it. Controllers call it for the labels of objects that they create.
 func PassWatchLabel(from metav1.Object, labels map[string]string) map[string]string {
 	value, has := from.GetLabels()[clusterv1.WatchLabel]
 	if !has {
