@@ -39,8 +39,8 @@ type NodeLimits struct {
 // checks the resources of this host only in this case.
 func (l NodeLimits) RunsHere() bool { return l.Docker == "" || strings.HasPrefix(l.Docker, "unix://") }
 
-// NetworkLimits contains the operator's limits for networks of workload clusters. `slipway up` sets them, and package cli/hidden
-// reads them.
+// NetworkLimits contains the operator's limits for networks of workload clusters. `slipway up` sets them, and package
+// cli/hidden reads them.
 type NetworkLimits struct {
 	// Ranges that must contain a network.
 	Ranges []netip.Prefix `json:"ranges"`

@@ -49,7 +49,7 @@ func ClusterField(controller string) string { return controller + ".cluster" }
 
 // ClusterNames returns the index values of an object: the Clusters in its spec and in its label. The first
 // reconciliation writes the label. An object that was paused before that has only the field, and must be found when
-// its Cluster is resumed.
+// its Cluster is resumed. Tests of controllers create the index with it.
 func ClusterNames(o client.Object) []string {
 	var out []string
 	for _, name := range []string{clusterInSpec(o), o.GetLabels()[clusterv1.ClusterNameLabel]} {
