@@ -13,13 +13,14 @@ import (
 // The functions of this file compute one condition from others, for the condition tables of the controllers. The format
 // of their messages is Cluster API's. The order in messages must be stable, because each changed message is a write.
 
-// Reasons are the reasons of a combined condition for its three outcomes.
+// Reasons are the reasons of a combined condition for its three outcomes. The rows of the controllers pass it to
+// [Summarize] and [Aggregate].
 type Reasons struct {
 	Info, Issue, Unknown string
 }
 
 // Mirror returns the result that copies a condition of another object. It returns missing if the object does not have
-// the condition.
+// the condition. Rows of many controllers call it for conditions of referenced or controlled objects.
 func Mirror(source Set, conditionType string, missing Result) Result {
 	c := source.Get(conditionType)
 	if c == nil {
@@ -28,7 +29,8 @@ func Mirror(source Set, conditionType string, missing Result) Result {
 	return Result{Status: c.Status, Reason: c.Reason, Message: c.Message}
 }
 
-// Part describes one condition that contributes to a summary.
+// Part describes one condition that contributes to a summary. The rows of the controllers pass it to [Summarize] and
+// [Aggregate].
 type Part struct {
 	Type     string
 	Polarity Polarity
@@ -65,7 +67,8 @@ func weigh(c metav1.Condition, p Part) weight {
 	return info
 }
 
-// Ready returns the row of the Ready condition, which summarizes the given conditions and Deleting.
+// Ready returns the row of the Ready condition, which summarizes the given conditions and Deleting. The LocalCluster
+// controller uses it.
 func Ready[F any](types ...string) Row[F] {
 	var parts []Part
 	for _, t := range types {
@@ -108,6 +111,7 @@ func mergeLines(lines map[weight][]string, reasons Reasons) Result {
 	return TrueBecause(reasons.Info, strings.Join(lines[info], "\n"))
 }
 
+// bullet returns the line of one condition. Packages rootcause and operate remove the leading "* " from such messages.
 func bullet(subject string, c metav1.Condition) string {
 	message := c.Message
 	if message == "" {
@@ -124,7 +128,8 @@ func indent(message string) string {
 	return "  " + strings.ReplaceAll(message, "\n", "\n  ")
 }
 
-// AggregateMember is one object in an aggregation.
+// AggregateMember is one object in an aggregation. The controllers of owners, for example the Cluster controller, build
+// the list for [Aggregate].
 type AggregateMember struct {
 	// Kind and Name are shown in messages.
 	Kind, Name string
@@ -138,7 +143,7 @@ const namesShown = 3
 
 // Aggregate returns one result for one condition of many objects. Objects with the same message share a line. Issues
 // are listed before unknown conditions; other messages are listed only if there are neither. At most three messages of
-// each weight are listed, the rest are counted.
+// each weight are listed, the rest are counted. The Cluster controller and the other owners of Machines call it.
 func Aggregate(members []AggregateMember, part Part, reasons Reasons) Result {
 	groups := map[weight]map[string][]AggregateMember{issue: {}, unknown: {}, info: {}}
 	for _, m := range members {

@@ -13,7 +13,7 @@ import (
 // own API group, with the deletion timestamp and the finalizers. Controllers append it to the message of a wait for a
 // deletion, because foreign finalizers are the most frequent and least visible reason for a stuck deletion. It returns
 // an empty string when no such finalizer is left. The text must change only when the finalizers change, because it
-// becomes part of a condition.
+// becomes part of a condition. For example, the Cluster and Machine controllers call it.
 func ForeignFinalizersText(kind schema.GroupKind, objects ...metav1.Object) string {
 	var held []string
 	for _, o := range objects {

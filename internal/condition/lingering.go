@@ -16,7 +16,7 @@ const LingerAfter = 15 * time.Minute
 // Lingering returns a message with the members whose deletion takes longer than [LingerAfter] and the stages of these
 // deletions, which are the reasons of their Deleting conditions: "Machines m1, m2 in deletion since more than 15m,
 // stage: DrainingNode". Owners of Machines add it to their conditions ScalingDown and Deleting. It returns an empty
-// string if there are none. All members must be of one kind.
+// string if there are none. All members must be of one kind. Package machines calls it.
 func Lingering(members []AggregateMember, now time.Time) string {
 	var late []AggregateMember
 	var stages []string

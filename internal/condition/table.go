@@ -10,7 +10,8 @@ import (
 // maxMessage is the maximum length in bytes that the API accepts for a condition's message.
 const maxMessage = 32768
 
-// Polarity specifies which status of a condition is the good one.
+// Polarity specifies which status of a condition is the good one. Each [Row] has one, and [Aggregate] and [Project] use
+// it.
 type Polarity int
 
 const (
@@ -20,33 +21,38 @@ const (
 	Negative
 )
 
-// Result is the computed status, reason and message of a condition.
+// Result is the computed status, reason and message of a condition. The function of a [Row] returns one.
 type Result struct {
 	Status  metav1.ConditionStatus
 	Reason  string
 	Message string
 }
 
-// True returns a True result without a message, because type and reason explain it.
+// True returns a True result without a message, because type and reason explain it. The rows of the controllers return
+// it.
 func True(reason string) Result { return Result{Status: metav1.ConditionTrue, Reason: reason} }
 
-// TrueBecause returns a True result with a message.
+// TrueBecause returns a True result with a message. The rows of the controllers return it.
 func TrueBecause(reason, message string) Result {
 	return Result{Status: metav1.ConditionTrue, Reason: reason, Message: message}
 }
 
+// False returns a False result, whose message explains it. The rows of the controllers return it.
 func False(reason, message string) Result {
 	return Result{Status: metav1.ConditionFalse, Reason: reason, Message: message}
 }
 
+// Unknown returns an Unknown result, whose message explains it. The rows of the controllers return it.
 func Unknown(reason, message string) Result {
 	return Result{Status: metav1.ConditionUnknown, Reason: reason, Message: message}
 }
 
-// Absent returns the result for a condition that does not apply and must not be on the object.
+// Absent returns the result for a condition that does not apply and must not be on the object. The rows of the
+// controllers return it.
 func Absent() Result { return Result{} }
 
-// Set is a list of conditions with at most one of each type.
+// Set is a list of conditions with at most one of each type. Controllers and commands convert the conditions that they
+// have read to it.
 type Set []metav1.Condition
 
 // Get returns the condition of the type, or nil.
@@ -73,6 +79,7 @@ func (s Set) IsFalse(conditionType string) bool {
 
 // Row is one condition of a kind. Exactly one of Compute and Summarize is set. Compute computes the condition from the
 // snapshot. Summarize also receives the conditions of the rows above it and the conditions of other writers.
+// Controllers list their rows in a [Table].
 type Row[S any] struct {
 	Type      string
 	Polarity  Polarity
@@ -81,10 +88,12 @@ type Row[S any] struct {
 }
 
 // Table contains all conditions that one controller writes on one kind, in the order of their dependencies. A condition
-// that is removed from a table disappears from the objects, because the controller applies the whole list.
+// that is removed from a table disappears from the objects, because the controller applies the whole list. A controller
+// declares one and calls [Table.Evaluate].
 type Table[S any] []Row[S]
 
-// EvaluateOptions contains the inputs of a table's evaluation besides the snapshot.
+// EvaluateOptions contains the inputs of a table's evaluation besides the snapshot. For most controllers, package
+// reconciler fills it (EvaluateOptionsFor).
 type EvaluateOptions struct {
 	// Generation is the generation of the object in the snapshot.
 	Generation int64

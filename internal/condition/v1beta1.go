@@ -9,6 +9,7 @@ import (
 
 // V1Beta1Row describes one condition in status.deprecated.v1beta1, and the condition that it is computed from. Each
 // controller declares the rows for its kind; types and reasons are those that clients of Cluster API's v1beta1 know.
+// The controllers pass the rows to [Project].
 type V1Beta1Row struct {
 	// Type is the type of the v1beta1 condition.
 	Type clusterv1.ConditionType

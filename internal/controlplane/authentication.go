@@ -6,11 +6,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 )
 
-// healthPaths are the paths that anonymous requests may read in management and workload clusters.
+// healthPaths are the paths that anonymous requests may read in management and workload clusters. [StartManagement] and
+// workloadFiles pass them to writeAuthentication.
 var healthPaths = [...]string{"/healthz", "/livez", "/readyz", "/version"}
 
 // clusterInfoPath is the ConfigMap that anonymous requests may also read in a workload cluster: kubeadm discovers the
-// CA there when a node joins with a token.
+// CA there when a node joins with a token. workloadFiles passes it to writeAuthentication.
 const clusterInfoPath = "/api/v1/namespaces/kube-public/configmaps/cluster-info"
 
 // writeAuthentication writes an authentication configuration of kube-apiserver to path, before the API server of a

@@ -48,6 +48,7 @@ type managementPKI struct {
 	nodes     *Nodes // nil without nodes
 }
 
+// newManagementPKI returns the certificates of a management cluster, without writing a file. newManagement calls it.
 func newManagementPKI(cfg ManagementConfig, address *net.TCPAddr) managementPKI {
 	names, ips := splitNamesAndIPs(slices.Concat(cfg.Addresses, cfg.Names))
 	return managementPKI{
@@ -97,7 +98,7 @@ func (m managementPKI) controllersKubeconfig() string {
 }
 
 // ensure creates or renews all files that are missing or due. Running components reload their files. It runs before the
-// API server starts, then periodically (renewPeriodically).
+// API server starts, then periodically (renewPeriodically). [StartManagement] calls it.
 func (m managementPKI) ensure() error {
 	if err := m.authorities(); err != nil {
 		return err

@@ -4,7 +4,8 @@
 // order. Kubernetes has process-wide registries, therefore a process can only run one control plane. Etcd only
 // listens on Unix sockets. The package writes the files in DIR/pki and DIR/etcd, the kubeconfig files of a
 // management cluster, and the ClusterRoleBinding slipway:admins. Package internal/controlplane/supervisor
-// starts and restarts the processes of workload clusters.
+// starts and restarts the processes of workload clusters. `slipway up` calls [StartManagement]. The hidden command
+// `slipway control-plane run` calls [RunWorkload].
 //
 // The package also limits what tenants of a management cluster may use: the concurrent lists and watches of each tenant
 // (tenantlimits.go), and, with ValidatingAdmissionPolicies, the management node and the priorities of providers

@@ -162,7 +162,7 @@ const (
 
 // tenantLimits returns the limits for each user, and for all ServiceAccounts of a namespace together, because an editor
 // can create further ServiceAccounts. The method tune (tenantlimits.go) applies them in the API server of the
-// management cluster.
+// management cluster. [StartManagement] calls it.
 func tenantLimits() requestLimits {
 	return requestLimits{Of: tenant, Lists: tenantLists, Waiting: tenantWaiting, Watches: tenantWatches}
 }

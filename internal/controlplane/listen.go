@@ -20,7 +20,7 @@ import (
 const reasonPortTaken = "PortTaken"
 
 // listenLoopback opens the port of the management cluster's API server. Only loopback addresses are accepted, because
-// the API of a single-user machine must not be reachable from other machines.
+// the API of a single-user machine must not be reachable from other machines. newManagement calls it.
 func listenLoopback(ctx context.Context, address string) (net.Listener, error) {
 	if err := CheckListen(address); err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func CheckListen(address string) error {
 }
 
 // listenElsewhere opens the port of the management cluster at further addresses of this host that the operator has
-// configured (management.addresses). If one cannot be opened, it closes all.
+// configured (management.addresses). If one cannot be opened, it closes all. newManagement calls it.
 func listenElsewhere(ctx context.Context, own net.Listener, addresses []string) (net.Listener, error) {
 	all, port := own, strconv.Itoa(own.Addr().(*net.TCPAddr).Port)
 	for _, address := range addresses {
@@ -98,7 +98,7 @@ func listenOnLoopback(ctx context.Context, endpoint netip.AddrPort) (net.Listene
 }
 
 // ports contains the open ports of a workload cluster's API server, or none without an API server. Local is its address
-// for programs on this machine.
+// for programs on this machine. [RunWorkload] passes them to the components.
 type ports struct {
 	open  []*net.TCPListener
 	local string

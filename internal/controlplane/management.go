@@ -60,7 +60,7 @@ type ManagementConfig struct {
 	Nodes *Nodes
 }
 
-// Management is a running management cluster.
+// Management is a running management cluster. `slipway up` stops it when it ends.
 type Management struct {
 	Server string // https URL
 	// Root is a client configuration of group system:masters that is valid while the cluster runs.
@@ -96,7 +96,8 @@ func jsonConfig(c *rest.Config) *rest.Config {
 	return c
 }
 
-// Ready waits until the API server is ready, including its default roles.
+// Ready waits until the API server is ready, including its default roles. `slipway up` calls it before it reports that
+// the cluster is ready.
 func (m *Management) Ready(ctx context.Context) error {
 	select {
 	case <-m.ready:
@@ -114,7 +115,7 @@ func (m *Management) Done() <-chan struct{} { return m.group.Done() }
 // Stop stops all components in order and returns the error that ended them, or nil for a requested stop.
 func (m *Management) Stop() error { return m.group.Stop() }
 
-// management is a management cluster that is being started.
+// management is a management cluster that is being started. [StartManagement] fills it step by step.
 type management struct {
 	cfg               ManagementConfig
 	listener          net.Listener

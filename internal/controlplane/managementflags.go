@@ -80,7 +80,7 @@ func inFlight(memory int64) int {
 }
 
 // inFlightFlags divides the requests as kube-apiserver does by default. With priority and fairness, only the
-// sum matters.
+// sum matters. [StartManagement] adds them.
 func inFlightFlags(memory int64) []string {
 	all := inFlight(memory)
 	mutating := all / 3
@@ -88,7 +88,7 @@ func inFlightFlags(memory int64) []string {
 }
 
 // managementFlags returns the kube-apiserver flags of a management cluster without nodes. [Nodes.server] adapts them to
-// nodes.
+// nodes. [StartManagement] parses them.
 func managementFlags(folder pki.Folder, etcdEndpoint, authConfig string, profiling bool) []string {
 	runtimeConfig := "api/all=false"
 	for _, g := range servedGroups {
@@ -121,7 +121,7 @@ func managementFlags(folder pki.Folder, etcdEndpoint, authConfig string, profili
 }
 
 // managementControllerFlags returns the kube-controller-manager flags of a management cluster without nodes.
-// [Nodes.controllers] adapts them to nodes.
+// [Nodes.controllers] adapts them to nodes. [StartManagement] parses them.
 func managementControllerFlags(folder pki.Folder, kubeconfig string) []string {
 	return []string{
 		"--kubeconfig=" + kubeconfig,

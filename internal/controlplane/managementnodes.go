@@ -41,7 +41,7 @@ const (
 	podNodeMask     = 24
 )
 
-// hosts returns the addresses of the API server for nodes and Pods.
+// hosts returns the addresses of the API server for nodes and Pods. The serving certificate contains them.
 func (n *Nodes) hosts() []net.IP {
 	if n == nil {
 		return nil
@@ -64,7 +64,7 @@ func (m managementPKI) nodeCertificates(ca pki.Pair) error {
 func (m managementPKI) schedulerKubeconfig() string { return m.dir.Path("pki", "scheduler.kubeconfig") }
 
 // writeAdmission writes the configuration of admission plugins, and returns the flag that refers to it. It
-// contains the credentials for webhooks and, with nodes, the Pod Security Standards.
+// contains the credentials for webhooks and, with nodes, the Pod Security Standards. [StartManagement] calls it.
 func (m managementPKI) writeAdmission() (flag string, err error) {
 	var security hostedv1.Security
 	if m.nodes != nil {
@@ -105,7 +105,8 @@ func (n *Nodes) serverFlags(folder pki.Folder) []string {
 // withoutNodes lists the kube-apiserver flags that disable features for nodes and Pods.
 var withoutNodes = [...]string{"runtime-config", "disable-admission-plugins"}
 
-// server converts the API server flags of a cluster without nodes to those of a cluster with nodes.
+// server converts the API server flags of a cluster without nodes to those of a cluster with nodes. The method
+// configure (management.go) calls it.
 func (n *Nodes) server(flags []string, folder pki.Folder) []string {
 	if n == nil {
 		return flags
@@ -118,7 +119,7 @@ func (n *Nodes) server(flags []string, folder pki.Folder) []string {
 }
 
 // controllers converts the controller manager flags of a cluster without nodes to those of a cluster with
-// nodes.
+// nodes. The method configure (management.go) calls it.
 func (n *Nodes) controllers(flags []string) []string {
 	if n == nil {
 		return flags
@@ -133,7 +134,7 @@ func (n *Nodes) controllers(flags []string) []string {
 	})
 }
 
-// listen opens the endpoint of the nodes in addition to the listener of the host.
+// listen opens the endpoint of the nodes in addition to the listener of the host. newManagement calls it.
 func (n *Nodes) listen(ctx context.Context, own net.Listener) (net.Listener, error) {
 	if n == nil {
 		return own, nil
@@ -145,7 +146,7 @@ func (n *Nodes) listen(ctx context.Context, own net.Listener) (net.Listener, err
 	return listeners.Merge(own, l), nil
 }
 
-// scheduler configures kube-scheduler. It returns nil without nodes.
+// scheduler configures kube-scheduler. It returns nil without nodes. The method configure (management.go) calls it.
 func (n *Nodes) scheduler(kubeconfig string) (*components.Scheduler, error) {
 	if n == nil {
 		return nil, nil

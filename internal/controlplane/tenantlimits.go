@@ -32,7 +32,7 @@ type requestLimits struct {
 const limitedFlow = "slipway-tenant-limit"
 
 // tune returns a function that adds the limits to the configuration of the management cluster's API server, before it
-// is built.
+// is built. [StartManagement] calls it.
 func (l requestLimits) tune() func(*genericapiserver.Config) {
 	var once sync.Once
 	var limited *limiter

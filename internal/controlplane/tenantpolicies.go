@@ -31,7 +31,8 @@ const (
 
 // restrictNode writes the policies that exclude tenants from the management node, or deletes them if there is no node.
 // It is called at each start of the management cluster. The node is reserved for providers, because its Pods share a
-// network and a kernel with them, and its kube-proxy serves all Services of the cluster.
+// network and a kernel with them, and its kube-proxy serves all Services of the cluster. The method admit
+// (management.go) calls it.
 func restrictNode(ctx context.Context, root *rest.Config, node bool) error {
 	client, err := kubernetes.NewForConfig(root)
 	if err != nil {

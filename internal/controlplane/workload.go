@@ -19,7 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/heap"
 )
 
-// WorkloadConfig configures the control plane of a workload cluster.
+// WorkloadConfig configures the control plane of a workload cluster. The hidden command `slipway control-plane run`
+// fills it.
 type WorkloadConfig struct {
 	processconfig.Config
 	Folder processconfig.Folder // contains the CAs in its PKI directory

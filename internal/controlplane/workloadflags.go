@@ -73,6 +73,7 @@ func workloadAPIServerFlags(c processconfig.Config, folder pki.Folder, etcdEndpo
 	}, files...), c.APIServer)
 }
 
+// workloadControllerFlags returns the kube-controller-manager flags of a workload cluster, for [RunWorkload].
 func workloadControllerFlags(c processconfig.Config, folder pki.Folder, kubeconfig string) []string {
 	return overrideFlags(append([]string{
 		"--kubeconfig=" + kubeconfig,
@@ -98,6 +99,7 @@ func workloadControllerFlags(c processconfig.Config, folder pki.Folder, kubeconf
 	}, nodeMasks(c.PodCIDRs)...), c.ControllerManager)
 }
 
+// workloadSchedulerFlags returns the kube-scheduler flags of a workload cluster, for [RunWorkload].
 func workloadSchedulerFlags(c processconfig.Config, kubeconfig string) []string {
 	return overrideFlags([]string{
 		"--kubeconfig=" + kubeconfig,

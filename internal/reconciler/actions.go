@@ -118,7 +118,8 @@ func UnknownAction(controller string, action any) error {
 	return fault.New(fault.Bug, "UnknownAction", "the %s controller does not implement the action %q", controller, fmt.Sprint(action))
 }
 
-// UnknownRead returns the error of a controller that does not implement a read that its decisions request.
+// UnknownRead returns the error of a controller that does not implement a read that its decisions request. The Read
+// functions of the controllers return it.
 func UnknownRead(controller string, read any) error {
 	return fault.New(fault.Bug, "UnknownQuestion", "the %s controller does not implement the read %q", controller, fmt.Sprint(read))
 }

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Object is a kind whose conditions are in status.conditions.
+// Object is a kind whose conditions are in status.conditions. [NewReconciler] requires it.
 type Object interface {
 	client.Object
 	GetConditions() []metav1.Condition
@@ -53,7 +53,7 @@ type Controller[O Object, S any] struct {
 	WhilePaused func(o O) WhilePaused
 }
 
-// WhilePaused defines how a controller handles a paused object.
+// WhilePaused defines how a controller handles a paused object. isPaused (pause.go) reads it.
 type WhilePaused struct {
 	// Reconcile makes the driver reconcile the object although it is paused. The controller must then do only what the
 	// administrator who paused the object requested.

@@ -5,7 +5,8 @@
 // maps errors to results, writes the status once (package pacing), and records log lines, events, metrics and traces
 // (package reporting). It contains no logic for a particular kind. A controller that does not fit implements its own
 // Reconcile with packages kube and condition instead of extending the driver. To change the driver, start with [Plan],
-// then read [Controller] and [Reconciler.Reconcile].
+// then read [Controller] and [Reconciler.Reconcile]. Package manager fills a [Setup] for each controller, whose Add
+// function calls [NewReconciler].
 //
 // A reconciliation has these steps:
 //

@@ -32,7 +32,8 @@ func (r *Reconciler[O, S]) isPaused(ctx context.Context, o O) (reporting.Pause, 
 	return p, r.Writer.WithController(r.Name+"-pause").ApplyStatus(ctx, o, map[string]any{"conditions": conditions})
 }
 
-// pausePlan returns the plan of a paused object: it waits for the end of the pause.
+// pausePlan returns the plan of a paused object: it waits for the end of the pause. The driver returns it instead of a
+// plan of the controller, and the [PlanStore] stores it.
 func pausePlan(p reporting.Pause, kind string, o client.Object) Plan {
 	var plan Plan
 	if p.ByCluster {
@@ -58,7 +59,7 @@ func (r *Reconciler[O, S]) now() time.Time {
 }
 
 // EvaluateOptionsFor returns the generation, time and previous conditions with which the Report function of a
-// controller evaluates its condition table.
+// controller evaluates its condition table. Report functions call it.
 func EvaluateOptionsFor(o Object, now time.Time) condition.EvaluateOptions {
 	return condition.EvaluateOptions{Generation: o.GetGeneration(), Now: now, Old: o.GetConditions()}
 }

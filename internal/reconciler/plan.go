@@ -28,7 +28,8 @@ type Plan struct {
 	Recheck time.Duration
 }
 
-// Stage is a stage of a process with several stages.
+// Stage is a stage of a process with several stages. Controllers set it with [Plan.Enter] in their Decide function and
+// read it in their conditions.
 type Stage struct {
 	// Order is the position in the process. Each controller defines its own, starting with 1.
 	Order int
@@ -37,7 +38,8 @@ type Stage struct {
 }
 
 // Enter sets the stage of the plan. Its message has the messages of all waits. If there is only one wait, or the stage
-// has no reason of its own, the reason of the wait is more precise and replaces it.
+// has no reason of its own, the reason of the wait is more precise and replaces it. Decide functions call it, mostly
+// for a deletion.
 func (p *Plan) Enter(order int, reason string) {
 	p.Stage = Stage{Order: order, Reason: reason, Message: strings.Join(texts(p.Waits), "\n* ")}
 	if n := len(p.Waits); n == 1 || n > 1 && reason == "" {
@@ -50,14 +52,15 @@ func (p *Plan) Enter(order int, reason string) {
 
 // Action is one step of a plan: a small value whose String is a phrase with the reason, such as "delete Machine m2:
 // scale down, oldest". Actions are distinguished by type and never compared. Every action must be safe to repeat
-// after a crash at any point.
+// after a crash at any point. The Act function of the controller runs it.
 type Action interface{ fmt.Stringer }
 
-// ReadRequest is a read that Decide requests, as a small comparable struct.
+// ReadRequest is a read that Decide requests, as a small comparable struct. The driver passes it to the Read function
+// of the controller.
 type ReadRequest interface{ fmt.Stringer }
 
 // Wait is a reason to do nothing now. A wait is not an error. Its JSON form is served by the diagnostics endpoint and
-// must not change.
+// must not change. Decide functions create it with [Plan.WaitFor].
 type Wait struct {
 	// Reason is a CamelCase condition reason.
 	Reason string `json:"reason"`
@@ -75,7 +78,7 @@ type Wait struct {
 }
 
 // Subject is an object that a wait depends on. Without a namespace it is in the namespace of the waiting object, or
-// in the workload cluster.
+// in the workload cluster. [Wait.For] and [Wait.ForAll] set it; `slipway explain` follows it to the object.
 type Subject struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
@@ -129,9 +132,10 @@ func (w *Wait) ForTime() { w.Until = UntilTime }
 // UntilUserActs marks the wait as ended by a user who follows its message.
 func (w *Wait) UntilUserActs() { w.Until = UntilUser }
 
-// Idle reports whether the plan has no actions, no reads and no waits.
+// Idle reports whether the plan has no actions, no reads and no waits. Decide functions and the driver check it.
 func (p Plan) Idle() bool { return len(p.Actions) == 0 && len(p.Reads) == 0 && len(p.Waits) == 0 }
 
+// Do adds actions to the plan; the driver runs them in this order. Decide functions call it.
 func (p *Plan) Do(actions ...Action) { p.Actions = append(p.Actions, actions...) }
 
 // WaitFor adds a wait and returns it, so that the caller can set its objects ([Wait.For]) and its end
@@ -148,7 +152,7 @@ func (p *Plan) RecheckIn(d time.Duration) {
 	}
 }
 
-// Outcome is the result of running a plan.
+// Outcome is the result of running a plan. The driver passes it to the Report function of the controller.
 type Outcome struct {
 	Done []Action
 	// Failed is the action that ended the reconciliation with Err, or nil.
@@ -156,7 +160,8 @@ type Outcome struct {
 	Err    error
 }
 
-// Report is the status and the events that result from a reconciliation.
+// Report is the status and the events that result from a reconciliation. The Report function of the controller returns
+// it, and the driver writes it.
 type Report struct {
 	// Status is the complete status of the object in its encoding/json form. If it is nil, no status is written.
 	// The driver adds the Paused condition.
@@ -166,8 +171,8 @@ type Report struct {
 }
 
 // UserActionEvents returns a warning event for every wait that only a user can end. Each wait is reported once, when
-// its message first appears in the conditions. The Report function of some controllers calls it with the conditions
-// before and after the reconciliation.
+// its message first appears in the conditions. A condition must contain the message unchanged. The Report function of
+// some controllers calls it with the conditions before and after the reconciliation.
 func UserActionEvents(p Plan, before, after []metav1.Condition) []Event {
 	var list []Event
 	for _, w := range p.Waits {
@@ -179,10 +184,10 @@ func UserActionEvents(p Plan, before, after []metav1.Condition) []Event {
 	return list
 }
 
-// Event is one Kubernetes event about the object.
+// Event is one Kubernetes event about the object. Report functions return events, and package reporting records them.
 type Event = reporting.Event
 
-// Normal returns an event of type Normal.
+// Normal returns an event of type Normal. Report functions call it.
 func Normal(reason, message string, args ...any) Event {
 	return reporting.Normal(reason, message, args...)
 }

@@ -65,7 +65,7 @@ func (r *Reconciler[O, S]) statusWriter() reporting.StatusWriter {
 }
 
 // unread writes the status of an object that could not be read or for which no plan could be computed, once the
-// failure persists. It returns the error.
+// failure persists. It returns the error. The driver (reconciler.go) calls it when Observe, a read or Decide fails.
 func (r *Reconciler[O, S]) unread(ctx context.Context, o O, failed error) error {
 	if r.ReportFailure == nil || ctx.Err() != nil || fault.KindOf(failed) == fault.Conflict ||
 		!r.failures.Persist(client.ObjectKeyFromObject(o), r.now(), failed) {
@@ -78,7 +78,7 @@ func (r *Reconciler[O, S]) unread(ctx context.Context, o O, failed error) error 
 }
 
 // reportReconciled sets the Reconciled condition if the reconciliation failed, and removes it otherwise. It returns the
-// error of the reconciliation.
+// error of the reconciliation. [Reconciler.Reconcile] calls it at the end.
 func (r *Reconciler[O, S]) reportReconciled(ctx context.Context, o O, plan *Plan, failed error) error {
 	by := []reporting.Identity{r.identity(r.Writer, r.Events)}
 	if failed == nil {
@@ -106,7 +106,7 @@ func (r *Reconciler[O, S]) ReportBy(w *kube.Writer, recorder events.EventRecorde
 }
 
 // result maps the error to the time of the next reconciliation. It logs errors that users should read; errors that
-// a retry resolves are not logged as errors.
+// a retry resolves are not logged as errors. [Reconciler.Reconcile] returns the result to controller-runtime.
 func (r *Reconciler[O, S]) result(log logr.Logger, plan Plan, err error) (ctrl.Result, error) {
 	if err == nil {
 		return ctrl.Result{RequeueAfter: plan.Recheck}, nil
@@ -130,6 +130,7 @@ func (r *Reconciler[O, S]) result(log logr.Logger, plan Plan, err error) (ctrl.R
 	return ctrl.Result{}, err // controller-runtime logs the error and retries with backoff
 }
 
+// logResult logs the actions and the waits of a reconciliation. The driver calls it after the actions.
 func (r *Reconciler[O, S]) logResult(ctx context.Context, plan Plan, out Outcome) {
 	log := ctrl.LoggerFrom(ctx)
 	if len(out.Done) == 0 {

@@ -63,7 +63,7 @@ type Setup struct {
 }
 
 // Environment contains the inputs of a controller other than the API. Simulations that run controllers on a copy of a
-// cluster replace them. Nil fields use the defaults of this process.
+// cluster replace them. Nil fields use the defaults of this process. Package plan/world sets it.
 type Environment struct {
 	// Now is the clock.
 	Now func() time.Time
@@ -73,6 +73,7 @@ type Environment struct {
 	Queue func(controller string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
 
+// Clock returns the clock of the environment, or time.Now. The Add functions of the controllers call it.
 func (s Setup) Clock() func() time.Time {
 	if s.Environment.Now != nil {
 		return s.Environment.Now
@@ -80,6 +81,8 @@ func (s Setup) Clock() func() time.Time {
 	return time.Now
 }
 
+// Random returns the random numbers of the environment, or of math/rand. The MachineSet and KubeadmControlPlane
+// controllers generate names with it.
 func (s Setup) Random() func(n int) int {
 	if s.Environment.Intn != nil {
 		return s.Environment.Intn
@@ -87,7 +90,8 @@ func (s Setup) Random() func(n int) int {
 	return rand.IntN
 }
 
-// PlanKey identifies a plan: several controllers can reconcile the same object.
+// PlanKey identifies a plan: several controllers can reconcile the same object. The driver and package plan/world set
+// it.
 type PlanKey struct {
 	Controller string
 	Kind       schema.GroupKind
@@ -95,7 +99,7 @@ type PlanKey struct {
 }
 
 // PlanStore stores the last plan of each controller for every existing object. The manager has one for `slipway
-// explain`, and `slipway plan` has its own.
+// explain`, and `slipway plan` has its own. [Reconciler.Reconcile] stores each plan in it.
 type PlanStore interface {
 	// Store stores a controller's plan for an object. The error failed explains why the plan could not be computed
 	// or completed.
@@ -122,7 +126,8 @@ func (s Setup) Options() controller.Options {
 	}
 }
 
-// Builder starts the setup of a controller for the kind of o.
+// Builder starts the setup of a controller for the kind of o. The Add functions of the controllers call it and add
+// their watches.
 func (s Setup) Builder(name string, o client.Object) *builder.Builder {
 	return ctrl.NewControllerManagedBy(s.Manager).Named(name).WithOptions(s.Options()).
 		For(o, builder.WithPredicates(s.Filter()))

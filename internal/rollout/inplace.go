@@ -12,7 +12,7 @@ package rollout
 
 // decideMoves selects the old MachineSets that move Machines: those that support it, as long as the new MachineSet
 // needs more than the Machines already moving to it. It runs before the replicas are planned, because the other steps
-// treat these MachineSets differently.
+// treat these MachineSets differently. [Plan] and [Moving] call it through planned.
 func (l *ledger) decideMoves() {
 	if l.current == nil || l.Limits.OnDelete {
 		return

@@ -8,7 +8,7 @@ import (
 )
 
 // Limits is a rollout strategy resolved for a number of replicas. The MachineDeployment controller resolves it in each
-// reconciliation.
+// reconciliation. [DeploymentState] contains them.
 type Limits struct {
 	// OnDelete replaces a Machine only after the user has deleted it. The numbers are zero in this case.
 	OnDelete bool
@@ -41,7 +41,8 @@ func Resolve(strategy clusterv1.MachineDeploymentRolloutStrategy, replicas int32
 }
 
 // MaxInFlight returns how many Machines of the current MachineSet the MachineSet controller may remediate concurrently:
-// a number, or a percentage of the deployment's replicas rounded up. The default is all of them.
+// a number, or a percentage of the deployment's replicas rounded up. The default is all of them. The MachineSet
+// controller calls it when it decides about remediations.
 func MaxInFlight(limit *intstr.IntOrString, replicas int32) (int32, error) {
 	return scaled("maxInFlight", limit, rounding{replicas, replicas, true})
 }

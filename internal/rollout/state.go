@@ -43,7 +43,8 @@ type MachineSet struct {
 	Moved int32
 }
 
-// DeploymentState is the input of a plan: a deployment with its MachineSets.
+// DeploymentState is the input of a plan: a deployment with its MachineSets. The MachineDeployment controller fills it
+// in each reconciliation.
 type DeploymentState struct {
 	Replicas int32
 	Limits   Limits
@@ -56,7 +57,8 @@ type DeploymentState struct {
 	Old []MachineSet
 }
 
-// Change is a new number of replicas for one MachineSet.
+// Change is a new number of replicas for one MachineSet. The MachineDeployment controller scales the MachineSets
+// accordingly.
 type Change struct {
 	Set      string
 	From, To int32
@@ -105,7 +107,7 @@ func planned(s DeploymentState) *ledger {
 }
 
 // Complete reports whether the rollout is complete: the new MachineSet has all replicas, all of them are available,
-// and no other MachineSet has Machines.
+// and no other MachineSet has Machines. The MachineDeployment controller calls it in each reconciliation of a rollout.
 func Complete(s DeploymentState) bool {
 	if s.New == nil || s.New.Desired != s.Replicas || s.New.Actual != s.Replicas || s.New.Available != s.Replicas {
 		return false
@@ -132,7 +134,8 @@ func (s MachineSet) pending() int32 { return max(0, s.live()-s.Desired) }
 // missing counts the Machines that the MachineSet still has to create.
 func (s MachineSet) missing() int32 { return max(0, s.Desired-s.live()) }
 
-// unavailable counts desired Machines that are not available.
+// unavailable counts desired Machines that are not available. rolling.go and inplace.go call it and the counts below
+// it.
 func (s MachineSet) unavailable() int32 { return max(0, s.Desired-s.Available) }
 
 // worstCaseAvailable counts the Machines that remain available if all pending deletions remove available Machines. The
@@ -150,7 +153,7 @@ func (s MachineSet) free() int32 { return max(0, s.Free-s.pending()) + s.missing
 // maxMachines returns the maximum number of Machines that the MachineSet has or may still create.
 func (s MachineSet) maxMachines() int32 { return max(s.Desired, s.Actual) }
 
-// entry is a MachineSet with its planned replicas.
+// entry is a MachineSet with its planned replicas. The ledger has one for each MachineSet.
 type entry struct {
 	MachineSet
 	target int32
@@ -179,7 +182,8 @@ func (e *entry) setTarget(target int32, why string) {
 	}
 }
 
-// ledger is the working state of one plan: the MachineSets with the replicas that are planned so far.
+// ledger is the working state of one plan: the MachineSets with the replicas that are planned so far. The functions of
+// the strategies (rolling.go, ondelete.go, proportional.go) read it and set the targets.
 type ledger struct {
 	DeploymentState
 	current *entry   // nil if there is no new MachineSet

@@ -91,6 +91,7 @@ func orNone(s string) string {
 }
 
 // Expired reports whether rollout.after has passed and the object was created before it. A zero after never expires.
+// [OutdatedReasons], the MachineDeployment controller and `slipway upgrade` call it.
 func Expired(after, created, now time.Time) bool {
 	return !after.IsZero() && !now.Before(after) && created.Before(after)
 }
@@ -108,6 +109,7 @@ func Hash(t clusterv1.MachineTemplateSpec) string {
 
 // Suffix returns the unique part of a new MachineSet's name and label. It is computed from the seed, so that a
 // creation repeated after a crash does not create a second MachineSet. The seed must therefore identify the creation.
+// The MachineDeployment controller calls it with the UID, the revision and the [Hash] of the template.
 func Suffix(seed ...string) string {
 	n := hash64(strings.Join(seed, "\x00"))
 	return naming.Random(func(most int) int {

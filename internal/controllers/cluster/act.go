@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reference"
 )
 
-// The actions of the controller. Each may be repeated.
+// The actions of the controller. Each may be repeated. [Decide] plans them, and act runs them.
 type (
 	// setEndpoint copies the control plane endpoint from a provider object.
 	setEndpoint struct {

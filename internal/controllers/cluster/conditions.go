@@ -42,7 +42,7 @@ var conditions = condition.Table[conditionInput]{
 }
 
 // conditionInput is the input of the conditions: the snapshot, the plan, its outcome and the resulting initialization
-// status.
+// status. [Report] fills it.
 type conditionInput struct {
 	Snapshot
 	plan    reconciler.Plan

@@ -27,7 +27,7 @@ const Name = "cluster"
 // DefaultConnectionGrace is how long a workload cluster may be unreachable before RemoteConnectionProbe reports it.
 const DefaultConnectionGrace = 50 * time.Second
 
-// Settings are the settings of the controller.
+// Settings are the settings of the controller. Package manager fills them.
 type Settings struct {
 	// ConnectionGrace is how long a workload cluster may be unreachable. Zero means DefaultConnectionGrace.
 	ConnectionGrace time.Duration

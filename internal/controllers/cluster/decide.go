@@ -17,8 +17,9 @@ const (
 	upToDateGrace = 10 * time.Second
 )
 
-// Decide computes the plan for a Cluster. Package reconciler calls it in each reconciliation, after observe. It is
-// pure: it neither reads nor writes. Besides the actions of package reference for its provider objects:
+// Decide computes the plan for a Cluster. Package reconciler calls it in each reconciliation, after observe. The
+// simulations in test/simulation call it, too. It is pure: it neither reads nor writes. Besides the actions of package
+// reference for its provider objects:
 //
 //	infrastructure provisioned, or control plane initialized   copy its endpoint, unless one is set
 //	no control plane object                                    create the kubeconfig

@@ -10,7 +10,7 @@ import (
 // adds it to the input of condition.Project only.
 const legacyReady = "ReadyV1Beta1"
 
-// withLegacyReady adds the summary for the v1beta1 Ready condition.
+// withLegacyReady adds the summary for the v1beta1 Ready condition. deprecated (status.go) calls it for [Report].
 func withLegacyReady(s Snapshot, set condition.Set) condition.Set {
 	v := condition.Summarize(set, condition.Reasons{Info: clusterv1.ReadyReason, Issue: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason},
 		condition.Part{Type: clusterv1.ClusterControlPlaneAvailableCondition}, condition.Part{Type: clusterv1.ClusterInfrastructureReadyCondition})

@@ -25,7 +25,8 @@ var (
 )
 
 // infra returns the link to the infrastructure. It counts as reached if the Cluster needs no infrastructure. A
-// Cluster with a topology always needs it, because the topology sets the reference later.
+// Cluster with a topology always needs it, because the topology sets the reference later. [Decide], act and the
+// conditions call it.
 func (s Snapshot) infra() reference.Link {
 	ref := s.Cluster.Spec.InfrastructureRef
 	reached := ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false) || !ref.IsDefined() && !s.Cluster.Spec.Topology.IsDefined() && !deleting(s)
@@ -33,7 +34,7 @@ func (s Snapshot) infra() reference.Link {
 }
 
 // control returns the link to the control plane. Without a control plane object, it counts as reached if a control
-// plane Machine has a Node.
+// plane Machine has a Node. [Decide], act and the conditions call it.
 func (s Snapshot) control() reference.Link {
 	ref := s.Cluster.Spec.ControlPlaneRef
 	reached := ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false) || !ref.IsDefined() && hasControlPlaneNode(s)

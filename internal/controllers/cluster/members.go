@@ -7,7 +7,7 @@ import (
 )
 
 // members returns Machines as the input of an aggregated condition. The other functions of this file do the same for
-// the other kinds that conditions.go aggregates.
+// the other kinds that conditions.go aggregates. The rows in conditions.go call all of them.
 func members(machines []*clusterv1.Machine) []condition.AggregateMember {
 	out := make([]condition.AggregateMember, 0, len(machines))
 	for _, m := range machines {
@@ -16,6 +16,7 @@ func members(machines []*clusterv1.Machine) []condition.AggregateMember {
 	return out
 }
 
+// deploymentMembers returns the MachineDeployments, for the aggregated conditions of the workers and of their replicas.
 func (j conditionInput) deploymentMembers() []condition.AggregateMember {
 	var out []condition.AggregateMember
 	for _, d := range j.Deployments {
@@ -24,6 +25,7 @@ func (j conditionInput) deploymentMembers() []condition.AggregateMember {
 	return out
 }
 
+// poolMembers returns the MachinePools, for the same conditions as deploymentMembers.
 func (j conditionInput) poolMembers() []condition.AggregateMember {
 	var out []condition.AggregateMember
 	for _, p := range j.Pools {
@@ -32,7 +34,8 @@ func (j conditionInput) poolMembers() []condition.AggregateMember {
 	return out
 }
 
-// setMembers returns the MachineSets without a MachineDeployment.
+// setMembers returns the MachineSets without a MachineDeployment. The conditions ScalingUp and ScalingDown aggregate
+// them.
 func (j conditionInput) setMembers() []condition.AggregateMember {
 	var out []condition.AggregateMember
 	for i, m := range j.Sets {
@@ -43,6 +46,7 @@ func (j conditionInput) setMembers() []condition.AggregateMember {
 	return out
 }
 
+// controlPlaneMember returns the control plane object, if it exists, for the aggregated conditions of replicas.
 func (j conditionInput) controlPlaneMember(conditionType string) []condition.AggregateMember {
 	c, ok := j.ControlPlane.Condition(conditionType).Get()
 	if !ok {

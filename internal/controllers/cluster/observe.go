@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is the input of all decisions about a Cluster.
+// Snapshot is the input of all decisions about a Cluster. observe fills it, and the simulations in test/simulation do.
 type Snapshot struct {
 	Now      time.Time
 	Settings Settings
@@ -184,7 +184,8 @@ func (c *controller) readSecret(ctx context.Context, s *Snapshot, suffix string)
 
 func deleting(s Snapshot) bool { return !s.Cluster.DeletionTimestamp.IsZero() }
 
-// standalone reports whether the object has no controller other than the Cluster.
+// standalone reports whether the object has no controller other than the Cluster. The counters, the conditions and the
+// deletion of workers check it.
 func standalone(o metav1.Object) bool {
 	owner := metav1.GetControllerOf(o)
 	return owner == nil || owner.Kind == clusterv1.ClusterKind

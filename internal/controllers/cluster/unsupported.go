@@ -38,7 +38,7 @@ func unsupported(s Snapshot) (time.Duration, bool) {
 }
 
 // unsupportedMessage returns instructions for an unsupported control plane, or an empty string if it is supported
-// or may still be reconciled.
+// or may still be reconciled. The conditions ControlPlaneAvailable and ControlPlaneInitialized show it.
 func unsupportedMessage(s Snapshot) string {
 	left, is := unsupported(s)
 	if !is || left > 0 {

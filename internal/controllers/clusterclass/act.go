@@ -19,6 +19,7 @@ func ownerReference(class *clusterv1.ClusterClass) metav1.OwnerReference {
 	}
 }
 
+// owns reports whether the class is already an owner of the template. decide plans an action if it is not.
 func owns(class *clusterv1.ClusterClass, template contract.Object) bool {
 	return slices.Contains(template.GetOwnerReferences(), ownerReference(class))
 }

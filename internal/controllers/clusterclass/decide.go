@@ -11,14 +11,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/variables"
 )
 
-// discover requests the variables that the extension of a patch defines.
+// discover requests the variables that the extension of a patch defines. The Read function of the controller
+// (observe.go) performs the call.
 type discover struct{ Patch, Extension string }
 
 func (d discover) String() string {
 	return "which variables extension " + d.Extension + " of patch " + d.Patch + " defines"
 }
 
-// own is the action that makes the class an owner of a template.
+// own is the action that makes the class an owner of a template. act (act.go) runs it.
 type own struct {
 	Ref clusterv1.ClusterClassTemplateReference
 }
@@ -28,7 +29,7 @@ func (o own) String() string {
 }
 
 // Independent marks actions that may run in parallel: a template that cannot be written must not prevent the class
-// from owning the others.
+// from owning the others. Package reconciler checks for this method.
 func (own) Independent() {}
 
 const (
@@ -92,7 +93,7 @@ type merged struct {
 
 func (m merged) problem() string { return strings.Join(m.problems, "; ") }
 
-// conflicts returns the names of variables with conflicting definitions.
+// conflicts returns the names of variables with conflicting definitions. The condition VariablesReady lists them.
 func (m merged) conflicts() []string {
 	var out []string
 	for _, v := range m.list {

@@ -3,7 +3,8 @@
 // class with the variables that extensions return, and reports references that do not use the newest version of their
 // kind. The generation is reported as observed once its variables are known, which Clusters wait for. The controller
 // owns the status of ClusterClasses and the owner reference of the class on its templates. It never changes a Cluster
-// or the spec of a class. To change it, start with [snapshot] and [decide], then read status.go.
+// or the spec of a class. To change it, start with [snapshot] and [decide], then read status.go. Package manager starts
+// the controller with [Add].
 //
 // The inputs of the status:
 //

@@ -21,7 +21,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// snapshot is the input of all decisions about a class.
+// snapshot is the input of all decisions about a class. observe fills it in each reconciliation.
 type snapshot struct {
 	Now       time.Time
 	Class     *clusterv1.ClusterClass
@@ -32,7 +32,7 @@ type snapshot struct {
 	Discovered map[discover]discovered
 }
 
-// classTemplate is a template that the class references.
+// classTemplate is a template that the class references. decide compares its owners, and act changes them.
 type classTemplate struct {
 	Ref    clusterv1.ClusterClassTemplateReference
 	Object contract.Object

@@ -11,13 +11,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// conditions is the condition table of a ClusterClass. Types and reasons are defined by Cluster API.
+// conditions is the condition table of a ClusterClass. Types and reasons are defined by Cluster API. [report] evaluates
+// it after each reconciliation.
 var conditions = condition.Table[snapshot]{
 	{Type: clusterv1.ClusterClassVariablesReadyCondition, Compute: snapshot.variablesReady},
 	{Type: clusterv1.ClusterClassRefVersionsUpToDateCondition, Compute: snapshot.refVersionsUpToDate},
 }
 
-// legacy has the rows of the conditions in status.deprecated.v1beta1.
+// legacy has the rows of the conditions in status.deprecated.v1beta1. [report] passes them to condition.Project.
 var legacy = []condition.V1Beta1Row{
 	{
 		Type: clusterv1.ClusterClassVariablesReconciledV1Beta1Condition, From: clusterv1.ClusterClassVariablesReadyCondition,

@@ -18,7 +18,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// clusterTimeout limits the time that one cluster may take in a reconciliation.
+// clusterTimeout limits the time that one cluster may take in a reconciliation. act applies it to each cluster.
 const clusterTimeout = 30 * time.Second
 
 // owner is the field manager in workload clusters, which owns fields of objects there.
@@ -82,7 +82,7 @@ func wrapped(err error, doing, kind, name string) error {
 	return fmt.Errorf("%s %s %s: %w", doing, kind, name, err)
 }
 
-// failure is an error of one cluster.
+// failure is an error of one cluster. act collects them, and the conditions show them.
 type failure struct {
 	cluster string
 	// resource is the resource that failed. It is empty if the failure concerns the whole cluster.
@@ -98,7 +98,8 @@ func (f failure) String() string {
 	return fmt.Sprintf("Cluster %s: %s %s: %s", f.cluster, f.resource.Kind, f.resource.Name, fault.UserMessage(f.err))
 }
 
-// applyError contains all failures of a reconciliation.
+// applyError contains all failures of a reconciliation. act returns it, and the condition ResourcesApplied lists the
+// failures.
 type applyError struct{ failures []failure }
 
 // Error implements error.

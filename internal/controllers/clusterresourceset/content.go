@@ -13,7 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/manifest"
 )
 
-// content is the parsed data of a ConfigMap or Secret, which the controller applies to workload clusters.
+// content is the parsed data of a ConfigMap or Secret, which the controller applies to workload clusters. The
+// controller reads it when decide requests it.
 type content struct {
 	// Hash is a hash of all data. ClusterResourceSetBindings record it: if its computation changes, sets with the
 	// strategy Reconcile are applied once more.

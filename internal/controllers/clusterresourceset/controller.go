@@ -25,7 +25,7 @@ import (
 // where it owns fields of the applied objects.
 const Name = "clusterresourceset"
 
-// Settings are the settings of the controller.
+// Settings are the settings of the controller. Package manager fills them.
 type Settings struct {
 	// Namespaces limits the manager to these namespaces. If it is empty, there is no limit.
 	Namespaces []string

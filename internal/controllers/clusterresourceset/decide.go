@@ -140,7 +140,7 @@ func isOnlySet(b *addonsv1.ClusterResourceSetBinding, set *addonsv1.ClusterResou
 	return !slices.ContainsFunc(b.Spec.Bindings, func(e addonsv1.ResourceSetBinding) bool { return e.ClusterResourceSetName != set.Name })
 }
 
-// The actions of the controller. Each may be repeated.
+// The actions of the controller. Each may be repeated. [decide] plans them, and act (act.go) runs them.
 type (
 	// own makes the set an owner of a ConfigMap or Secret, so that they are deleted and moved together.
 	own struct{ Kind, Name string }

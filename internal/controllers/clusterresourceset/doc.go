@@ -6,7 +6,7 @@
 // ClusterResourceSetBindings, and the owner references of sets on ConfigMaps and Secrets. In workload clusters it
 // writes all objects in the contents, with the permissions of the cluster's kubeconfig Secret. It never deletes
 // objects in a workload cluster and does not check their state after it applied them. To change the controller, start
-// with [snapshot] and [decide], then read apply.go.
+// with [snapshot] and [decide], then read apply.go. Package manager starts the controller with [Add].
 //
 // The path from the contents to the binding:
 //

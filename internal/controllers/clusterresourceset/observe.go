@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// snapshot is the input of all decisions about a ClusterResourceSet.
+// snapshot is the input of all decisions about a ClusterResourceSet. observe fills it in each reconciliation.
 type snapshot struct {
 	Now time.Time
 	Set *addonsv1.ClusterResourceSet
@@ -34,7 +34,7 @@ type snapshot struct {
 	Resources []resourceSource
 }
 
-// selectedCluster is a cluster that the set selects.
+// selectedCluster is a cluster that the set selects. decide and act read it.
 type selectedCluster struct {
 	Cluster *clusterv1.Cluster
 	// Binding is the binding of the cluster, or nil.
@@ -43,7 +43,7 @@ type selectedCluster struct {
 	Connected bool
 }
 
-// resourceSource is a ConfigMap or Secret of the set.
+// resourceSource is a ConfigMap or Secret of the set. decide and the conditions read it.
 type resourceSource struct {
 	Ref addonsv1.ResourceRef
 	// Source is the object's metadata, or nil if it does not exist.
@@ -170,7 +170,7 @@ func (c *controller) readResource(ctx context.Context, namespace string, ref add
 	return r, nil
 }
 
-// askContent requests the content of a ConfigMap or Secret.
+// askContent requests the content of a ConfigMap or Secret. decide puts it into the plan.
 type askContent struct{ Kind, Name string }
 
 func (q askContent) String() string { return fmt.Sprintf("the content of %s %s", q.Kind, q.Name) }

@@ -17,7 +17,7 @@ import (
 // newSources returns a cache for the sources of ClusterResourceSets: the metadata of ConfigMaps, and the metadata of
 // Secrets with the type for resource sets. The controller reads and watches the sources with it, because the manager's
 // cache contains only ConfigMaps and Secrets that belong to a cluster. It must not contain their data: most of them
-// have nothing to do with Slipway.
+// have nothing to do with Slipway. [Add] calls it once.
 func newSources(s reconciler.Setup, settings Settings) (cache.Cache, error) {
 	options := cache.Options{
 		HTTPClient: s.Manager.GetHTTPClient(), Scheme: s.Manager.GetScheme(), Mapper: s.Manager.GetRESTMapper(),
@@ -48,7 +48,7 @@ func identityOnly(in any) (any, error) {
 	return meta, nil
 }
 
-// metadataOf returns an empty metadata object for a kind of source.
+// metadataOf returns an empty metadata object for a kind of source. [Add] watches the sources with it.
 func metadataOf(kind addonsv1.ClusterResourceSetResourceKind) *metav1.PartialObjectMetadata {
 	meta := &metav1.PartialObjectMetadata{}
 	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(string(kind)))
@@ -59,7 +59,7 @@ func metadataOf(kind addonsv1.ClusterResourceSetResourceKind) *metav1.PartialObj
 const remembered = 1024
 
 // hashes caches the hash of each content by the resource version of its source, so that unchanged contents are not
-// read again. The zero value is ready to use.
+// read again. The zero value is ready to use. observe reads them, and the read of a content stores one.
 type hashes struct {
 	mu sync.Mutex
 	of map[version]string
@@ -81,6 +81,7 @@ func (h *hashes) get(o client.Object) string {
 	return h.of[versionOf(o)]
 }
 
+// put stores the hash of a content that was read (observe.go).
 func (h *hashes) put(o client.Object, hash string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

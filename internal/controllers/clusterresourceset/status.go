@@ -18,12 +18,13 @@ import (
 // shown is the maximum number of problems that a message lists; the rest are counted.
 const shown = 3
 
-// conditions is the condition table of a ClusterResourceSet. Types and reasons are defined by Cluster API.
+// conditions is the condition table of a ClusterResourceSet. Types and reasons are defined by Cluster API. [report]
+// evaluates it after each reconciliation.
 var conditions = condition.Table[conditionInput]{
 	{Type: addonsv1.ClusterResourceSetResourcesAppliedCondition, Compute: conditionInput.resourcesApplied},
 }
 
-// legacy has the rows of the conditions in status.deprecated.v1beta1.
+// legacy has the rows of the conditions in status.deprecated.v1beta1. [report] passes them to condition.Project.
 var legacy = []condition.V1Beta1Row{{
 	Type: addonsv1.ResourcesAppliedV1Beta1Condition, From: addonsv1.ClusterResourceSetResourcesAppliedCondition,
 	Reason:   legacyReason,

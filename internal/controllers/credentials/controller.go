@@ -51,7 +51,7 @@ type Workloads interface {
 	Changed(controller string, to workload.ClusterMap) source.Source
 }
 
-// Settings are the settings of the controller.
+// Settings are the settings of the controller. Package manager fills them.
 type Settings struct {
 	// Namespaces are the namespaces that the manager reconciles. If it is empty, all are. Requests for Clusters in
 	// other namespaces are left to other managers.

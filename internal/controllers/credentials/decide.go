@@ -22,7 +22,7 @@ const (
 	reasonNoRole      = "ClusterRoleNotFound"
 )
 
-// snapshot is the input of the decision about a request.
+// snapshot is the input of the decision about a request. The method observe of the controller fills it.
 type snapshot struct {
 	Now     time.Time
 	Request *certificatesv1.CertificateSigningRequest
@@ -50,7 +50,7 @@ type decision struct {
 // conditionReason is a condition's reason and message.
 type conditionReason struct{ Reason, Message string }
 
-// issue describes a certificate to issue.
+// issue describes a certificate to issue. The controller binds the role and signs the certificate according to it.
 type issue struct {
 	Leaf      pki.Leaf
 	Public    any

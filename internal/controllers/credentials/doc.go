@@ -6,7 +6,8 @@
 // that names the rule. The controller owns the conditions and the certificate of these requests, their annotation
 // slipway.dev/cluster, and the ClusterRoleBindings slipway-personal-* in workload clusters. It never issues a
 // certificate for a user or group that Kubernetes reserves (system:, kubeadm:), or one that is valid for more than a
-// week. To change it, start with [decide].
+// week. To change it, start with [decide]. Package manager starts the controller with [Add]; package operate/kubeconfig
+// creates its requests.
 //
 // The steps of a request:
 //

@@ -22,7 +22,7 @@ const (
 	// Without it the certificate has the permissions that the workload cluster grants to its user and groups.
 	RoleAnnotation = "slipway.dev/role"
 	// ClusterAnnotation on a request contains the connection data of the API server, as a kubeconfig cluster in
-	// JSON.
+	// JSON. The controller sets it, and package operate/kubeconfig reads it.
 	ClusterAnnotation = "slipway.dev/cluster"
 
 	// GroupPrefix is the prefix of the group that identifies a single certificate, BindingPrefix the prefix of the
@@ -48,7 +48,8 @@ func SignerOf(cluster client.ObjectKey) string {
 	return signerDomain + "/" + cluster.Namespace + "." + cluster.Name
 }
 
-// clusterOf returns the Cluster of a signer. Namespaces contain no dot, so the first dot ends the namespace.
+// clusterOf returns the Cluster of a signer. Namespaces contain no dot, so the first dot ends the namespace. The
+// controller and decide call it.
 func clusterOf(signer string) (client.ObjectKey, bool) {
 	path, ours := strings.CutPrefix(signer, signerDomain+"/")
 	namespace, name, ok := strings.Cut(path, ".")

@@ -36,7 +36,7 @@ var conditions = condition.Table[snapshot]{
 	{Type: usesDeprecatedHooksCondition, Polarity: condition.Negative, Compute: snapshot.usesDeprecatedHooks},
 }
 
-// legacy has the rows of the conditions in status.deprecated.v1beta1.
+// legacy has the rows of the conditions in status.deprecated.v1beta1. [report] passes them to condition.Project.
 var legacy = []condition.V1Beta1Row{{
 	Type: runtimev1.RuntimeExtensionDiscoveredV1Beta1Condition, From: runtimev1.ExtensionConfigDiscoveredCondition,
 	Reason:   func(string) string { return runtimev1.DiscoveryFailedV1Beta1Reason },

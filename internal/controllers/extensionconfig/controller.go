@@ -29,7 +29,7 @@ import (
 // objects; another name would leave them without an owner.
 const Name = "extensionconfig"
 
-// Settings are the settings of the controller. The zero value is the default.
+// Settings are the settings of the controller. The zero value is the default. Package manager fills them.
 type Settings struct {
 	// ReadOnly uses the handlers in the status and writes nothing. It is for a second manager beside the one that
 	// performs the discovery.

@@ -7,19 +7,19 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// discover requests the handlers of the extension.
+// discover requests the handlers of the extension. The Read function of the controller (observe.go) performs the call.
 type discover struct{ Extension string }
 
 func (d discover) String() string { return "which handlers extension " + d.Extension + " has" }
 
-// inject is the action that writes the certificate authority from a Secret to caBundle.
+// inject is the action that writes the certificate authority from a Secret to caBundle. act (act.go) runs it.
 type inject struct{ Secret string }
 
 func (i inject) String() string {
 	return "set caBundle from Secret " + i.Secret + ": its annotation requests it"
 }
 
-// endRefresh is the action that removes the annotation that requested a discovery.
+// endRefresh is the action that removes the annotation that requested a discovery. act (act.go) runs it.
 type endRefresh struct{}
 
 func (endRefresh) String() string {

@@ -7,7 +7,7 @@
 // spec.clientConfig.caBundle if the annotation is set, and the removal of the annotation that requests a discovery.
 // The discovery is the only hook that it calls; package hook implements the calls. An extension can never stop or
 // delay the manager, and messages never contain the content of a Secret or of the settings. To change the controller,
-// start with [snapshot] and [decide], then read conditions.go.
+// start with [snapshot] and [decide], then read conditions.go. Package manager starts the controller with [Add].
 //
 // The path from the Secret to the conditions:
 //

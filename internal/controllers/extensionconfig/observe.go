@@ -21,7 +21,7 @@ import (
 // use it.
 const authorityKey = "ca.crt"
 
-// snapshot is the input of all decisions about an ExtensionConfig.
+// snapshot is the input of all decisions about an ExtensionConfig. observe fills it in each reconciliation.
 type snapshot struct {
 	Now    time.Time
 	Config *runtimev1.ExtensionConfig

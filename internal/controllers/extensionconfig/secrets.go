@@ -34,6 +34,8 @@ type secrets struct {
 	watches map[client.ObjectKey]chan struct{}
 }
 
+// newSecrets returns an instance without watches; [Add] calls it once. enqueue is called with the name of an
+// ExtensionConfig.
 func newSecrets(c metadata.Interface, enqueue func(string)) *secrets {
 	return &secrets{client: c, enqueue: enqueue, by: map[string]client.ObjectKey{},
 		watches: map[client.ObjectKey]chan struct{}{}}
@@ -51,6 +53,8 @@ func (s *secrets) Start(ctx context.Context) error {
 	return nil
 }
 
+// follow replaces the Secret that an ExtensionConfig follows. observe calls it. An empty key ends the watch, also when
+// the ExtensionConfig was deleted.
 func (s *secrets) follow(extension string, secret client.ObjectKey) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reference"
 )
 
-// The actions of the controller. Each may be repeated.
+// The actions of the controller. Each may be repeated. [Decide] plans them, and act runs them. The simulations in
+// test/simulation read the exported ones.
 type (
 	// joinCluster sets the cluster label of the Machine, and makes the Cluster its owner if it has no other owner.
 	joinCluster struct{ Cluster string }

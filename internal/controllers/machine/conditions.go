@@ -38,6 +38,7 @@ var conditions = condition.Table[conditionInput]{
 }
 
 // conditionInput is the input of the conditions: the snapshot, the plan, its outcome and parts of the new status.
+// [Report] fills it.
 type conditionInput struct {
 	Snapshot
 	plan    reconciler.Plan

@@ -30,7 +30,7 @@ const Name = "machine"
 // unreachable.
 const DefaultConditionsGrace = 5 * time.Minute
 
-// Settings are the settings of the controller.
+// Settings are the settings of the controller. Package manager fills them from the flags of the manager.
 type Settings struct {
 	// ConditionsGrace is how long the Node conditions retain their last value. Zero means DefaultConditionsGrace.
 	ConditionsGrace time.Duration
@@ -195,8 +195,8 @@ func (c *controller) requests(
 	return out
 }
 
-// watchNodes makes changes of Nodes enqueue their Machine. observe calls it in each reconciliation; package workload
-// starts the watch only once for each connection.
+// watchNodes makes changes of Nodes enqueue their Machine. readNode calls it once the control plane is initialized;
+// package workload starts the watch only once for each connection.
 func (c *controller) watchNodes(ctx context.Context, cluster client.ObjectKey) error {
 	return c.workloads.Watch(ctx, cluster, slipwayworkload.WatchRequest{
 		Controller: Name, Kind: &corev1.Node{}, Changed: nodeMatters,

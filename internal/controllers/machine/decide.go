@@ -19,8 +19,8 @@ const fillingRecheck = 5 * time.Second
 const nodeRecheck = 2 * time.Second
 
 // Decide computes the plan for a Machine. Package reconciler calls it in each reconciliation, again after the reads
-// that it requests. It is pure: it neither reads nor writes. Besides the actions of package reference for its provider
-// objects:
+// that it requests. The simulations in test/simulation call it, too. It is pure: it neither reads nor writes. Besides
+// the actions of package reference for its provider objects:
 //
 //	bootstrap config done         copy the name of the data Secret
 //	infrastructure machine done   copy provider ID and failure domain

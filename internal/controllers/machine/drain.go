@@ -87,6 +87,7 @@ func drainNode(s Snapshot, p *reconciler.Plan) {
 }
 
 // waitForVolumes waits until the volumes of drained Pods are detached. It is the stage of the deletion after the drain.
+// planDeletion (deletion.go) calls it.
 func waitForVolumes(s Snapshot, p *reconciler.Plan) {
 	if !waitsForVolumes(s) {
 		return
@@ -267,7 +268,7 @@ func (c *controller) lookAtPods(ctx context.Context, s *Snapshot, workload clien
 	return nil
 }
 
-// cordon marks the Node as unschedulable.
+// cordon marks the Node as unschedulable. act calls it.
 func (c *controller) cordon(ctx context.Context, s Snapshot) error {
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err != nil {
@@ -279,7 +280,7 @@ func (c *controller) cordon(ctx context.Context, s Snapshot) error {
 	return client.IgnoreNotFound(err)
 }
 
-// evict evicts the Pods and records the results.
+// evict evicts the Pods and records the results. act calls it.
 func (c *controller) evict(ctx context.Context, s Snapshot, a evict) error {
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err != nil {

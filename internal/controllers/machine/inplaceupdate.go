@@ -48,7 +48,7 @@ type (
 	removeHook struct{}
 )
 
-// askProgress requests a call of the extension.
+// askProgress requests a call of the extension. The Read function of the controller (drain.go) performs the call.
 type askProgress struct{}
 
 func (askProgress) String() string { return "how far the extension is with the in-place update" }
@@ -199,7 +199,8 @@ func (u inPlaceUpdate) situation() updatingState {
 	}
 }
 
-// Verdict computes the Updating condition of a Machine. It is False while the Machine is being deleted.
+// Verdict computes the Updating condition of a Machine. It is False while the Machine is being deleted. The row of the
+// condition (conditions.go) calls it.
 func (u inPlaceUpdate) Verdict() condition.Result {
 	if !inplace.IsMarked(u.Machine) || !u.Machine.DeletionTimestamp.IsZero() {
 		return condition.False(clusterv1.MachineNotUpdatingReason, "")
@@ -208,7 +209,7 @@ func (u inPlaceUpdate) Verdict() condition.Result {
 	return condition.TrueBecause(s.reason, s.message)
 }
 
-// callExtension calls the extension, when Decide requests it.
+// callExtension calls the extension, when Decide requests it. The Read function of the controller (drain.go) calls it.
 func (u inPlaceUpdate) callExtension(ctx context.Context, c inplace.Caller) (*inplace.Progress, error) {
 	desired := inplace.Machine{Machine: u.Machine, Infrastructure: u.Infrastructure.Object().Unstructured}
 	if u.Bootstrap.Presence() == contract.Found {
@@ -218,7 +219,7 @@ func (u inPlaceUpdate) callExtension(ctx context.Context, c inplace.Caller) (*in
 	return &progress, err
 }
 
-// Act runs an action of an in-place update. It returns false for any other action.
+// Act runs an action of an in-place update. It returns false for any other action. act (act.go) calls it first.
 func (u inPlaceUpdate) Act(ctx context.Context, w *kube.Writer, action reconciler.Action) (bool, error) {
 	unmark := func(o client.Object) { kube.Annotate(o, clusterv1.UpdateInProgressAnnotation, nil) }
 	switch a := action.(type) {

@@ -38,7 +38,7 @@ func stageRow(t clusterv1.ConditionType, severity func(string) clusterv1.Conditi
 }
 
 // legacySet returns the source of the v1beta1 conditions: the conditions of this controller, of health checks and
-// of owners, and the stages of the deletion.
+// of owners, and the stages of the deletion. deprecated (status.go) calls it for [Report].
 func (j conditionInput) legacySet(own condition.Set) condition.Set {
 	set := slices.Clone(own)
 	for _, t := range []string{clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition} {

@@ -33,6 +33,7 @@ func (s Snapshot) infra() reference.Link {
 	return s.link(infrastructure, s.Machine.Spec.InfrastructureRef, s.Infra, s.Machine.Status.Initialization.InfrastructureProvisioned)
 }
 
+// update returns the in-place update of the Machine. [Decide], act and the condition Updating call it.
 func (s Snapshot) update() inPlaceUpdate {
 	return inPlaceUpdate{Machine: s.Machine, Infrastructure: s.infra(), Bootstrap: s.bootstrap(), Enabled: s.Settings.InPlaceUpdates, Progress: s.Progress}
 }

@@ -60,7 +60,7 @@ func outdated(s Snapshot) bool {
 }
 
 // ownerMatters selects changes of MachineSets and MachineDeployments that affect whether a Machine is up to date or
-// outdated: changes of the revision and of the desired state.
+// outdated: changes of the revision and of the desired state. [Add] watches these kinds with it.
 func ownerMatters() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		if revision(e.ObjectOld) != revision(e.ObjectNew) {

@@ -25,7 +25,8 @@ func nodeReady(n *corev1.Node) condition.Result {
 	return condition.Unknown(clusterv1.MachineNodeReadyUnknownReason, "* Node.Ready: "+c.Message)
 }
 
-// nodeHealthy computes the NodeHealthy condition: True if the Node is ready and reports no pressure.
+// nodeHealthy computes the NodeHealthy condition: True if the Node is ready and reports no pressure. The table in
+// conditions.go calls it, too.
 func nodeHealthy(n *corev1.Node) condition.Result {
 	var bad, unknown []string
 	for _, t := range []corev1.NodeConditionType{corev1.NodeReady, corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure} {

@@ -26,7 +26,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is the input of all decisions about a Machine.
+// Snapshot is the input of all decisions about a Machine. observe fills it, and the simulations in test/simulation do.
 type Snapshot struct {
 	Now      time.Time
 	Settings Settings
@@ -54,7 +54,7 @@ type Snapshot struct {
 	Progress *inplace.Progress
 }
 
-// Node is the observed state of the Machine's Node.
+// Node is the observed state of the Machine's Node. readNode fills it.
 type Node struct {
 	// WasRead is set if the workload cluster was read successfully.
 	WasRead bool

@@ -18,7 +18,7 @@ import (
 )
 
 // Report returns the status and the events of a Machine. Package reconciler calls it at the end of each reconciliation
-// and writes the status.
+// and writes the status. The simulations in test/simulation call it, too.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	old := s.Machine.Status
 	status := clusterv1.MachineStatus{

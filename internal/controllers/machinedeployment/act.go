@@ -15,7 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// The actions of the controller. Each may be repeated.
+// The actions of the controller. Each may be repeated. [Decide] plans them, and act runs them. The simulations in
+// test/simulation read the exported ones.
 type (
 	// Join sets the cluster label and the owner reference of the deployment.
 	Join struct{ Cluster string }

@@ -74,7 +74,7 @@ func clusterAwaited(s Snapshot) time.Duration {
 	return max(0, s.Deployment.CreationTimestamp.Add(templatesFollow).Sub(s.Now))
 }
 
-// clusterEvents returns one warning if the Cluster does not exist.
+// clusterEvents returns one warning if the Cluster does not exist. [Report] calls it.
 func clusterEvents(s Snapshot) []reconciler.Event {
 	problem := clusterProblem(s)
 	told := slices.ContainsFunc(s.Deployment.Status.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, problem) })
@@ -84,7 +84,7 @@ func clusterEvents(s Snapshot) []reconciler.Event {
 	return []reconciler.Event{reconciler.Warning(ownership.ReasonClusterMissing, "%s", problem)}
 }
 
-// bullets appends lines to a message as a list.
+// bullets appends lines to a message as a list. The conditions call it.
 func bullets(message string, lines []string) string {
 	for _, line := range lines {
 		message += "\n* " + line

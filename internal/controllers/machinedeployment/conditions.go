@@ -31,7 +31,8 @@ var conditions = condition.Table[conditionInput]{
 	{Type: clusterv1.MachineDeploymentAvailableCondition, Compute: conditionInput.available},
 }
 
-// v1beta1 returns the rows of the conditions in status.deprecated.v1beta1.
+// v1beta1 returns the rows of the conditions in status.deprecated.v1beta1. deprecated (status.go) passes them to
+// condition.Project.
 func v1beta1() []condition.V1Beta1Row {
 	warning := func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning }
 	return []condition.V1Beta1Row{
@@ -42,7 +43,7 @@ func v1beta1() []condition.V1Beta1Row {
 	}
 }
 
-// conditionInput is the input of the conditions: the snapshot, the Machines and the plan.
+// conditionInput is the input of the conditions: the snapshot, the Machines and the plan. [Report] fills it.
 type conditionInput struct {
 	Snapshot
 	machines machines.List

@@ -48,7 +48,7 @@ type controller struct {
 	now    func() time.Time
 }
 
-// Settings are the settings of the controller.
+// Settings are the settings of the controller. Package manager fills them.
 type Settings struct {
 	// Topology makes MachineSets of managed topologies start with the finalizer that their controller would
 	// otherwise add (feature gate ClusterTopology).
@@ -115,7 +115,7 @@ func references(o client.Object) []clusterv1.ContractVersionedObjectReference {
 	return []clusterv1.ContractVersionedObjectReference{template.InfrastructureRef, template.Bootstrap.ConfigRef}
 }
 
-// index is one index of the cache.
+// index is one index of the cache. [Add] creates them.
 type index struct {
 	kind  client.Object
 	field string

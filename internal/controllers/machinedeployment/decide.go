@@ -34,7 +34,8 @@ const nodesRecheck = 15 * time.Second
 const replicasNotSet = "Waiting for spec.replicas to be set; until then no Machine is created or deleted"
 
 // Decide computes the plan for a MachineDeployment. Package reconciler calls it in each reconciliation, again after the
-// calls of extensions that it requests. It is pure: it neither reads nor writes. The order of the plan:
+// calls of extensions that it requests. The simulations in test/simulation call it, too. It is pure: it neither reads
+// nor writes. The order of the plan:
 //
 //	not joined to its Cluster      join it
 //	restored in part               adopt MachineSets; nothing else until all objects are back        restore.go
@@ -87,6 +88,7 @@ func decideTemplates(s Snapshot, p *reconciler.Plan) {
 const templatesFollow = 10 * time.Second
 
 // templateProblem describes the template that blocks the creation of Machines, or returns an empty string.
+// scalingProblem (blockers.go) calls it.
 func templateProblem(s Snapshot) string {
 	unusable := s.Templates.Unusable()
 	switch {
@@ -190,7 +192,7 @@ func decideSet(s Snapshot, pl plannedSet, p *reconciler.Plan) {
 	}
 }
 
-// rolloutState is the state of the rollout: the input of its plan, and the current MachineSet.
+// rolloutState is the state of the rollout: the input of its plan, and the current MachineSet. rolloutOf fills it.
 type rolloutState struct {
 	state rollout.DeploymentState
 	// index of the current MachineSet in the snapshot, or -1 if there is none yet.

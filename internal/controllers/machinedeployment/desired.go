@@ -30,7 +30,8 @@ type setPlan struct {
 }
 
 // nameOf returns the name of the MachineSet for a revision. The name is derived from the content of the revision,
-// so that a creation that is repeated after a crash does not create a second MachineSet.
+// so that a creation that is repeated after a crash does not create a second MachineSet. rolloutOf and the check of
+// in-place updates call it.
 func nameOf(s Snapshot, revision int64) string {
 	const room = 63 - 6 // names of Machines start with it, and should fit into labels
 	name := s.Deployment.Name
@@ -42,7 +43,8 @@ func suffix(s Snapshot, revision int64) string {
 }
 
 // desiredObject returns the MachineSet with all fields that the controller sets, ready to be applied. A field that is
-// not in it any more is removed from existing MachineSets.
+// not in it any more is removed from existing MachineSets. decideSet compares it with the existing MachineSet, and act
+// applies it.
 func desiredObject(s Snapshot, p setPlan) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired(s, p))
@@ -156,7 +158,7 @@ func withForeign(live *clusterv1.MachineSet, want *unstructured.Unstructured) *u
 const formerManager = kube.CoreManagerPrefix + "machinedeployment"
 
 // fieldTransfer describes the transfer of field ownership from Cluster API's own controller. Finalizers are excluded,
-// because it also claims finalizers of other writers.
+// because it also claims finalizers of other writers. act transfers the fields before it applies the MachineSet.
 func fieldTransfer() kube.OwnershipTransfer {
 	return kube.OwnershipTransfer{From: []string{formerManager}, To: kube.ManagerPrefix + Name, Takes: func(p fieldpath.Path) bool {
 		return len(p) < 2 || p[1].FieldName == nil || *p[1].FieldName != "finalizers"

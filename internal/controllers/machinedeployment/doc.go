@@ -7,7 +7,7 @@
 // finalizer, the cluster label, the owner reference, the revision annotation and the status, of its MachineSets all
 // metadata and spec fields in [desired], applied with one field manager, and of bootstrap and infrastructure templates
 // the owner reference. To change the controller, start with [Snapshot] and [Decide], then read desired.go and package
-// rollout.
+// rollout. Package manager starts the controller with [Add].
 //
 // The objects of a deployment:
 //

@@ -28,20 +28,22 @@ import (
 //	all changes covered                    transfer the Machines
 //	result unknown                         nothing, except for Machines whose transfer has started
 
-// inPlaceUnknown is the reason of a wait for the response of an extension.
+// inPlaceUnknown is the reason of a wait for the response of an extension. The condition RollingOut shows this wait.
 const inPlaceUnknown = "InPlaceUpdateUnknown"
 
 // inPlaceRecheck is the retry interval for an extension that did not respond.
 const inPlaceRecheck = 15 * time.Second
 
-// askInPlace requests whether the Machines of the old MachineSets can be updated in place.
+// askInPlace requests whether the Machines of the old MachineSets can be updated in place. decideRollout puts it into
+// the plan.
 type askInPlace struct{}
 
 func (askInPlace) String() string {
 	return "whether an extension can update the Machines of old MachineSets in place"
 }
 
-// moves contains the values of a MachineSet's annotations about transferred Machines, each a list of names.
+// moves contains the values of a MachineSet's annotations about transferred Machines, each a list of names. movesOf
+// computes them, and desiredObject writes them.
 type moves struct {
 	// to is the MachineSet to which it transfers its surplus Machines.
 	to string
@@ -71,7 +73,7 @@ func isOwnAnnotation(set *clusterv1.MachineSet, key string) bool {
 	return slices.Contains(kube.OwnedMetadata(set, kube.ManagerPrefix+Name).Annotations, key)
 }
 
-// inPlace is the state of in-place updates in a rollout.
+// inPlace is the state of in-place updates in a rollout. inPlaceOf computes it.
 type inPlace struct {
 	// wanted is set if a result is needed that was not requested yet.
 	wanted bool
@@ -83,9 +85,11 @@ type inPlace struct {
 	moving map[string]bool
 }
 
+// needsCheck reports whether decideRollout has to request a call of the extension.
 func (p inPlace) needsCheck() bool { return p.wanted }
 
-// inPlaceOf evaluates the results of the extension. No result is needed while nothing is rolled out.
+// inPlaceOf evaluates the results of the extension. No result is needed while nothing is rolled out. rolloutOf calls
+// it.
 func inPlaceOf(s Snapshot, r rolloutState) inPlace {
 	candidates := inPlaceCandidates(s)
 	if r.state.Paused || r.denied || len(candidates) == 0 {
@@ -138,7 +142,7 @@ func (r rolloutState) canUpdate(s Snapshot, set *clusterv1.MachineSet) bool {
 }
 
 // movesOf returns the annotations of a MachineSet. The argument set is nil for a current MachineSet that does not
-// exist yet.
+// exist yet. The plan of a new or existing MachineSet calls it.
 func (r rolloutState) movesOf(s Snapshot, set *clusterv1.MachineSet) moves {
 	var m moves
 	switch {

@@ -24,7 +24,8 @@ const kind = "MachineDeployment"
 // forgetAfter is when a created MachineSet that the cache never showed must have been deleted again.
 const forgetAfter = time.Minute
 
-// Snapshot is the input of all decisions about a MachineDeployment.
+// Snapshot is the input of all decisions about a MachineDeployment. observe fills it, and the simulations in
+// test/simulation do.
 type Snapshot struct {
 	Now        time.Time
 	Deployment *clusterv1.MachineDeployment
@@ -175,6 +176,7 @@ func selectorOf(s metav1.LabelSelector) labels.Selector {
 	return selector
 }
 
+// groupOf returns the API group of an apiVersion; the watch of MachineSets compares it.
 func groupOf(apiVersion string) string {
 	group, _, _ := strings.Cut(apiVersion, "/")
 	return group

@@ -123,6 +123,7 @@ func hasTooFewReplicas(s Snapshot) bool {
 }
 
 // unknownNodes returns which Machines' Nodes have to be read before a rollout proceeds, or an empty string.
+// blockedReason (decide.go) and [Report] call it.
 func unknownNodes(s Snapshot) string {
 	waiting, ambiguous := machinesWithUnknownNodes(s)
 	switch {

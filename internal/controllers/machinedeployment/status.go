@@ -15,7 +15,7 @@ import (
 )
 
 // Report returns the status and the events of a MachineDeployment. Package reconciler calls it at the end of each
-// reconciliation and writes the status.
+// reconciliation and writes the status. The simulations in test/simulation call it, too.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	all := machinesForStatus(s)
 	n := all.Count()
@@ -115,7 +115,8 @@ func phase(s Snapshot, have int32) clusterv1.MachineDeploymentPhase {
 	return clusterv1.MachineDeploymentPhaseRunning
 }
 
-// maxUnavailable returns the limit of the strategy, or zero if the strategy is invalid.
+// maxUnavailable returns the limit of the strategy, or zero if the strategy is invalid. The condition Available applies
+// it.
 func maxUnavailable(d *clusterv1.MachineDeployment) int32 {
 	limits, err := rollout.Resolve(d.Spec.Rollout.Strategy, ptr.Deref(d.Spec.Replicas, 0))
 	if err != nil {

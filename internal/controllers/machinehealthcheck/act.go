@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// The actions of the controller. Each may be repeated.
+// The actions of the controller. Each may be repeated. decide plans them, and act runs them.
 type (
 	// join sets the cluster label and the owner reference of the health check.
 	join struct{ Cluster string }

@@ -25,6 +25,7 @@ type checkResult struct {
 	next time.Duration
 }
 
+// unhealthy reports whether a check failed. decide.go sets the conditions of the Machine accordingly.
 func (f *checkResult) unhealthy() bool { return f.reason != "" }
 
 // fail adds a problem. The highest-ranked reason is retained. The text becomes part of a condition, so it must not
@@ -63,12 +64,13 @@ func rank(reason string) int {
 	}, reason)
 }
 
-// message returns the condition message with all problems on one line.
+// message returns the condition message with all problems on one line. The condition HealthCheckSucceeded of the
+// Machine shows it.
 func (f *checkResult) message() string {
 	return "Health check failed: " + strings.Join(f.problems, "; ")
 }
 
-// merge combines the results of several health checks for one Machine.
+// merge combines the results of several health checks for one Machine. decide.go calls it.
 func merge(findings ...checkResult) checkResult {
 	var out checkResult
 	for _, f := range findings {

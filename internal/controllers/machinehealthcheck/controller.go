@@ -25,7 +25,7 @@ import (
 // existing Machines; with another name the controller could not remove them.
 const Name = "machinehealthcheck"
 
-// interval is the minimum time between two reconciliations of one MachineHealthCheck.
+// interval is the minimum time between two reconciliations of one MachineHealthCheck. debounced (watch.go) sets it.
 const interval = 5 * time.Second
 
 // workloads provides access to workload clusters.
@@ -152,7 +152,7 @@ func inCluster(cluster client.ObjectKey) []client.ListOption {
 	return []client.ListOption{client.InNamespace(cluster.Namespace), client.MatchingFields{ofCluster: cluster.Name}, client.UnsafeDisableDeepCopy}
 }
 
-// watchNodes makes changes of Nodes enqueue the health checks of their cluster.
+// watchNodes makes changes of Nodes enqueue the health checks of their cluster. observe calls it before it reads Nodes.
 func (c *controller) watchNodes(ctx context.Context, cluster client.ObjectKey) error {
 	return c.workloads.Watch(ctx, cluster, workload.WatchRequest{
 		Controller: Name, Kind: &corev1.Node{}, Changed: nodeMatters,

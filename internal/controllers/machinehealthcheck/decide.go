@@ -75,7 +75,7 @@ func decide(s snapshot) reconciler.Plan {
 	return p
 }
 
-// assessment is the result of the checks of all Machines.
+// assessment is the result of the checks of all Machines. [report] and the conditions read it.
 type assessment struct {
 	snapshot
 	targets []checkedMachine
@@ -139,7 +139,8 @@ func (a assessment) allowed() bool {
 	return a.outage() == "" && a.unreadable == nil && a.limit.allows(a.unhealthy())
 }
 
-// machineConditions contains the desired conditions of a Machine. The controller gives up ownership of absent ones.
+// machineConditions contains the desired conditions of a Machine. The controller gives up ownership of absent ones. act
+// writes them with the method mark.
 type machineConditions struct{ Health, Owner, External condition.Result }
 
 // desiredState is the desired state of a Machine.

@@ -8,7 +8,7 @@
 // Machines it owns the conditions HealthCheckSucceeded, OwnerRemediated with reason WaitingForRemediation, and
 // ExternallyRemediated with the reasons that it sets, each until another client changes the condition. The Machine
 // controller sets the deprecated v1beta1 conditions of Machines. To change the controller, start with [snapshot] and
-// checks.go, then read [decide].
+// checks.go, then read [decide]. Package manager starts the controller with [Add].
 //
 // The path from the input to the remediation:
 //

@@ -11,7 +11,7 @@ import (
 )
 
 // limit is the range of unhealthy Machines in which remediation is allowed (spec.remediation.triggerIf). The controller
-// computes it in each reconciliation, because a percentage depends on the number of Machines.
+// computes it in each reconciliation, because a percentage depends on the number of Machines. assess stores it.
 type limit struct {
 	lowest, highest int
 	// text is the limit as written in the spec.

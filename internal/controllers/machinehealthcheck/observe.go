@@ -22,7 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// snapshot is the input of all decisions about a MachineHealthCheck.
+// snapshot is the input of all decisions about a MachineHealthCheck. observe fills it in each reconciliation.
 type snapshot struct {
 	Now   time.Time
 	Check *clusterv1.MachineHealthCheck
@@ -41,7 +41,7 @@ type snapshot struct {
 	Template contract.RemediationTemplateView
 }
 
-// target is one Machine and its observed state.
+// target is one Machine and its observed state. The checks and act read it.
 type target struct {
 	Machine *clusterv1.Machine
 	// Node is the Node of the Machine, or nil if it does not exist.
@@ -195,12 +195,13 @@ func (c *controller) readRequests(ctx context.Context, s *snapshot) error {
 }
 
 // workloadUnreadable reports whether the Nodes of the workload cluster could not be read although the control plane is
-// initialized.
+// initialized. [report] calls it.
 func (s snapshot) workloadUnreadable() bool { return s.Disconnected != "" || s.RetryAfter > 0 }
 
 // outage returns a message if the cluster's infrastructure was provisioned but is not ready now, as its provider
 // reports. Machines created as replacements would have the same problem. The message is empty if the infrastructure
-// is ready or not provisioned yet, or if the Cluster has none.
+// is ready or not provisioned yet, or if the Cluster has none. decide waits while there is one, and [report] shows the
+// message.
 func (s snapshot) outage() string {
 	if !s.Cluster.Spec.InfrastructureRef.IsDefined() || !ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false) ||
 		condition.Set(s.Cluster.Status.Conditions).IsTrue(clusterv1.ClusterInfrastructureReadyCondition) {

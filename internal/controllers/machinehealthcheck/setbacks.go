@@ -60,7 +60,7 @@ func (s *setbacks) record(m *clusterv1.Machine, now time.Time) {
 
 // before returns the number of setbacks of the Machine's owner, without the last one if the Machine was created before
 // it. If the infrastructure of the Machine became ready after the last setback, it deletes the count: observe calls it
-// for ready Machines only for this effect.
+// for ready Machines only for this effect. readMachines (observe.go) calls it.
 func (s *setbacks) before(m *clusterv1.Machine) int {
 	owner := metav1.GetControllerOfNoCopy(m)
 	if owner == nil {

@@ -11,12 +11,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// conditions is the condition table of a MachineHealthCheck. Types and reasons are defined by Cluster API.
+// conditions is the condition table of a MachineHealthCheck. Types and reasons are defined by Cluster API. [report]
+// evaluates it after each reconciliation.
 var conditions = condition.Table[assessment]{
 	{Type: clusterv1.MachineHealthCheckRemediationAllowedCondition, Compute: assessment.remediationAllowed},
 }
 
-// legacy has the rows of the conditions in status.deprecated.v1beta1.
+// legacy has the rows of the conditions in status.deprecated.v1beta1. [report] passes them to condition.Project.
 var legacy = []condition.V1Beta1Row{{
 	Type: clusterv1.RemediationAllowedV1Beta1Condition, From: clusterv1.MachineHealthCheckRemediationAllowedCondition,
 	Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityWarning },

@@ -20,7 +20,7 @@ import (
 // separated by [interval], so that hundreds of Machines that are created together are also checked together.
 
 // clusterMatters selects the Cluster changes that affect every controller, and changes of the infrastructure's
-// readiness.
+// readiness. [Add] filters its watch of Clusters with it.
 func clusterMatters() predicate.Predicate {
 	ready := func(o client.Object) bool {
 		c, ok := o.(*clusterv1.Cluster)
@@ -34,7 +34,7 @@ func clusterMatters() predicate.Predicate {
 	})
 }
 
-// machineMatters selects changes of a Machine that the checks use.
+// machineMatters selects changes of a Machine that the checks use. [Add] filters its watch of Machines with it.
 func machineMatters() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
@@ -69,7 +69,8 @@ func relevantConditions(conditions []metav1.Condition) map[string]string {
 	return out
 }
 
-// nodeMatters reports whether a change of a Node affects the checks. It ignores heartbeats.
+// nodeMatters reports whether a change of a Node affects the checks. It ignores heartbeats. The watch of Nodes in
+// workload clusters filters with it.
 func nodeMatters(before, after client.Object) bool {
 	b, a := before.(*corev1.Node), after.(*corev1.Node)
 	states := func(n *corev1.Node) map[corev1.NodeConditionType]corev1.ConditionStatus {
@@ -82,7 +83,7 @@ func nodeMatters(before, after client.Object) bool {
 	return !maps.Equal(states(b), states(a))
 }
 
-// debounced returns the setup with the interval of health checks, unless debouncing is disabled.
+// debounced returns the setup with the interval of health checks, unless debouncing is disabled. [Add] calls it.
 func debounced(s reconciler.Setup) reconciler.Setup {
 	if s.ReconcileInterval > 0 {
 		s.ReconcileInterval = interval

@@ -17,7 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reference"
 )
 
-// The actions of the controller. Each may be repeated.
+// The actions of the controller. Each may be repeated. [Decide] plans them, and act runs them. The simulations in
+// test/simulation read the exported ones.
 type (
 	// Join sets the cluster label and the owner reference of the pool.
 	Join struct{ Cluster string }
@@ -48,7 +49,8 @@ type (
 	}
 )
 
-// Independent marks actions that may run in parallel: a failure for one Machine does not affect the others.
+// Independent marks actions that may run in parallel: a failure for one Machine does not affect the others. Package
+// reconciler checks for this method.
 func (createMachine) Independent() {}
 func (AdoptMachine) Independent()  {}
 func (syncMachine) Independent()   {}

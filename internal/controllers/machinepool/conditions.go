@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Reasons and waits for which the API module has no constant.
+// Reasons and waits for which the API module has no constant. deletion.go and restore.go use them in their waits.
 const (
 	waitingForInfrastructure = "WaitingForInfrastructureDeletion"
 	waitingForMachines       = "WaitingForMachinesDeletion"
@@ -44,7 +44,8 @@ var conditions = condition.Table[conditionInput]{
 	{Type: clusterv1.AvailableCondition, Summarize: conditionInput.available},
 }
 
-// legacy has the rows of the conditions in status.deprecated.v1beta1.
+// legacy has the rows of the conditions in status.deprecated.v1beta1. deprecated (status.go) passes them to
+// condition.Project.
 var legacy = []condition.V1Beta1Row{
 	{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.AvailableCondition},
 	bootstrapConfig.Legacy(clusterv1.BootstrapReadyV1Beta1Condition, clusterv1.WaitingForDataSecretFallbackV1Beta1Reason),
@@ -53,7 +54,7 @@ var legacy = []condition.V1Beta1Row{
 		Reason: func(string) string { return clusterv1.WaitingForReplicasReadyV1Beta1Reason }},
 }
 
-// conditionInput is the input of the conditions: the snapshot, its counters and the plan.
+// conditionInput is the input of the conditions: the snapshot, its counters and the plan. [Report] fills it.
 type conditionInput struct {
 	Snapshot
 	counts counts
@@ -218,10 +219,12 @@ func (j conditionInput) members() []condition.AggregateMember {
 	return out
 }
 
+// conditionOf returns a condition of a Machine. decideMachine compares UpToDate with it.
 func conditionOf(m clusterv1.Machine, conditionType string) *metav1.Condition {
 	return condition.Set(m.Status.Conditions).Get(conditionType)
 }
 
+// nodeReady reports whether a Node is ready, for the watch of Nodes, the counters and the messages.
 func nodeReady(node *corev1.Node) bool {
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {

@@ -33,7 +33,7 @@ type workloads interface {
 	Watch(ctx context.Context, cluster client.ObjectKey, w workload.WatchRequest) error
 }
 
-// Settings are the settings of the controller.
+// Settings are the settings of the controller. Package manager fills them.
 type Settings struct {
 	// Policy limits what the controller may do. The zero value allows everything.
 	Policy policy.Configuration
@@ -135,7 +135,7 @@ func (c *controller) poolOfMember(ctx context.Context, o client.Object) []reconc
 	return c.pools(ctx, cluster, func(pool *clusterv1.MachinePool) bool { return contract.LabelValue(pool.Name) == value })
 }
 
-// watchNodes makes changes of Nodes enqueue their pool.
+// watchNodes makes changes of Nodes enqueue their pool. readNodes calls it before it reads Nodes.
 func (c *controller) watchNodes(ctx context.Context, cluster client.ObjectKey) error {
 	return c.workloads.Watch(ctx, cluster, workload.WatchRequest{
 		Controller: Name, Kind: &corev1.Node{}, Changed: nodeMatters,

@@ -20,8 +20,9 @@ import (
 // write may be deferred.
 const recordRecheck = 5 * time.Second
 
-// Decide computes the plan for a MachinePool. Package reconciler calls it in each reconciliation, after observe. It is
-// pure: it neither reads nor writes. Besides the actions of package reference for its provider objects:
+// Decide computes the plan for a MachinePool. Package reconciler calls it in each reconciliation, after observe. The
+// simulations in test/simulation call it, too. It is pure: it neither reads nor writes. Besides the actions of package
+// reference for its provider objects:
 //
 //	bootstrap config done                   copy the name of the data Secret
 //	infrastructure done                     copy provider IDs and, with external scaling, replicas

@@ -5,7 +5,7 @@
 // Machines waits for them (restore.go); status.observedGeneration records that the pool was complete. The controller
 // never creates or deletes instances, which the infrastructure provider does, and does not manage the Nodes of
 // Machines, which the Machine controller does. To change it, start with [Snapshot] and [Decide], then read
-// conditions.go.
+// conditions.go. Package manager starts the controller with [Add].
 //
 // The objects of a pool:
 //

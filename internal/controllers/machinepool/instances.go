@@ -52,7 +52,7 @@ func isProvisioned(s Snapshot) bool {
 
 // reportedReplicas returns the number of replicas that the infrastructure reports, or the last known number. For a
 // pool without Machines the contract defines that the number becomes known together with the list. If the
-// infrastructure reports no number, the length of the list is used.
+// infrastructure reports no number, the length of the list is used. count (status.go) calls it.
 func reportedReplicas(s Snapshot, list instances) int32 {
 	last := ptr.Deref(s.Pool.Status.Replicas, 0)
 	switch n, counted := s.Infra.Replicas.Get(); {
@@ -169,7 +169,8 @@ func nonEmpty(texts ...string) []string {
 	return slices.DeleteFunc(texts, func(text string) bool { return text == "" })
 }
 
-// lines joins several messages into a list. A single message is returned unchanged.
+// lines joins several messages into a list. A single message is returned unchanged. The conditions of a pool without
+// Machines call it.
 func lines(texts []string) string {
 	if len(texts) < 2 {
 		return strings.Join(texts, "")

@@ -25,6 +25,7 @@ var (
 	}
 )
 
+// bootstrap returns the link to the bootstrap config, for [Decide], act and the conditions.
 func (s Snapshot) bootstrap() reference.Link {
 	return s.link(bootstrapConfig, s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef, s.Bootstrap, s.Pool.Status.Initialization.BootstrapDataSecretCreated)
 }
@@ -37,7 +38,8 @@ func (s Snapshot) link(r reference.Role, ref clusterv1.ContractVersionedObjectRe
 	return reference.Link{Role: r, From: s.Pool, Cluster: s.Pool.Spec.ClusterName, Ref: ref, View: v, Reached: ptr.Deref(reached, false)}
 }
 
-// hasUsableInfra reports whether the infrastructure exists and all its reported fields are readable.
+// hasUsableInfra reports whether the infrastructure exists and all its reported fields are readable. The plans of
+// Machines and Nodes require it.
 func hasUsableInfra(s Snapshot) bool {
 	l := s.infra()
 	return l.Presence() == contract.Found && l.Problem() == ""

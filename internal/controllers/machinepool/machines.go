@@ -61,7 +61,7 @@ func deletionOf(s Snapshot) clusterv1.MachineDeletionSpec {
 }
 
 // createMachine applies the new Machine, so that its fields can be changed and removed later. An existing Machine
-// with the same name and other content causes a conflict.
+// with the same name and other content causes a conflict. act calls it.
 func (c *controller) createMachine(ctx context.Context, s Snapshot, a createMachine) error {
 	m, err := machines.Applied(newMachine(s, a))
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *controller) createMachine(ctx context.Context, s Snapshot, a createMach
 }
 
 // syncMachine updates a Machine to match the template and its Node. Machines of earlier versions and of
-// Cluster API's own controller were created by field managers that wrote nothing else.
+// Cluster API's own controller were created by field managers that wrote nothing else. act calls it.
 func (c *controller) syncMachine(ctx context.Context, s Snapshot, a syncMachine) error {
 	m := machineOf(s, a.Machine)
 	want := machines.InPlace(newMachine(s, createMachine{Name: m.Name, Kind: m.Spec.InfrastructureRef.Kind}), m)

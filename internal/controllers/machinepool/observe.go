@@ -16,7 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is the input of all decisions about a MachinePool.
+// Snapshot is the input of all decisions about a MachinePool. observe fills it, and the simulations in test/simulation
+// do.
 type Snapshot struct {
 	Now time.Time
 	Settings
@@ -35,7 +36,7 @@ type Snapshot struct {
 	Nodes Nodes
 }
 
-// Nodes is the observed state of the pool's Nodes.
+// Nodes is the observed state of the pool's Nodes. readNodes fills it.
 type Nodes struct {
 	// Known is false if the workload cluster could not be read; Problem is the reason.
 	Known   bool

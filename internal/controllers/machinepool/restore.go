@@ -89,13 +89,13 @@ func awaited(s Snapshot, m clusterv1.Machine) bool {
 	return !ptr.Deref(m.Status.Initialization.InfrastructureProvisioned, false) && (m.Spec.ProviderID != "" || !isRecorded(s))
 }
 
-// controlled reports whether the pool is the controller of a Machine.
+// controlled reports whether the pool is the controller of a Machine. decideMachines skips other Machines.
 func controlled(s Snapshot, m clusterv1.Machine) bool {
 	owner := metav1.GetControllerOfNoCopy(&m)
 	return owner != nil && owner.UID == s.Pool.UID
 }
 
-// waitForParts adds a wait for the objects that are needed before Machines are created.
+// waitForParts adds a wait for the objects that are needed before Machines are created. decideMachines calls it.
 func waitForParts(s Snapshot, p *reconciler.Plan) {
 	if ids := missingMachines(s); len(ids) > 0 {
 		p.WaitFor(waitingForRestore, "Machines with the provider IDs %s do not exist: restore them; or delete what is left of them, and "+

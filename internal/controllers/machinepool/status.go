@@ -16,13 +16,13 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// counts are the replicas of a pool by state.
+// counts are the replicas of a pool by state. [Report] fills them and passes them to the conditions.
 type counts struct {
 	replicas, ready, available, upToDate int32
 }
 
 // Report returns the status and the events of a MachinePool. Package reconciler calls it at the end of each
-// reconciliation and writes the status.
+// reconciliation and writes the status. The simulations in test/simulation call it, too.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	n := count(s)
 	j := conditionInput{Snapshot: s, counts: n, plan: p}

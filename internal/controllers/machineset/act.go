@@ -13,7 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// The actions of the controller in addition to those of package machines. Each may be repeated.
+// The actions of the controller in addition to the actions of package machines. Each may be repeated. [Decide] plans
+// them, and act runs them. The simulations in test/simulation read them, too.
 type (
 	// Join sets the cluster label of the MachineSet, and the owner reference of a standalone one.
 	Join struct{ Cluster string }
@@ -21,10 +22,11 @@ type (
 	Adopt struct{ Machine string }
 )
 
-// Independent marks actions that may run in parallel.
+// Independent marks actions that may run in parallel. Package reconciler checks for this method.
 func (Adopt) Independent() {}
 
-// askClones requests the bootstrap configs and infrastructure machines of the Machines.
+// askClones requests the bootstrap configs and infrastructure machines of the Machines. The method readClones
+// (observe.go) performs the read.
 type askClones struct{}
 
 func (a Join) String() string { return "join Cluster " + a.Cluster }

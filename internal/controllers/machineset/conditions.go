@@ -28,13 +28,14 @@ const (
 	resized = "Resized"
 )
 
-// v1beta1Only are the conditions that only v1beta1 has.
+// v1beta1Only are the conditions that only v1beta1 has. deprecated (status.go) evaluates them.
 var v1beta1Only = condition.Table[conditionInput]{
 	{Type: created, Compute: conditionInput.machinesCreated},
 	{Type: resized, Compute: conditionInput.resized},
 }
 
-// v1beta1 has the rows of the conditions in status.deprecated.v1beta1.
+// v1beta1 has the rows of the conditions in status.deprecated.v1beta1. deprecated (status.go) passes them to
+// condition.Project.
 var v1beta1 = []condition.V1Beta1Row{
 	{Type: clusterv1.MachinesCreatedV1Beta1Condition, From: created,
 		Severity: func(string) clusterv1.ConditionSeverity { return clusterv1.ConditionSeverityError }},
@@ -43,7 +44,7 @@ var v1beta1 = []condition.V1Beta1Row{
 	{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.ReadyCondition},
 }
 
-// conditionInput is the input of the conditions: the snapshot, the plan and its outcome.
+// conditionInput is the input of the conditions: the snapshot, the plan and its outcome. [Report] fills it.
 type conditionInput struct {
 	Snapshot
 	machines machines.List

@@ -26,7 +26,7 @@ import (
 // existing objects; Machines have another one (machines.go).
 const Name = "machineset"
 
-// Settings are the settings of the controller.
+// Settings are the settings of the controller. Package manager fills them from the flags of the manager.
 type Settings struct {
 	// NoPreflight disables all preflight checks (feature gate MachineSetPreflightChecks).
 	NoPreflight bool
@@ -41,7 +41,7 @@ type Settings struct {
 	Policy policy.Configuration
 }
 
-// runs reports whether a check runs for MachineSets that do not skip it.
+// runs reports whether a check runs for MachineSets that do not skip it. preflight calls it for each check.
 func (s Settings) runs(check clusterv1.MachineSetPreflightCheck) bool {
 	return !s.NoPreflight && (len(s.Preflight) == 0 || slices.Contains(s.Preflight, check) ||
 		slices.Contains(s.Preflight, clusterv1.MachineSetPreflightCheckAll))

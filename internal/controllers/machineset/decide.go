@@ -30,7 +30,8 @@ const (
 // topologyFinalizer delays the deletion of a MachineSet in a managed topology until its templates are deleted.
 const topologyFinalizer = clusterv1.MachineSetTopologyFinalizer
 
-// Reasons of waits that the ScalingUp condition repeats.
+// Reasons of waits that the condition ScalingUp repeats, except for waitForCache, waitForMove and waitForUpdate. The
+// condition ScalingDown repeats the last two.
 const (
 	waitForTemplate   = "WaitingForTemplate"
 	waitForPreflight  = "PreflightCheckFailed"
@@ -43,7 +44,8 @@ const (
 )
 
 // Decide computes the plan for a MachineSet. Package reconciler calls it in each reconciliation, again after the reads
-// that it requests. It is pure: it neither reads nor writes. From top to bottom:
+// that it requests. The simulations in test/simulation call it, too. It is pure: it neither reads nor writes. From top
+// to bottom:
 //
 //	not joined to its Cluster                   join it
 //	in a managed topology                       add its finalizer

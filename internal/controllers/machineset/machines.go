@@ -53,7 +53,8 @@ func (s Snapshot) definition() machines.Definition {
 func (s Snapshot) templates() clone.Templates { return clone.Templates{s.Bootstrap, s.Infra} }
 
 // clones returns the query for the clones of the MachineSet's Machines. It includes Machines that the MachineSet
-// does not control and Machines that the cache does not show yet, because these have clones, too.
+// does not control and Machines that the cache does not show yet, because these have clones, too. readClones
+// (observe.go) runs it.
 func (s Snapshot) clones() clone.Query {
 	return clone.Query{
 		Namespace: s.Set.Namespace, Owner: s.Set.UID, Templates: s.templates(), Machines: s.Machines.Machines(),
@@ -72,7 +73,7 @@ func ownerReference(set *clusterv1.MachineSet) metav1.OwnerReference {
 const defaultNaming = "{{ .machineSet.name }}-{{ .random }}"
 
 // newNames returns n names for new Machines that neither the MachineSet nor another owner uses. It returns fewer if
-// all random parts are used.
+// all random parts are used. observe calls it to read which names exist, and scaleUp to create Machines.
 func newNames(s Snapshot, n int) ([]string, error) {
 	values := naming.Values{"cluster": {"name": s.Set.Spec.ClusterName}, "machineSet": {"name": s.Set.Name}}
 	template, err := naming.Parse(cmp.Or(s.Set.Spec.MachineNaming.Template, defaultNaming), values)

@@ -23,7 +23,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is the input of all decisions about a MachineSet.
+// Snapshot is the input of all decisions about a MachineSet. observe fills it, and the simulations in test/simulation
+// do.
 type Snapshot struct {
 	Now      time.Time
 	Settings Settings
@@ -230,7 +231,7 @@ func clusterKey(set *clusterv1.MachineSet) client.ObjectKey {
 
 func isDeleting(s Snapshot) bool { return !s.Set.DeletionTimestamp.IsZero() }
 
-// readClones performs the read for askClones.
+// readClones performs the read for askClones. Package reconciler calls it when [Decide] requests askClones.
 func (c *controller) readClones(ctx context.Context, s Snapshot) (Snapshot, error) {
 	var err error
 	s.Clones, err = clone.Reader{References: c.clones, Writes: c.writer.Writes()}.Read(ctx, s.clones())

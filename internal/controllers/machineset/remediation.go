@@ -29,7 +29,7 @@ func remediation(s Snapshot, deferred []string) machines.Remediation {
 	return r
 }
 
-// remediate deletes the Machines whose replacement is recorded.
+// remediate deletes the Machines whose replacement is recorded. [Decide] calls it.
 func remediate(r machines.Remediation, blockers []reconciler.Wait, p *reconciler.Plan) {
 	due := r.Delete()
 	deleteMachines(p, due, "a health check failed")

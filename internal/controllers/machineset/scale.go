@@ -23,7 +23,8 @@ func desired(s Snapshot) (int, bool) {
 	return int(*s.Set.Spec.Replicas), true
 }
 
-// missing returns how many Machines are missing.
+// missing returns how many Machines are missing. observe draws random numbers for their names, and needsPreflight
+// checks it.
 func missing(s Snapshot) int {
 	want, known := desired(s)
 	if !known || isDeleting(s) {

@@ -13,7 +13,8 @@ import (
 )
 
 // Report returns the status and the events of a MachineSet. Package reconciler calls it at the end of each
-// reconciliation and writes the status. Autoscalers read replicas and selector through the scale subresource.
+// reconciliation and writes the status. Autoscalers read replicas and selector through the scale subresource. The
+// simulations in test/simulation call it, too.
 func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	all := machines.List(s.Machines.Machines())
 	n := all.Count()

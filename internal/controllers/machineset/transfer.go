@@ -29,7 +29,8 @@ import (
 // Machines are selected for a transfer in the order of deletion. However, Machines that a user or a health check
 // wants to be replaced are deleted, and Machines that are being updated are only selected after the update.
 
-// transferMachines makes another MachineSet of the same MachineDeployment the owner of Machines.
+// transferMachines makes another MachineSet of the same MachineDeployment the owner of Machines. act runs it, and
+// [Report] creates an event for it.
 type transferMachines struct {
 	Names []string
 	To    string
@@ -73,7 +74,7 @@ func transfersMachines(s Snapshot) bool {
 	return s.Settings.InPlace && s.Deployment != nil && !isDeleting(s) && inplace.TransferTarget(s.Set) != ""
 }
 
-// transferSurplus transfers or deletes n surplus Machines.
+// transferSurplus transfers or deletes n surplus Machines. scale (scale.go) calls it.
 func transferSurplus(s Snapshot, n int, p *reconciler.Plan) {
 	if problem := inplace.MoveProblem(s.Set, s.Target); problem != "" {
 		p.WaitFor(waitForMove, "Machines cannot be transferred for an update in place: %s; waiting for the MachineDeployment to decide", problem).
@@ -123,7 +124,7 @@ func dueUpdates(s Snapshot) []machines.OwnedMachine {
 }
 
 // beginUpdates begins in-place updates. Fields that follow the template without an update are applied first,
-// because otherwise the last write to the Machine would conflict.
+// because otherwise the last write to the Machine would conflict. [Decide] calls it.
 func beginUpdates(s Snapshot, p *reconciler.Plan) {
 	due := dueUpdates(s)
 	if len(due) > 0 && !s.Settings.InPlace {
@@ -157,7 +158,7 @@ func beginUpdates(s Snapshot, p *reconciler.Plan) {
 	}
 }
 
-// readTarget reads the MachineSet in the annotation.
+// readTarget reads the MachineSet in the annotation. observe calls it.
 func (c *controller) readTarget(ctx context.Context, s *Snapshot) error {
 	if !transfersMachines(*s) {
 		return nil
@@ -175,7 +176,7 @@ func (c *controller) readTarget(ctx context.Context, s *Snapshot) error {
 }
 
 // transferMachines uses the Machine's resourceVersion as a precondition and a single write, so that the Machine always
-// has exactly one owner. The cache may show the Machine with its old owner for a while.
+// has exactly one owner. The cache may show the Machine with its old owner for a while. act calls it.
 func (c *controller) transferMachines(ctx context.Context, s Snapshot, a transferMachines) error {
 	for _, name := range a.Names {
 		m := s.Machines.Named(name)

@@ -17,7 +17,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/patch"
 )
 
-// The reads and actions of the controller. Each action may be repeated.
+// The reads and actions of the controller. Each action may be repeated. [decide] plans them.
 type (
 	// askWorkers requests a live read of the workers that this process created and the cache does not show yet, so
 	// that nothing is created twice.

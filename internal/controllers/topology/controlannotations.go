@@ -15,7 +15,7 @@ import (
 
 // release is the action that removes annotations of the control plane that an earlier version of Slipway copied from
 // the topology, such as the one that pauses it, when the Cluster is deleted. Otherwise the deletion of the control
-// plane would wait for a user who may remove them.
+// plane would wait for a user who may remove them. decideRelease plans it, and act runs it.
 type release struct {
 	Object client.Object
 	Kind   string
@@ -34,7 +34,7 @@ func (s snapshot) steering() []string {
 }
 
 // readSteered reads the control plane of a Cluster that is being deleted if the topology may have set such
-// annotations.
+// annotations. observe calls it.
 func (c *controller) readSteered(ctx context.Context, s *snapshot) (err error) {
 	if ref := s.Cluster.Spec.ControlPlaneRef; ref.IsDefined() && len(s.steering()) > 0 {
 		s.Live.ControlPlane, err = c.read(ctx, s, "", ref, s.Cluster.Namespace)
@@ -42,7 +42,7 @@ func (c *controller) readSteered(ctx context.Context, s *snapshot) (err error) {
 	return err
 }
 
-// decideRelease removes these annotations if the Cluster is being deleted.
+// decideRelease removes these annotations if the Cluster is being deleted. decideDeletion (lifecycle.go) calls it.
 func decideRelease(s snapshot, p *reconciler.Plan) {
 	plane := s.Live.ControlPlane
 	if plane.Unstructured == nil {
@@ -58,6 +58,7 @@ func decideRelease(s snapshot, p *reconciler.Plan) {
 	}
 }
 
+// release removes the annotations; act calls it.
 func (c *controller) release(ctx context.Context, a release) error {
 	return c.writer.PatchOwned(ctx, a.Object, func(o client.Object) {
 		annotations := maps.Clone(o.GetAnnotations())

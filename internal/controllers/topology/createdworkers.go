@@ -30,7 +30,7 @@ type worker struct {
 	name string
 }
 
-// note records a worker that is about to be created.
+// note records a worker that is about to be created. create (act.go) calls it before the request.
 func (c *createdWorkers) note(cluster client.ObjectKey, o *unstructured.Unstructured) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,7 +42,8 @@ func (c *createdWorkers) note(cluster client.ObjectKey, o *unstructured.Unstruct
 	}
 }
 
-// unseen returns the recorded workers whose names are not in seen, and removes the others.
+// unseen returns the recorded workers whose names are not in seen, and removes the others. observe calls it with the
+// workers in the cache.
 func (c *createdWorkers) unseen(cluster client.ObjectKey, seen map[string]bool) []worker {
 	return c.forget(cluster, func(w worker) bool { return seen[w.name] })
 }
@@ -62,7 +63,8 @@ func (c *createdWorkers) forget(cluster client.ObjectKey, over func(worker) bool
 }
 
 // readUnseenWorkers reads the recorded workers from the API server, before a worker is created. A worker that does not
-// exist, or does not belong to the topology, is removed from the record, because the cache would never show it.
+// exist, or does not belong to the topology, is removed from the record, because the cache would never show it. The
+// Read function of the controller (act.go) calls it when decide requests it.
 func (c *controller) readUnseenWorkers(ctx context.Context, s snapshot) (snapshot, error) {
 	key := client.ObjectKeyFromObject(s.Cluster)
 	s.LookedUp = true

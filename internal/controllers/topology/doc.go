@@ -8,7 +8,7 @@
 // again until the object or the desired state changes ([topology.Attempts]). The controller never deletes objects of a
 // Cluster that is being deleted (the Cluster controller does), a template that a MachineSet uses (the MachineSet
 // controller does when it no longer needs it), or objects that it has not created. To change it, start with [snapshot]
-// and [decide], then read package internal/topology.
+// and [decide], then read package internal/topology. Package manager starts the controller with [Add].
 //
 // The inputs, and the objects in the order in which they are written:
 //

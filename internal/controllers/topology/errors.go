@@ -32,7 +32,8 @@ type stepError struct {
 func (e *stepError) Error() string { return e.step.String() + ": " + e.err.Error() }
 func (e *stepError) Unwrap() error { return e.err }
 
-// brief describes which object could not be written, and why.
+// brief describes which object could not be written, and why. The condition lists it if several actions failed
+// (decide.go).
 func (e *stepError) brief() string {
 	if f := fault.As(e.err); f != nil {
 		return withCause(f)
@@ -103,7 +104,8 @@ func stepErrors(err error) []*stepError {
 	return nil
 }
 
-// stepError returns the error of a step with the patches that change its object, or nil if err is nil.
+// stepError returns the error of a step with the patches that change its object, or nil if err is nil. act calls it for
+// the error of each action.
 func (s snapshot) stepError(step reconciler.Action, err error) error {
 	if err == nil {
 		return nil

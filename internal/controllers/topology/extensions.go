@@ -18,7 +18,8 @@ import (
 const answerKept = 24 * time.Hour
 
 // callExtension calls an extension to generate patches or to validate the topology, when decide requests askExtension.
-// It records a failed call in the snapshot, so that the other extensions are called as well.
+// It records a failed call in the snapshot, so that the other extensions are called as well. The Read function of the
+// controller (act.go) calls it.
 func (c *controller) callExtension(ctx context.Context, s snapshot, q patch.ExtensionRequest) (snapshot, error) {
 	response, err := c.call(ctx, s, q)
 	if err != nil {

@@ -56,7 +56,7 @@ func (a groups) Parts() []reconciler.Action {
 	return out
 }
 
-// add adds a step to the group of a part. The parts of a group must be added consecutively.
+// add adds a step to the group of a part. The parts of a group must be added consecutively. decideParts calls it.
 func (a *groups) add(key topology.Key, step reconciler.Action) {
 	if last := len(a.Each) - 1; last >= 0 && a.Each[last].Key.Group() == key.Group() {
 		a.Each[last].Steps = append(a.Each[last].Steps, step)
@@ -120,7 +120,7 @@ func partOf(step reconciler.Action) *topology.Part {
 	return nil
 }
 
-// scale sets only the replicas.
+// scale sets only the replicas. act calls it.
 func (c *controller) scale(ctx context.Context, part *topology.Part) error {
 	want, _ := topology.Replicas(part.Want)
 	var problem error

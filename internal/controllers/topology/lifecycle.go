@@ -154,7 +154,8 @@ func versionsOf(s snapshot) topology.Versions {
 	return out
 }
 
-// callHook calls a lifecycle hook of the extensions, when a plan requests askHook.
+// callHook calls a lifecycle hook of the extensions, when a plan requests askHook. The Read function of the controller
+// (act.go) calls it.
 func (c *controller) callHook(ctx context.Context, s snapshot, q lifecycle.HookCall) (snapshot, error) {
 	answer, err := hook.LifecycleCaller{Client: c.extensions}.Call(ctx, s.Cluster, q)
 	if err != nil {
@@ -168,7 +169,7 @@ func (c *controller) callHook(ctx context.Context, s snapshot, q lifecycle.HookC
 	return s.withLifecycle(), nil
 }
 
-// record writes annotations of the Cluster.
+// record writes annotations of the Cluster. act calls it.
 func (c *controller) record(ctx context.Context, s snapshot, annotations map[string]*string) error {
 	return c.writer.PatchOwned(ctx, s.Cluster, func(o client.Object) {
 		after := maps.Clone(o.GetAnnotations())
@@ -186,7 +187,7 @@ func (c *controller) record(ctx context.Context, s snapshot, annotations map[str
 	})
 }
 
-// err joins the failures into one error with the kind of the first.
+// err joins the failures into one error with the kind of the first. act calls it when it runs this action.
 func (a retryFailures) err() error {
 	if len(a.Failed) == 1 {
 		return a.Failed[0]

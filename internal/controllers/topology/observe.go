@@ -23,7 +23,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// snapshot is the input of all decisions about a topology. Class is nil if it does not exist.
+// snapshot is the input of all decisions about a topology. Class is nil if it does not exist. observe fills it in each
+// reconciliation.
 type snapshot struct {
 	topology.Snapshot
 	Now time.Time

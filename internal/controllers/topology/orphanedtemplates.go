@@ -23,12 +23,13 @@ import (
 // stopped between the writes of a replacement. While a MachineSet uses a template, it is not deleted; the MachineSet
 // controller deletes the templates that it no longer needs.
 
-// askUsed requests a live read of the templates in use.
+// askUsed requests a live read of the templates in use. decideOrphans puts it into the plan, and the Read function of
+// the controller (act.go) performs it.
 type askUsed struct{}
 
 func (q askUsed) String() string { return "which templates MachineSets and MachineDeployments use" }
 
-// readOwned lists the machine templates that were created for the topology.
+// readOwned lists the machine templates that were created for the topology. observe calls it.
 func (c *controller) readOwned(ctx context.Context, s *snapshot) error {
 	var kinds []schema.GroupKind
 	add := func(ref clusterv1.ClusterClassTemplateReference) {
@@ -72,7 +73,8 @@ func (c *controller) readSets(ctx context.Context, s *snapshot) error {
 	return nil
 }
 
-// decideOrphans deletes the templates that neither the control plane nor a worker uses or will use.
+// decideOrphans deletes the templates that neither the control plane nor a worker uses or will use. decideParts calls
+// it.
 func decideOrphans(s snapshot, desired topology.Desired, p *reconciler.Plan) {
 	used := clone.UsedTemplates{}
 	for _, part := range desired.Parts {

@@ -23,6 +23,7 @@ type conditionInput struct {
 }
 
 // conditions is the condition table of the controller. The Cluster controller writes the other conditions of Clusters.
+// [report] evaluates it after each reconciliation.
 var conditions = condition.Table[conditionInput]{{Type: clusterv1.ClusterTopologyReconciledCondition, Compute: conditionInput.reconciled}}
 
 // report returns the TopologyReconciled condition and the upgrade plans of a topology. Package reconciler calls it at

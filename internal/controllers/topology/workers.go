@@ -53,6 +53,7 @@ func (c *controller) listWorkers(ctx context.Context, opts ...client.ListOption)
 	return deployments, pools, nil
 }
 
+// readWorkers reads the workers of the topology into the snapshot; observe calls it.
 func (c *controller) readWorkers(ctx context.Context, s *snapshot) error {
 	deployments, pools, err := c.listWorkers(ctx, watches.InCluster(Name, client.ObjectKeyFromObject(s.Cluster))...)
 	if err != nil {
@@ -109,14 +110,14 @@ func (c *controller) assign(
 	return out, nil
 }
 
-// await adds a wait for a worker to be restored.
+// await adds a wait for a worker to be restored. decideParts calls it.
 func await(s snapshot, worker topology.Key, p *reconciler.Plan) {
 	p.WaitFor(clusterv1.ClusterTopologyReconciledFailedReason, "%s existed and does not any more: restore it, or remove it from the annotation %s of the Cluster "+
 		"to have it created again", worker, lifecycle.WorkersAnnotation).For(string(worker.Role), worker.Worker).UntilUserActs()
 }
 
 // setWorkersAnnotation sets the annotation with the list of workers, with which the controller recognizes a worker that
-// existed and is missing. A backup preserves it.
+// existed and is missing. A backup preserves it. act calls it.
 func setWorkersAnnotation(cluster client.Object, workers string) {
 	annotations := maps.Clone(cluster.GetAnnotations())
 	if annotations == nil {

@@ -52,7 +52,7 @@ func reserve(f *os.File) {
 }
 
 // openLogFor is OpenLog for the log of a process that runs as the user, and writes and rotates the log itself. 0 means
-// the user of this process.
+// the user of this process. [Service.Start] calls it.
 func openLogFor(user int, path string) (*os.File, error) {
 	if user == 0 {
 		return OpenLog(path)
@@ -138,7 +138,7 @@ func WatchLog(ctx context.Context, path string) {
 const tailBytes = 64 << 10
 
 // TailLog returns the last n lines of the file at path, from at most its last 64 KiB. It is for messages about a
-// process that exited. It returns none if the file does not exist.
+// process that exited. It returns none if the file does not exist. The supervisor and `slipway up -d` call it.
 func TailLog(path string, n int) ([]string, error) {
 	f, err := uidisolation.Open(path, os.O_RDONLY)
 	if errors.Is(err, os.ErrNotExist) {

@@ -127,13 +127,15 @@ func (p *Process) Running() bool {
 // State returns how a process exited.
 func (p *Process) State() *os.ProcessState { return p.cmd.ProcessState }
 
-// OutOfMemory reports whether the kernel probably killed an exited process, because the host is out of memory.
+// OutOfMemory reports whether the kernel probably killed an exited process, because the host is out of memory. Packages
+// managerproc and cli/up report it.
 func (p *Process) OutOfMemory() bool {
 	status, ok := p.State().Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL && heap.KilledByKernel() > p.oomBefore
 }
 
-// Terminate sends SIGTERM without waiting for the exit of the process.
+// Terminate sends SIGTERM without waiting for the exit of the process. `slipway up -d` calls it if its context ends
+// first.
 func (p *Process) Terminate() { _ = p.cmd.Process.Signal(syscall.SIGTERM) }
 
 // Kill kills the process without waiting for its exit.
@@ -150,7 +152,7 @@ func (p *Process) Stop(ctx context.Context, patience time.Duration) error {
 	})
 }
 
-// StopGroup is Stop for all processes of the process group.
+// StopGroup is Stop for all processes of the process group. Package extensiontools calls it for local extensions.
 func (p *Process) StopGroup(ctx context.Context, patience time.Duration) error {
 	signal := func(s syscall.Signal) error {
 		if err := syscall.Kill(-p.PID(), s); !errors.Is(err, syscall.ESRCH) {
@@ -183,7 +185,7 @@ func (p *Process) stop(ctx context.Context, patience time.Duration, signal func(
 }
 
 // Restarts counts consecutive early exits of a process that is restarted with backoff, such as the manager or the
-// management cluster in the background.
+// management cluster in the background. Packages managerproc and cli/up call [Restarts.Exited].
 type Restarts struct {
 	// First is the delay before the restart after the first exit. It doubles with each further exit, up to Longest.
 	First, Longest time.Duration

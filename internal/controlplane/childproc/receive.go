@@ -29,7 +29,7 @@ const (
 	ready      = "ready"
 )
 
-// request is the first line that the child reads.
+// request is the first line that the child reads. [Launch] writes it.
 type request struct {
 	Protocol  int `json:"protocol"`
 	Listeners int `json:"listeners"`
@@ -62,7 +62,7 @@ func Receive(in io.Reader, config any) (*Parent, net.Listener, error) {
 }
 
 // AwaitRun reports that the configuration is accepted and returns when this process may run. From then on,
-// this process exits when the parent does.
+// this process exits when the parent does. The program calls it after it has parsed the configuration.
 func (p *Parent) AwaitRun() error {
 	_, _ = fmt.Fprintln(p.report, configured)
 	if next, err := p.lines.ReadString('\n'); err != nil || next != run+"\n" {
@@ -75,7 +75,7 @@ func (p *Parent) AwaitRun() error {
 	return nil
 }
 
-// Ready reports that the components of this process are ready.
+// Ready reports that the components of this process are ready. The program calls it.
 func (p *Parent) Ready() { _, _ = fmt.Fprintln(p.report, ready) }
 
 // inherited merges the n inherited listeners into one.

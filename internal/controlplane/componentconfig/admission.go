@@ -103,6 +103,7 @@ func podSecurity(p hostedv1.PodSecurity) podsecurityv1.PodSecurityConfiguration 
 	}
 }
 
+// podSecurityProblems returns the problems of the Pod Security Standards in a spec, for [Problems].
 func podSecurityProblems(p *hostedv1.PodSecurity, path *field.Path) field.ErrorList {
 	text, err := json.Marshal(podSecurity(*p))
 	if err != nil {

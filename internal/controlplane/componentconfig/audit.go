@@ -26,6 +26,7 @@ func AuditPolicy(a hostedv1.Audit) ([]byte, error) {
 	}{metav1.TypeMeta{APIVersion: auditv1.SchemeGroupVersion.String(), Kind: "Policy"}, policy})
 }
 
+// auditProblems validates the encoded audit policy, for [Problems].
 func auditProblems(a hostedv1.Audit) field.ErrorList {
 	text, err := AuditPolicy(a)
 	policy := &audit.Policy{}

@@ -34,6 +34,7 @@ func Authentication(a *hostedv1.Authentication, anonymous ...string) ([]byte, er
 	return json.Marshal(file)
 }
 
+// authenticationProblems validates the encoded authentication configuration, for [Problems].
 func authenticationProblems(a *hostedv1.Authentication, reservedIssuers []string) field.ErrorList {
 	text, err := Authentication(a)
 	config := &apiserver.AuthenticationConfiguration{}

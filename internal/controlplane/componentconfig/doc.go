@@ -6,5 +6,6 @@
 // tenant; they are validated with the validation code of Kubernetes ([Problems]). Flags that are not listed
 // are rejected, and the values of listed flags are bounded ([FlagProblem], flaglists.go); flags that Slipway
 // sets itself are not part of the lists. Writing the files is left to the caller, and package policy decides
-// which issuers an operator allows.
+// which issuers an operator allows. The admission of HostedControlPlanes and package processconfig validate with it.
+// Package controlplane generates the files.
 package componentconfig

@@ -65,6 +65,7 @@ func ciphers(keys KeySet, first hostedv1.EncryptionProvider) []apiserverv1.Provi
 	return out
 }
 
+// encryptionProblems validates the encoded encryption configuration, for [Problems].
 func encryptionProblems(e *hostedv1.Encryption, path *field.Path) field.ErrorList {
 	if p := e.Provider; p != "" && !slices.Contains(providers(), p) {
 		return field.ErrorList{field.NotSupported(path.Child("provider"), p, providers())}

@@ -19,7 +19,7 @@ func common() map[string]form {
 // apiServerFlags returns the flags of kube-apiserver that a HostedControlPlane can set, with the limits of their
 // values. It leaves out flags that would reach the host (files, sockets, URLs, addresses, other etcd clusters), flags
 // that Slipway depends on (authentication, authorization, NodeRestriction), and flags that have no effect without a
-// file. docs/hosted-control-plane.md has the same list (a test compares them).
+// file. docs/hosted-control-plane.md has the same list (a test compares them). flagsOf (flags.go) calls it.
 func apiServerFlags() map[string]form {
 	out := common()
 	maps.Copy(out, map[string]form{
@@ -55,7 +55,7 @@ func apiServerFlags() map[string]form {
 }
 
 // controllerManagerFlags returns the flags of kube-controller-manager that a HostedControlPlane can set. It leaves out
-// files, directories, addresses, cloud providers and host volumes.
+// files, directories, addresses, cloud providers and host volumes. flagsOf (flags.go) calls it.
 func controllerManagerFlags() map[string]form {
 	out := common()
 	for _, objects := range []string{
@@ -97,7 +97,7 @@ func controllerManagerFlags() map[string]form {
 }
 
 // schedulerFlags returns the flags of kube-scheduler that a HostedControlPlane can set. The list is short, because all
-// other settings of the scheduler are in a configuration file.
+// other settings of the scheduler are in a configuration file. flagsOf (flags.go) calls it.
 func schedulerFlags() map[string]form {
 	out := common()
 	out["pod-max-in-unschedulable-pods-duration"] = duration(10*second, day)
@@ -105,7 +105,7 @@ func schedulerFlags() map[string]form {
 }
 
 // etcdFlags returns the flags of etcd that a HostedControlPlane can set. It leaves out addresses, directories and flags
-// that could cause data loss.
+// that could cause data loss. flagsOf (flags.go) calls it.
 func etcdFlags() map[string]form {
 	return map[string]form{
 		"auto-compaction-mode":      oneOf("periodic", "revision"),

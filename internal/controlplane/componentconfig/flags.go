@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Component names a control plane component.
+// Component names a control plane component. Admission and package processconfig pass it to [FlagProblem].
 type Component string
 
 const (
@@ -32,7 +32,8 @@ func FlagProblem(c Component, name, value string) string {
 	return ""
 }
 
-// SplitFlag splits a flag of the form --name=value into name and value.
+// SplitFlag splits a flag of the form --name=value into name and value. Packages controlplane and processconfig call
+// it.
 func SplitFlag(flag string) (name, value string) {
 	name, value, _ = strings.Cut(strings.TrimPrefix(flag, "--"), "=")
 	return name, value

@@ -17,6 +17,7 @@ type form struct {
 	accepts     func(value string) bool
 }
 
+// boolean accepts true or false. The lists of flags (flaglists.go) call it and the other functions of this file.
 func boolean() form { return oneOf("true", "false") }
 
 func oneOf(values ...string) form {
@@ -35,6 +36,7 @@ func someOf(values ...string) form {
 	}}
 }
 
+// integer accepts an integer between two limits.
 func integer(from, to int64) form {
 	return form{fmt.Sprintf("a number from %d to %d", from, to), func(v string) bool {
 		n, err := strconv.ParseInt(v, 10, 64)
@@ -42,6 +44,7 @@ func integer(from, to int64) form {
 	}}
 }
 
+// fraction accepts a number between two limits.
 func fraction(from, to float64) form {
 	return form{fmt.Sprintf("a number from %g to %g", from, to), func(v string) bool {
 		n, err := strconv.ParseFloat(v, 64)
@@ -65,6 +68,7 @@ func matching(says, pattern string) form {
 	}}
 }
 
+// featureGates accepts a list of feature gates.
 func featureGates() form {
 	return matching("feature gates as Name=true or Name=false, separated by commas", `[A-Za-z][A-Za-z0-9]{0,99}=(?:true|false)`)
 }

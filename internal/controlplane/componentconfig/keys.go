@@ -39,6 +39,7 @@ var keyName = regexp.MustCompile(`^[a-z0-9][-a-z0-9]{0,62}$`)
 
 // Keys encrypt the data in etcd of a hosted control plane. There is one key for each provider, so that the provider can
 // be changed at any time and existing data remains readable. The entry "name" distinguishes a set of keys from others.
+// [Encryption] writes them into the configuration of kube-apiserver.
 type Keys map[string][]byte
 
 // KeySet holds the encryption keys of a hosted control plane. The HostedControlPlane controller creates and checks
@@ -74,7 +75,8 @@ func blankKeys() Keys {
 	return keys
 }
 
-// ParseKeys returns the keys in the data of a Secret. It ignores other entries.
+// ParseKeys returns the keys in the data of a Secret. It ignores other entries. Packages controlplane, hosted and
+// operate/encryptionkeys call it.
 func ParseKeys(data map[string][]byte) (KeySet, error) {
 	set := KeySet{}
 	var err error
@@ -116,7 +118,7 @@ func parse(data map[string][]byte, prefix string) (Keys, error) {
 	return keys, nil
 }
 
-// Data returns the keys as the data of a Secret.
+// Data returns the keys as the data of a Secret. Packages hosted and operate/encryptionkeys store it.
 func (k KeySet) Data() map[string][]byte {
 	data := map[string][]byte{}
 	for name, key := range k.Current {
@@ -131,7 +133,8 @@ func (k KeySet) Data() map[string][]byte {
 	return data
 }
 
-// Rotated returns a set with new current keys and the present keys as former keys.
+// Rotated returns a set with new current keys and the present keys as former keys. Package operate/encryptionkeys calls
+// it.
 func (k KeySet) Rotated() KeySet {
 	next := NewKeys()
 	next[nameKey] = []byte("key-" + next.fingerprint()[:12])
@@ -139,7 +142,7 @@ func (k KeySet) Rotated() KeySet {
 }
 
 // WithoutFormer returns the set without its former keys, for use after all data was rewritten with the current
-// keys.
+// keys. Package operate/encryptionkeys calls it.
 func (k KeySet) WithoutFormer() KeySet {
 	once := make([]byte, 8)
 	_, _ = rand.Read(once) // never fails
@@ -173,7 +176,7 @@ func (k Keys) name() string {
 	return firstName
 }
 
-// keysFor returns the keys of a provider. The first one encrypts.
+// keysFor returns the keys of a provider. The first one encrypts. [Encryption] calls it.
 func (k KeySet) keysFor(p hostedv1.EncryptionProvider) []apiserverv1.Key {
 	var out []apiserverv1.Key
 	for _, keys := range []Keys{k.Current, k.Former} {
@@ -186,7 +189,8 @@ func (k KeySet) keysFor(p hostedv1.EncryptionProvider) []apiserverv1.Key {
 
 // KeysSuffice reports whether the given keys can decrypt all data that may have been encrypted with the used
 // keys, both as fingerprints. If all data was rewritten, the current given keys suffice, provided that they
-// are among the used ones, because only these can have encrypted the rewritten data.
+// are among the used ones, because only these can have encrypted the rewritten data. Package processconfig calls it
+// before data is opened.
 func KeysSuffice(used, given string, rewritten bool) bool {
 	have, need := strings.Split(given, ","), strings.Split(used, ",")
 	if rewritten && slices.Contains(need, have[0]) {

@@ -39,11 +39,13 @@ func below(path *field.Path, errs field.ErrorList) field.ErrorList {
 	return errs
 }
 
+// configKind returns the type of a configuration file. The functions that encode a file call it.
 func configKind(kind string) metav1.TypeMeta {
 	return metav1.TypeMeta{APIVersion: apiserverv1.SchemeGroupVersion.String(), Kind: kind}
 }
 
-// decode decodes a file as kube-apiserver does, and rejects unknown fields.
+// decode decodes a file as kube-apiserver does, and rejects unknown fields. auditProblems and the other functions of
+// [Problems] call it.
 func decode(text []byte, into runtime.Object, install func(*runtime.Scheme)) error {
 	scheme := runtime.NewScheme()
 	install(scheme)

@@ -34,7 +34,8 @@ type APIServer struct {
 type TuneAPIServer func(*genericapiserver.Config)
 
 // NewAPIServer parses args, which are kube-apiserver flags, for a server on the listener. This process must be able to
-// connect to the listener's address, because the server sends requests to itself.
+// connect to the listener's address, because the server sends requests to itself. [New] and package controlplane call
+// it.
 func NewAPIServer(args []string, listener net.Listener, tune TuneAPIServer) (*APIServer, error) {
 	o := options.NewServerRunOptions()
 	fs := pflag.NewFlagSet("kube-apiserver", pflag.ContinueOnError)
@@ -51,13 +52,14 @@ func NewAPIServer(args []string, listener net.Listener, tune TuneAPIServer) (*AP
 
 // IdentifyToConversions makes the server present a client certificate to conversion webhooks that request
 // one. kube-apiserver has a configuration file for this only for admission webhooks
-// (--admission-control-config-file).
+// (--admission-control-config-file). Package controlplane calls it for the management cluster.
 func (s *APIServer) IdentifyToConversions(certFile, keyFile string) {
 	s.clientCert, s.clientKey = certFile, keyFile
 }
 
 // ApplyFeatureGates applies the parsed feature gates and versions of all components of the process. It must be called
-// once, after the flags of all components are parsed and before any of them runs.
+// once, after the flags of all components are parsed and before any of them runs. [New] calls it, and package
+// controlplane for the management cluster.
 func (s *APIServer) ApplyFeatureGates() error {
 	return s.options.GenericServerRunOptions.ComponentGlobalsRegistry.Set()
 }

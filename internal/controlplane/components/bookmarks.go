@@ -19,7 +19,7 @@ import (
 // is called for an API server without watch cache, as in the management cluster. A client resumes a watch at the last
 // resource version that it received. Without bookmarks, this is the last change of a watched object, which may be long
 // ago. etcd then has to decode all later changes of all kinds, or has compacted them, and the client lists all objects
-// again. The imported APIs must exist in several Kubernetes versions (doc.go).
+// again. The imported APIs must exist in several Kubernetes versions (doc.go). build (apiserver.go) calls it.
 func bookmark(config *app.Config) {
 	for _, getter := range []*generic.RESTOptionsGetter{
 		&config.KubeAPIs.ControlPlane.Generic.RESTOptionsGetter,

@@ -16,7 +16,7 @@ type ControllerManager struct {
 }
 
 // NewControllerManager parses args, which are kube-controller-manager flags. The serving port and leader election are
-// disabled, because there is one manager for each control plane.
+// disabled, because there is one manager for each control plane. [New] and package controlplane call it.
 func NewControllerManager(args []string) (*ControllerManager, error) {
 	o, err := options.NewKubeControllerManagerOptions()
 	if err != nil {

@@ -9,5 +9,6 @@
 // The package is compiled into programs of several Kubernetes versions (internal/controlplane/program), therefore the
 // parts of Kubernetes that it imports must have the same API in all of them. The feature gates of all components of a
 // process are in one registry: [APIServer.ApplyFeatureGates] must be called once, after the flags of all components
-// were parsed and before any of them runs.
+// were parsed and before any of them runs. Package controlplane and the program of another Kubernetes version
+// create the components.
 package components

@@ -10,7 +10,7 @@ import (
 
 // Group contains the running parts of a management or workload cluster's control plane. When one ends, all end. The
 // server ends after the parts that use it, because kube-controller-manager exits the process if its API server
-// disappears while it starts.
+// disappears while it starts. [Components.Run] and package controlplane create it.
 type Group struct {
 	parent  context.Context
 	ctx     context.Context // of the parts
@@ -45,7 +45,8 @@ func (g *Group) Context() context.Context { return g.ctx }
 // Done is closed when everything has ended.
 func (g *Group) Done() <-chan struct{} { return g.done }
 
-// Run starts a part. A part that returns before the group is stopped ends the group.
+// Run starts a part. A part that returns before the group is stopped ends the group. The control planes of package
+// controlplane and [Components.Run] start their parts with it.
 func (g *Group) Run(name string, f func(context.Context) error) { g.start(&g.parts, g.ctx, name, f) }
 
 // Serve starts the server, which is stopped when all parts have ended.
@@ -68,7 +69,7 @@ func (g *Group) start(among *sync.WaitGroup, ctx context.Context, name string, f
 	})
 }
 
-// Watch ends the group when an error arrives.
+// Watch ends the group when an error arrives. Package controlplane calls it for etcd.
 func (g *Group) Watch(name string, errs <-chan error) {
 	go func() {
 		select {
@@ -81,7 +82,8 @@ func (g *Group) Watch(name string, errs <-chan error) {
 	}()
 }
 
-// OnStop registers f to run after all parts have ended. If they have ended already, it runs at once.
+// OnStop registers f to run after all parts have ended. If they have ended already, it runs at once. Package
+// controlplane closes listeners and etcd with it.
 func (g *Group) OnStop(f func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -25,7 +25,7 @@ type hook struct {
 // extractTimedHooks removes from the configuration of an API server that is being built the post-start hooks that give
 // up after half a minute or a few minutes and then end the process: the default roles, the priority classes, and the
 // configuration of priority and fairness. On a slow host, a restart would take just as long. The imported APIs must
-// exist in several Kubernetes versions (doc.go).
+// exist in several Kubernetes versions (doc.go). build (apiserver.go) calls it.
 func extractTimedHooks(config *app.Config) ([]hook, error) {
 	own := config.KubeAPIs.ControlPlane
 	providers := []interface {
@@ -54,7 +54,7 @@ func extractTimedHooks(config *app.Config) ([]hook, error) {
 }
 
 // addRetriedHooks adds the hooks to the server, so that each is retried until it succeeds. The server was built
-// with the configuration.
+// with the configuration. build (apiserver.go) calls it.
 func addRetriedHooks(hooks []hook, config *app.Config, server *genericapiserver.GenericAPIServer) error {
 	for _, h := range hooks {
 		config.KubeAPIs.ControlPlane.Generic.DisabledPostStartHooks.Delete(h.name) // the server shares this set

@@ -21,7 +21,8 @@ const (
 	reportEvery = 20 * time.Second
 )
 
-// ReadyOptions configures how to wait for an API server to be ready.
+// ReadyOptions configures how to wait for an API server to be ready. [Components.Run] and package controlplane pass it
+// to [AwaitReady].
 type ReadyOptions struct {
 	// Exclude lists the checks of /readyz to ignore.
 	Exclude []string

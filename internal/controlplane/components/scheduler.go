@@ -16,7 +16,8 @@ type Scheduler struct {
 }
 
 // NewScheduler parses args, which are kube-scheduler flags. The serving port and leader election are disabled, because
-// there is one scheduler for each control plane.
+// there is one scheduler for each control plane. [New] calls it, and package controlplane for a management cluster with
+// nodes.
 func NewScheduler(args []string) (*Scheduler, error) {
 	o := options.NewOptions()
 	fs := pflag.NewFlagSet("kube-scheduler", pflag.ContinueOnError)

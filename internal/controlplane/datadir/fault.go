@@ -28,6 +28,7 @@ func HeldFault(dir Dir, h Holder) *fault.Fault {
 		dir, h.PID, h.Host, h.Since.Local().Format(time.DateTime), dir)
 }
 
+// unusable returns the fault for a directory or file that cannot be used. The functions that open or read them call it.
 func unusable(dir Dir, err error) *fault.Fault {
 	var damaged *damagedError
 	if errors.As(err, &damaged) {
@@ -39,6 +40,8 @@ func unusable(dir Dir, err error) *fault.Fault {
 		"data directory %s cannot be used (%v); make it writable for this user, or choose another --data-dir", dir, err).From(err)
 }
 
+// newer returns the fault for a directory that a newer version of Slipway wrote. [CheckFormat] and [RecordVersions]
+// call it.
 func newer(dir Dir, found string) *fault.Fault {
 	return fault.New(fault.Invalid, reasonFormat,
 		"data directory %s has format %q and this slipway reads up to %d; use the slipway that wrote it, or choose another --data-dir",

@@ -1,6 +1,7 @@
 package datadir
 
-// WriteFlags stores the flags of `slipway up` that differ from their defaults, for the next start.
+// WriteFlags stores the flags of `slipway up` that differ from their defaults, for the next start. `slipway up` calls
+// it.
 func (h *Handle) WriteFlags(flags map[string]string) error {
 	return WriteJSON(h.flags(), flags)
 }

@@ -6,10 +6,12 @@ import (
 )
 
 // Dir is the absolute path of a data directory. Its methods only return paths. Existing data directories have these
-// paths, so they must not change without a new [format]; [Handle.Remove] must list each of them.
+// paths, so they must not change without a new [format]; [Handle.Remove] must list each of them. The commands and
+// package controlplane call its methods.
 type Dir string
 
-// Default returns $XDG_DATA_HOME/slipway, or ~/.local/share/slipway if the variable is not set.
+// Default returns $XDG_DATA_HOME/slipway, or ~/.local/share/slipway if the variable is not set. Commands call it if the
+// user sets no directory.
 func Default(getenv func(string) string) (Dir, error) {
 	if base := getenv("XDG_DATA_HOME"); filepath.IsAbs(base) {
 		return Dir(filepath.Join(base, "slipway")), nil
@@ -44,7 +46,8 @@ func (d Dir) ProviderKubeconfig(name string) string {
 // Diagnostics is the name of the manager's serving certificate for diagnostics in the PKI directory.
 const Diagnostics = "diagnostics"
 
-// DiagnosticsFiles returns the serving certificate for diagnostics and its key.
+// DiagnosticsFiles returns the serving certificate for diagnostics and its key. The manager process of `slipway up`
+// serves with it.
 func (d Dir) DiagnosticsFiles() (cert, key string) {
 	return d.Path("pki", Diagnostics+".crt"), d.Path("pki", Diagnostics+".key")
 }
@@ -52,7 +55,8 @@ func (d Dir) DiagnosticsFiles() (cert, key string) {
 // Extensions is the name of the manager's client certificate for Runtime Extensions in the PKI directory.
 const Extensions = "extensions"
 
-// ExtensionsFiles returns the client certificate for Runtime Extensions and its key.
+// ExtensionsFiles returns the client certificate for Runtime Extensions and its key. The manager process of `slipway
+// up` calls extensions with it.
 func (d Dir) ExtensionsFiles() (cert, key string) {
 	return d.Path("pki", Extensions+".crt"), d.Path("pki", Extensions+".key")
 }
@@ -107,7 +111,8 @@ func (d Dir) run() string      { return d.Path("run.json") }
 func (d Dir) node() string     { return d.Path("node") }
 func (d Dir) flags() string    { return d.Path("flags.json") }
 
-// Absolute returns the directory for a path that may be relative.
+// Absolute returns the directory for a path that may be relative. Commands call it for the directory that the user
+// sets.
 func Absolute(path string) (Dir, error) {
 	abs, err := filepath.Abs(path)
 	return Dir(abs), err
@@ -119,5 +124,5 @@ const (
 	bundles    = "bundles"
 )
 
-// parent returns the parent directory.
+// parent returns the parent directory. spaceOf (space.go) calls it.
 func (d Dir) parent() Dir { return Dir(filepath.Dir(string(d))) }

@@ -45,7 +45,7 @@ type Holder struct {
 	Working bool `json:"working,omitempty"`
 }
 
-// CurrentProcess returns this process as the holder of a lock.
+// CurrentProcess returns this process as the holder of a lock. Callers of [Acquire] and [Open] pass it.
 func CurrentProcess(now time.Time) Holder {
 	host, _ := os.Hostname() // only informative
 	return Holder{PID: os.Getpid(), Host: host, Since: now.UTC(), Version: buildinfo.Version()}
@@ -59,11 +59,11 @@ const maxHolder, readAttempts = 1 << 16, 5
 // exits.
 type Lock struct{ file *os.File }
 
-// Release releases the lock.
+// Release releases the lock. [Handle.Close] calls it.
 func (l *Lock) Release() error { return l.file.Close() }
 
 // Acquire acquires the lock file at path for holder. If another process holds it, held is true and other
-// describes that process.
+// describes that process. `slipway up`, [Open] and the supervisor of hosted control planes call it.
 func Acquire(path string, holder Holder) (l *Lock, other Holder, held bool, err error) {
 	flag := os.O_RDWR | os.O_CREATE
 	if _, own := uidisolation.UserOfFolder(filepath.Dir(path)); own {
@@ -92,7 +92,7 @@ func Acquire(path string, holder Holder) (l *Lock, other Holder, held bool, err 
 
 // Probe reports whether a running process holds the lock file at path, and which. A missing file counts as a
 // free lock, and so does a foreign file that a control plane created at this path. Probing does not disturb
-// the holder.
+// the holder. [Inspect] and childproc.Terminate call it.
 func Probe(path string) (h Holder, held bool, err error) {
 	f, err := uidisolation.Open(path, os.O_RDWR)
 	if errors.Is(err, os.ErrNotExist) || uidisolation.IsForeign(err) {

@@ -15,7 +15,8 @@ func (h *Handle) HasNode() (bool, error) {
 	return err == nil, err
 }
 
-// RecordNode records for the next start whether the management cluster has a node.
+// RecordNode records for the next start whether the management cluster has a node. `slipway up` calls it before it
+// starts the cluster.
 func (h *Handle) RecordNode(yes bool) error {
 	if yes {
 		_, err := WriteFile(h.node(), []byte("the management cluster has a node: slipway up --node=false removes it\n"), 0o600)

@@ -15,7 +15,7 @@ import (
 // read the directory.
 const format = 1
 
-// Handle is a data directory that this process holds.
+// Handle is a data directory that this process holds. `slipway up`, `slipway manager` and `slipway down` hold one.
 type Handle struct {
 	Dir
 	// Instance is the stable random ID of the directory (16 hex digits).
@@ -25,7 +25,7 @@ type Handle struct {
 }
 
 // UpdateHolder replaces the holder in the lock file, when more is known than at the start, or to restore the previous
-// holder if the directory was not used.
+// holder if the directory was not used. `slipway manager` calls it.
 func (h *Handle) UpdateHolder(holder Holder) error { return writeHolder(h.lock.file, holder) }
 
 // Open is called by `slipway up`, `slipway manager` and `slipway down --delete` before they use a data directory. It

@@ -16,15 +16,16 @@ type Run struct {
 	Version           string         `json:"version"`           // version of Slipway
 	KubernetesVersion string         `json:"kubernetesVersion"` // version of the management cluster
 	Server            string         `json:"server"`            // https URL of the API server
-	Instance          string         `json:"instance"`
-	Ready             bool           `json:"ready"` // the API server is ready and the controllers run
+	Instance          string         `json:"instance"`          // instance ID of the directory
+	Ready             bool           `json:"ready"`             // the API server is ready and the controllers run
 	Manager           *Manager       `json:"manager,omitempty"`
 	Node              *Node          `json:"node,omitempty"` // nil if the management cluster has no node
 	Networks          *NetworkLimits `json:"networks,omitempty"`
 	Nodes             *NodeLimits    `json:"nodes,omitempty"`
 }
 
-// NodeLimits contains the operator's limits for nodes of workload clusters. 0 means no limit.
+// NodeLimits contains the operator's limits for nodes of workload clusters. 0 means no limit. `slipway up` sets them,
+// and `slipway create cluster` checks them.
 type NodeLimits struct {
 	Images    []string `json:"images"`
 	CPUs      int32    `json:"cpus,omitempty"`
@@ -34,10 +35,12 @@ type NodeLimits struct {
 	Docker string `json:"docker,omitempty"`
 }
 
-// RunsHere reports whether the nodes run on this host, and not on a remote Docker Engine.
+// RunsHere reports whether the nodes run on this host, and not on a remote Docker Engine. `slipway create cluster`
+// checks the resources of this host only in this case.
 func (l NodeLimits) RunsHere() bool { return l.Docker == "" || strings.HasPrefix(l.Docker, "unix://") }
 
-// NetworkLimits contains the operator's limits for networks of workload clusters.
+// NetworkLimits contains the operator's limits for networks of workload clusters. `slipway up` sets them, and package
+// cli/hidden reads them.
 type NetworkLimits struct {
 	// Ranges that must contain a network.
 	Ranges []netip.Prefix `json:"ranges"`
@@ -47,7 +50,7 @@ type NetworkLimits struct {
 	Named []string `json:"named,omitempty"`
 }
 
-// Node is the state of the management cluster's node.
+// Node is the state of the management cluster's node. `slipway up` sets it, and `slipway status` shows it.
 type Node struct {
 	Name      string `json:"name"`
 	Container string `json:"container"`
@@ -55,7 +58,7 @@ type Node struct {
 	Message   string `json:"message,omitempty"` // reason why it is not ready
 }
 
-// Manager is the state of the process that runs the controllers.
+// Manager is the state of the process that runs the controllers. `slipway up` sets it, and `slipway status` shows it.
 type Manager struct {
 	PID        int       `json:"pid,omitempty"` // 0 if it does not run and will be restarted
 	Since      time.Time `json:"since"`
@@ -74,19 +77,19 @@ type Manager struct {
 	QuarantinedObjects []Quarantined `json:"setAside,omitempty"`
 }
 
-// Quarantined is an object that is not reconciled until the given time.
+// Quarantined is an object that is not reconciled until the given time. `slipway up` sets it.
 type Quarantined struct {
 	Object  string    `json:"object"`
 	Until   time.Time `json:"until"`
 	Crashes int       `json:"crashes"`
 }
 
-// WriteRun publishes r for other processes.
+// WriteRun publishes r for other processes. `slipway up` calls it after each change.
 func (h *Handle) WriteRun(r Run) error {
 	return WriteJSON(h.run(), r)
 }
 
-// ClearRun deletes the published state, if any.
+// ClearRun deletes the published state, if any. `slipway up` calls it when it ends.
 func (h *Handle) ClearRun() error {
 	if err := os.Remove(h.run()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -94,7 +97,7 @@ func (h *Handle) ClearRun() error {
 	return nil
 }
 
-// State is the state of a data directory as other processes see it.
+// State is the state of a data directory as other processes see it. [Inspect] fills it.
 type State struct {
 	Exists bool   // Slipway has used the directory
 	Held   bool   // a running process holds it

@@ -27,7 +27,8 @@ type Space struct {
 	Total int64 `json:"total"`
 }
 
-// SpaceOf returns the disk space of a directory, or of its closest existing parent.
+// SpaceOf returns the disk space of a directory, or of its closest existing parent. `slipway up`, `slipway status` and
+// `slipway create cluster` call it.
 func SpaceOf(dir Dir) (Space, error) { return spaceOf(dir, unix.Statfs) }
 
 func spaceOf(dir Dir, statfs func(string, *unix.Statfs_t) error) (Space, error) {
@@ -48,10 +49,10 @@ func spaceOf(dir Dir, statfs func(string, *unix.Statfs_t) error) (Space, error) 
 	return Space{Free: int64(free) * st.Bsize, Total: int64(st.Blocks) * st.Bsize}, nil
 }
 
-// IsFull reports whether the database cannot grow any more.
+// IsFull reports whether the database cannot grow any more. `slipway up` and `slipway status` explain failures with it.
 func (s Space) IsFull() bool { return s.Total > 0 && s.Free < fullBelow }
 
-// IsLow reports whether a warning is needed.
+// IsLow reports whether a warning is needed. `slipway up` and `slipway status` show the warning.
 func (s Space) IsLow() bool { return s.Total > 0 && s.Free < lowBelow }
 
 func (s Space) String() string {
@@ -59,7 +60,7 @@ func (s Space) String() string {
 }
 
 // DiskFullFault returns the fault for a directory on a full disk. The argument again is the command to run after space
-// was freed.
+// was freed. `slipway up` returns it.
 func DiskFullFault(dir Dir, s Space, again string) *fault.Fault {
 	return fault.New(fault.Invalid, reasonDiskFull, "the disk of %s is full (%s): free some space, then %s", dir, s, again)
 }

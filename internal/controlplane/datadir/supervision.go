@@ -28,7 +28,7 @@ func (d Dir) SupervisorLock() string { return d.Path("supervisor.lock") }
 func (d Dir) supervision() string { return d.Path("supervision.json") }
 
 // WriteSupervision publishes s for other processes. On a full disk it overwrites the previous state in place, because a new
-// file has no space.
+// file has no space. The supervisor of `slipway up` calls it after each change.
 func WriteSupervision(dir Dir, s Supervision) error {
 	err := WriteJSON(dir.supervision(), s)
 	if errors.Is(err, syscall.ENOSPC) {
@@ -54,7 +54,8 @@ func overwriteJSON(path string, value any) error {
 	return errors.Join(err, f.Close())
 }
 
-// ReadSupervision returns the state of the running supervisor, or nil if there is none.
+// ReadSupervision returns the state of the running supervisor, or nil if there is none. [Inspect] calls it. Tests of
+// package cli/up call it, too.
 func ReadSupervision(dir Dir) (*Supervision, error) {
 	holder, held, err := Probe(dir.SupervisorLock())
 	if err != nil {

@@ -5,7 +5,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Versions are the versions of the programs that write a directory.
+// Versions are the versions of the programs that write a directory. controlplane.StartManagement passes them to
+// [RecordVersions].
 type Versions struct {
 	Slipway    string `json:"slipway"`
 	Kubernetes string `json:"kubernetes"`

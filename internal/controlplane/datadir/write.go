@@ -21,7 +21,8 @@ func WriteFile(path string, data []byte, mode os.FileMode) (changed bool, err er
 	return write(path, data, mode, -1)
 }
 
-// WriteJSON writes a value as indented JSON with [WriteFile] and mode 0600.
+// WriteJSON writes a value as indented JSON with [WriteFile] and mode 0600. Packages datadir, hosttransfer, supervisor
+// and others call it.
 func WriteJSON(path string, value any) error {
 	data, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
@@ -31,7 +32,8 @@ func WriteJSON(path string, value any) error {
 	return err
 }
 
-// ReadJSON reads a file that [WriteJSON] wrote. A file that does not exist leaves the value unchanged.
+// ReadJSON reads a file that [WriteJSON] wrote. A file that does not exist leaves the value unchanged. Packages
+// datadir, processconfig and others call it.
 func ReadJSON(path string, value any) (found bool, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -46,7 +48,7 @@ func ReadJSON(path string, value any) (found bool, err error) {
 	return true, nil
 }
 
-// damagedError is the error for a file whose content cannot be decoded.
+// damagedError is the error for a file whose content cannot be decoded. unusable (fault.go) recognizes it.
 type damagedError struct {
 	path string
 	err  error
@@ -56,7 +58,7 @@ func (e *damagedError) Error() string { return "read " + e.path + ": " + e.err.E
 func (e *damagedError) Unwrap() error { return e.err }
 
 // WriteFileFor is WriteFile for a file in the directory of a control plane whose user must be able to read
-// and replace it (package uidisolation).
+// and replace it (package uidisolation). Package hosted/process calls it.
 func WriteFileFor(user int, path string, data []byte, mode os.FileMode) (changed bool, err error) {
 	if err := uidisolation.CheckFolder(filepath.Dir(path)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return false, err
@@ -163,7 +165,7 @@ func writeContent(f *os.File, data []byte, mode os.FileMode, user int) error {
 	return f.Close()
 }
 
-// Rename durably renames a directory on the same file system. The target must not exist.
+// Rename durably renames a directory on the same file system. The target must not exist. `slipway move` calls it.
 func Rename(from, to string) error {
 	if err := createFolder(filepath.Dir(to)); err != nil {
 		return fmt.Errorf("create folder %s: %w", filepath.Dir(to), err)

@@ -19,7 +19,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Config configures the member of a management or workload cluster.
+// Config configures the member of a management or workload cluster. Package controlplane fills it.
 type Config struct {
 	Dir string // data directory, created with mode 0700
 	// ExternalPath is the path of Dir for other programs. It defaults to Dir.
@@ -33,7 +33,7 @@ type Config struct {
 	Flags []string
 }
 
-// Server is a running member.
+// Server is a running member. Package controlplane closes it when the control plane ends.
 type Server struct {
 	etcd     *embed.Etcd
 	endpoint string
@@ -175,7 +175,7 @@ func logger() *zap.Logger {
 type Identity struct{ Name, PeerURL, Token string }
 
 // onlyMember returns the identity of every member that this package starts. A restore writes it into the new data
-// directory, so it must equal the identity in the configuration of Start.
+// directory, so it must equal the identity in the configuration of Start. [ApplyRestore] calls it through prepare.
 func onlyMember() Identity {
 	nowhere := url.URL{Scheme: "unix", Host: "localhost:0"}
 	return Identity{Name: memberName, PeerURL: nowhere.String(), Token: embed.NewConfig().InitialClusterToken}

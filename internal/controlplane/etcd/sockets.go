@@ -22,6 +22,7 @@ const maxSocketPath = 107
 // clientSocket is the name of the socket for clients.
 const clientSocket = "client.sock"
 
+// socketURL returns the URL at which etcd listens on a socket. [Start] configures the member with it.
 func socketURL(folder, name string) url.URL {
 	return url.URL{Scheme: "unix", Path: filepath.Join(folder, name)}
 }
@@ -74,7 +75,7 @@ const socketPrefix = "slipway-sockets-"
 
 // sockets creates the directory of the member's sockets before the member starts. [ClientSocket] must find the same
 // directory. The default name follows from the path of the data directory, therefore any user of the host could create
-// it first. In this case, the member uses a random name, which it records.
+// it first. In this case, the member uses a random name, which it records. [Start] calls it.
 func (c Config) sockets() (string, error) {
 	abs, err := filepath.Abs(cmp.Or(c.ExternalPath, c.Dir))
 	if err != nil || SocketInside(abs) {
@@ -140,7 +141,7 @@ func ClearSockets(dir string, user int) error {
 }
 
 // ClientSocket returns the client socket of the member with this data directory, for programs that take etcd snapshots.
-// Clients must verify the user of the server.
+// Clients must verify the user of the server. Package hosted/snapshots calls it.
 func ClientSocket(dir string) (string, error) {
 	folder, _, err := socketFolder(dir)
 	return filepath.Join(folder, clientSocket), err

@@ -4,7 +4,8 @@
 // started while records are written. The records are files and not objects, because tenants of a management cluster can
 // write objects, but only the owner of the data directory can write these files. The package also defines the location
 // that a management cluster publishes about itself ([Location]), and the supervisor that is assigned to a control
-// plane. Package internal/clusterctl/move decides what is transferred.
+// plane. Package internal/clusterctl/move decides what is transferred. `slipway move` writes the records, and packages
+// supervisor and local/container read them.
 //
 // The files of the package, whose names and JSON fields must stay, because existing data directories contain them:
 //

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// The ConfigMap in which a management cluster of `slipway up` publishes its location. It is in a system
-// namespace, so that tenants cannot write it.
+// The ConfigMap in which a management cluster of `slipway up` publishes its location. It is in a system namespace, so
+// that tenants cannot write it. `slipway move` of another version may read it, so the names must stay.
 const (
 	LocationNamespace = "kube-system"
 	LocationName      = "slipway-host"
@@ -26,7 +26,8 @@ type Location struct {
 
 const bootID = "/proc/sys/kernel/random/boot_id"
 
-// LocationOnHost returns the location of a data directory on this host.
+// LocationOnHost returns the location of a data directory on this host. `slipway up` publishes it, and `slipway move`
+// compares it.
 func LocationOnHost(dir, instance string, getenv func(string) string) (Location, error) {
 	boot, err := os.ReadFile(bootID)
 	return Location{Dir: dir, Instance: instance, Boot: strings.TrimSpace(string(boot)), Docker: DockerAddress(getenv)}, err
@@ -48,7 +49,8 @@ func (p Location) Data() map[string]string {
 	return map[string]string{"dataDirectory": p.Dir, "instance": p.Instance, "boot": p.Boot, "docker": p.Docker}
 }
 
-// LocationFromData parses the data of the ConfigMap. It returns false if the data is incomplete.
+// LocationFromData parses the data of the ConfigMap. It returns false if the data is incomplete. `slipway move` calls
+// it.
 func LocationFromData(data map[string]string) (Location, bool) {
 	p := Location{Dir: data["dataDirectory"], Instance: data["instance"], Boot: data["boot"], Docker: data["docker"]}
 	return p, p.Dir != "" && p.Instance != "" && p.Boot != ""

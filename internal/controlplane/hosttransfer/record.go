@@ -8,7 +8,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Kind of a Docker resource.
+// Kind of a Docker resource. The records of existing data directories contain the values, so they must not change.
 type Kind string
 
 // Kinds of Docker resources.
@@ -19,7 +19,7 @@ const (
 )
 
 // Item is a Docker resource of the container backend. Its ID is never reused. Volumes have no ID in Docker, therefore
-// their ID here consists of the name and the creation time.
+// their ID here consists of the name and the creation time. The container backend creates them from Docker's lists.
 type Item struct {
 	Kind Kind   `json:"kind"`
 	ID   string `json:"id"`
@@ -53,7 +53,7 @@ type Record struct {
 
 var usable = regexp.MustCompile(`^[0-9A-Za-z-]{1,64}$`)
 
-// check rejects a UID that cannot be part of a file name.
+// check rejects a UID that cannot be part of a file name. The [Store] calls it before it writes or removes a file.
 func (r Record) check() error {
 	if !usable.MatchString(r.UID) {
 		return fault.New(fault.Bug, "CustodyRecord", "the UID %q of Cluster %s cannot be part of the name of a file", r.UID, r.Cluster)
@@ -67,7 +67,7 @@ func (r Record) Namespace() string {
 	return namespace
 }
 
-// without returns the record without the other items.
+// without returns the record without the other items. [Store.FinishTransfer] calls it.
 func (r Record) without(others []Item) Record {
 	r.Items = slices.DeleteFunc(slices.Clone(r.Items), func(i Item) bool {
 		return slices.ContainsFunc(others, func(o Item) bool { return o.key() == i.key() })
@@ -84,7 +84,8 @@ type Ownership struct {
 	planes               map[string]Record // control planes that are being transferred, by name
 }
 
-// NewOwnership returns the ownership of an instance with these records.
+// NewOwnership returns the ownership of an instance with these records. [Store.Ownership] calls it. Tests of package
+// local/container call it, too.
 func NewOwnership(instance string, given, taken []Record) Ownership {
 	h := Ownership{instance: instance, giving: map[string]bool{}, given: map[string]bool{}, taken: map[string]bool{}, planes: map[string]Record{}}
 	for _, r := range given {
@@ -128,6 +129,7 @@ func (h Ownership) Owns(i Item) bool {
 }
 
 // OutgoingTransfer returns the record of the transfer of a control plane to another instance that is in progress.
+// Package supervisor calls it before it starts a control plane.
 func (h Ownership) OutgoingTransfer(plane string) (Record, bool) {
 	r, ok := h.planes[plane]
 	return r, ok

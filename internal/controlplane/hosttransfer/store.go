@@ -27,12 +27,14 @@ type Store struct {
 	instance string
 }
 
-// Open returns the records of a data directory with this instance ID. It does not read anything yet.
+// Open returns the records of a data directory with this instance ID. It does not read anything yet. The manager,
+// `slipway move` and commands for local containers call it.
 func Open(dir datadir.Dir, instance string) *Store {
 	return &Store{dir: dir.TransferRecords(), instance: instance}
 }
 
-// LabelsOnly returns a Store for an instance without a data directory. Ownership then follows from labels alone.
+// LabelsOnly returns a Store for an instance without a data directory. Ownership then follows from labels alone. The
+// container backend calls it if it has no records.
 func LabelsOnly(instance string) *Store { return &Store{instance: instance} }
 
 // Instance returns the instance ID of the data directory.
@@ -46,7 +48,7 @@ func (b *Store) Instance() string {
 // isEmpty reports whether there is no directory with records.
 func (b *Store) isEmpty() bool { return b == nil || b.dir == "" }
 
-// Ownership reads all records.
+// Ownership reads all records. The container backend and package supervisor call it.
 func (b *Store) Ownership() (Ownership, error) {
 	g, err := b.read(outgoingPrefix)
 	if err != nil {
@@ -56,7 +58,8 @@ func (b *Store) Ownership() (Ownership, error) {
 	return NewOwnership(b.Instance(), g, t), err
 }
 
-// Outgoing returns the records of resources that were transferred to other data directories, by Cluster.
+// Outgoing returns the records of resources that were transferred to other data directories, by Cluster. `slipway move`
+// calls it.
 func (b *Store) Outgoing() ([]Record, error) { return b.read(outgoingPrefix) }
 
 // read reads all records with the prefix. It ignores records that are deleted during the read.
@@ -113,7 +116,7 @@ func (b *Store) remove(prefix string, r Record) error {
 }
 
 // BlockTransfers prevents records from being written until release is called, so that an operation that started before
-// a transfer is complete when the transfer starts.
+// a transfer is complete when the transfer starts. Package supervisor calls it.
 func (b *Store) BlockTransfers() (release func(), err error) { return b.lock(unix.F_RDLCK) }
 
 func (b *Store) lock(kind int16) (release func(), err error) {
@@ -157,7 +160,7 @@ func (b *Store) BeginTransfer(r Record) error {
 }
 
 // CancelTransfer cancels a transfer to another data directory. It is the last step of a rollback, when the resources
-// are back.
+// are back. `slipway move` calls it.
 func (b *Store) CancelTransfer(r Record) error {
 	return b.alone(func() error { return b.remove(outgoingPrefix, r) })
 }
@@ -173,6 +176,7 @@ func (b *Store) RecordIncoming(r Record) error {
 }
 
 // CancelIncoming cancels a transfer from another data directory. It is the first step of a rollback, at the target.
+// `slipway move` calls it.
 func (b *Store) CancelIncoming(r Record) error {
 	return b.alone(func() error { return b.remove(incomingPrefix, r) })
 }

@@ -31,7 +31,8 @@ func AssignSupervisor(folder, instance string) error {
 	return err
 }
 
-// UnassignSupervisor makes the instance of the data directory supervise the control plane again.
+// UnassignSupervisor makes the instance of the data directory supervise the control plane again. `slipway move` calls
+// it.
 func UnassignSupervisor(folder string) error {
 	if err := os.Remove(supervisorFile(folder)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -45,5 +46,6 @@ func supervisorFile(folder string) string { return filepath.Join(folder, supervi
 // uidisolation lists it and the name of the lock (managerFiles), so both names must stay.
 const supervisorFileName = "keeper"
 
-// SupervisorLock returns the path of the lock that the supervisor of a control plane holds.
+// SupervisorLock returns the path of the lock that the supervisor of a control plane holds. Package supervisor acquires
+// it, and `slipway move` waits until it is free.
 func SupervisorLock(folder string) string { return filepath.Join(folder, "supervisor.lock") }

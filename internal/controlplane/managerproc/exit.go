@@ -26,7 +26,7 @@ type exitState struct {
 }
 
 // describe returns how the manager exited, to complete "the manager exited:", and whether its work may be the cause. A
-// manager that was killed by hand does not count as a failure of an object.
+// manager that was killed by hand does not count as a failure of an object. assess (run.go) calls it.
 func (e exitState) describe() (how string, objects bool) {
 	status, ok := e.state.Sys().(syscall.WaitStatus)
 	switch {
@@ -52,6 +52,7 @@ func ends(s syscall.Signal) bool {
 }
 
 // log forwards the output of the manager to the log of `slipway up`, and records the line with the cause of a crash.
+// launch (launch.go) creates one for each process.
 type log struct {
 	to io.Writer
 

@@ -19,7 +19,7 @@ const (
 	leftOpen = 5 * time.Second
 )
 
-// managerProcess is a running manager process.
+// managerProcess is a running manager process. [Run] has at most one.
 type managerProcess struct {
 	*childproc.Process
 	log    *log
@@ -77,7 +77,7 @@ func (p *managerProcess) watch() bool {
 	}
 }
 
-// exit waits for the exit of the process.
+// exit waits for the exit of the process. follow (run.go) calls it.
 func (p *managerProcess) exit() exitState {
 	<-p.Done()
 	return exitState{
@@ -86,4 +86,5 @@ func (p *managerProcess) exit() exitState {
 	}
 }
 
+// close releases the pipes and the record of an exited process. follow (run.go) calls it.
 func (p *managerProcess) close() { _ = firstOf(p.report.Close(), p.record.Close()) }

@@ -19,7 +19,7 @@ const (
 	reportFD = 4
 )
 
-// message is a line that the manager process reports.
+// message is a line that the manager process reports. follow (run.go) reads it.
 type message struct {
 	Ready bool `json:"ready,omitempty"`
 	// Diagnostics is the URL of a manager that is ready.
@@ -30,14 +30,16 @@ type message struct {
 	Message string     `json:"message,omitempty"`
 }
 
-// Quarantined is a quarantined object, which is not reconciled for a while.
+// Quarantined is a quarantined object, which is not reconciled for a while. [Run] passes it to the manager process and
+// reports it in [Status].
 type Quarantined struct {
 	Subject  Subject   `json:"subject"`
 	Until    time.Time `json:"until"`
 	Failures int       `json:"failures"`
 }
 
-// instructions is the input of the manager process, which has the same version as its parent.
+// instructions is the input of the manager process, which has the same version as its parent. [Run] writes it, and
+// [Attach] reads it.
 type instructions struct {
 	Quarantined []Quarantined   `json:"aside,omitempty"`
 	Rest        json.RawMessage `json:"rest"`
@@ -53,7 +55,8 @@ type Manager struct {
 	once             sync.Once
 }
 
-// Attach opens the descriptors that [Run] passed to this process, and decodes the instructions into rest.
+// Attach opens the descriptors that [Run] passed to this process, and decodes the instructions into rest. The manager
+// command of `slipway up` calls it at its start.
 func Attach(in io.Reader, rest any, now func() time.Time) (*Manager, error) {
 	var i instructions
 	if err := json.NewDecoder(in).Decode(&i); err != nil {
@@ -98,13 +101,15 @@ func (m *Manager) Decode(s Subject) Entry {
 	return m.record.Begin(s, m.now())
 }
 
-// SuspendedUntil returns the time before which a cluster must not be connected, or zero.
+// SuspendedUntil returns the time before which a cluster must not be connected, or zero. Package workload calls it
+// before it connects.
 func (m *Manager) SuspendedUntil(s Subject) time.Time {
 	s.Work = Decoding
 	return m.quarantinedUntil[s.withoutUID()]
 }
 
-// Ready reports that the controllers have started, and the URL of the diagnostics endpoint.
+// Ready reports that the controllers have started, and the URL of the diagnostics endpoint. The manager command calls
+// it.
 func (m *Manager) Ready(diagnostics string) {
 	m.once.Do(func() { m.send(message{Ready: true, Diagnostics: diagnostics}) })
 }

@@ -100,7 +100,8 @@ func (r *record) Close() error {
 	return firstOf(err, r.file.Close())
 }
 
-// Entry is an entry of the record. The zero value is an entry without a slot.
+// Entry is an entry of the record. The zero value is an entry without a slot. [Manager.Decode] returns it to package
+// workload.
 type Entry struct {
 	record *record
 	slot   int
@@ -148,7 +149,7 @@ func (r *record) Begin(s Subject, now time.Time) Entry {
 // Suspects returns the possible causes of a crash, the oldest first. If responses were being decoded, it
 // returns those with the largest memory estimates, at least a quarter of the largest, and no reconciliations,
 // because some are active at any time. Otherwise, it returns all objects that were being reconciled. It is
-// called after the manager has exited and validates the content of the record.
+// called after the manager has exited and validates the content of the record. exit (launch.go) calls it.
 func (r *record) Suspects() []Subject {
 	type entry struct {
 		began, weight int64

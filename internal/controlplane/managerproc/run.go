@@ -24,7 +24,7 @@ const (
 	patience = 15 * time.Second
 )
 
-// Config configures the manager process.
+// Config configures the manager process. `slipway up` fills it.
 type Config struct {
 	// Command is the program with its arguments. The program must call [Attach].
 	Command []string
@@ -43,7 +43,7 @@ type Config struct {
 	Failed func(Failure)
 }
 
-// Status is the state of the manager process.
+// Status is the state of the manager process. `slipway up` publishes it for `slipway status`.
 type Status struct {
 	PID         int // 0 if it does not run
 	Since       time.Time
@@ -56,7 +56,7 @@ type Status struct {
 	Diagnostics string
 }
 
-// Failure is an exit of the manager that was not requested.
+// Failure is an exit of the manager that was not requested. `slipway up` reports it to the user and in events.
 type Failure struct {
 	// How completes "the manager exited:".
 	How string

@@ -27,7 +27,7 @@ const (
 type suspects map[Subject]Quarantined
 
 // crashed counts a crash and returns the newly quarantined subjects. It is called after an exit that the recorded work
-// may have caused.
+// may have caused. assess (run.go) calls it.
 func (s suspects) crashed(reconciling []Subject, now time.Time) (aside []Quarantined) {
 	for _, subject := range reconciling {
 		key := subject.withoutUID()
@@ -60,7 +60,7 @@ func (s suspects) forget(now time.Time) (aside []Quarantined) {
 	return aside
 }
 
-// names lists the subjects for a message.
+// names lists the subjects for a message. [Failure.String] calls it.
 func names(subjects []Subject) string {
 	var out []string
 	for _, s := range subjects[:min(named, len(subjects))] {

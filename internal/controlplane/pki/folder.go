@@ -46,7 +46,7 @@ func (f Folder) Authority(name string, a Authority) (Pair, error) {
 
 // Leaf ensures that there is a leaf certificate with this name that ca issued for l and that has more than a
 // third of its lifetime left. changed reports whether files were written. After a crash between the writes of
-// the two files, they do not match and are reissued.
+// the two files, they do not match and are reissued. Package controlplane calls it periodically.
 func (f Folder) Leaf(name string, ca Pair, l Leaf) (pair Pair, changed bool, err error) {
 	pair, err = f.load(name)
 	if err == nil && !NeedsReissue(pair, ca, l, f.Now()) {
@@ -59,7 +59,7 @@ func (f Folder) Leaf(name string, ca Pair, l Leaf) (pair Pair, changed bool, err
 	return pair, true, f.Save(name, pair)
 }
 
-// SigningKey ensures that there is a service account key pair in NAME.key and NAME.pub.
+// SigningKey ensures that there is a service account key pair in NAME.key and NAME.pub. Package controlplane calls it.
 func (f Folder) SigningKey(name string, a Algorithm) error {
 	private, err := os.ReadFile(f.Key(name))
 	if errors.Is(err, os.ErrNotExist) {

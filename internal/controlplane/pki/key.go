@@ -13,7 +13,8 @@ import (
 	"fmt"
 )
 
-// Algorithm names a key algorithm, with the values of encryptionAlgorithm in kubeadm's ClusterConfiguration.
+// Algorithm names a key algorithm, with the values of encryptionAlgorithm in kubeadm's ClusterConfiguration. Package
+// kubeadm/secrets reads it from the ClusterConfiguration.
 type Algorithm string
 
 // Key algorithms. The empty Algorithm means ECDSAP256.
@@ -101,7 +102,7 @@ func SigningKey(a Algorithm) (public, private []byte, err error) {
 }
 
 // ReencodeKey returns a private key and its public key, both in PEM, without other content, for keys in Secrets that a
-// user provided.
+// user provided. Package kubeadm/secrets calls it.
 func ReencodeKey(private []byte) (public, key []byte, err error) {
 	signer, err := parseKey(private)
 	if err != nil {

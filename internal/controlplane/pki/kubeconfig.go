@@ -35,7 +35,8 @@ func (a Access) render(user *clientcmdapi.AuthInfo) ([]byte, error) {
 
 // WebhookClients returns the kubeconfig with the credentials of an API server for webhooks
 // (--admission-control-config-file). It presents the certificate to webhooks at a URL only, because servers
-// behind a Service may reject a certificate of an unknown CA.
+// behind a Service may reject a certificate of an unknown CA. Package controlplane writes it for the management
+// cluster.
 func WebhookClients(certFile, keyFile string) ([]byte, error) {
 	c := clientcmdapi.NewConfig()
 	c.AuthInfos["*"] = &clientcmdapi.AuthInfo{ClientCertificate: certFile, ClientKey: keyFile}

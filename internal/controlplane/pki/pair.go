@@ -33,7 +33,8 @@ type Pair struct {
 	key crypto.Signer
 }
 
-// FirstCertPEM returns the certificate in PEM without the remaining certificates of the chain.
+// FirstCertPEM returns the certificate in PEM without the remaining certificates of the chain. Packages controlplane
+// and operate/rotate call it.
 func (p Pair) FirstCertPEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: p.Cert.Raw})
 }
@@ -68,7 +69,7 @@ func ParseCert(data []byte) (*x509.Certificate, error) {
 
 // Reencode returns the certificates and the key in PEM without other content: text around and between the PEM blocks,
 // which could have a meaning for other programs, is removed. It is for Secrets that a user provided. The key must match
-// the first certificate.
+// the first certificate. Packages kubeadm/secrets and operate/rotate call it.
 func Reencode(certPEM, keyPEM []byte) (cert, key []byte, err error) {
 	pair, err := ParsePair(certPEM, keyPEM)
 	if err != nil {
@@ -100,14 +101,14 @@ func ReencodeCerts(certPEM []byte) ([]byte, error) {
 	return out, nil
 }
 
-// Authority describes a CA to create.
+// Authority describes a CA to create. Callers of [NewAuthority] fill it.
 type Authority struct {
 	Name      string        // common name
 	Algorithm Algorithm     // default ECDSA-P256
 	Lifetime  time.Duration // default ten years
 }
 
-// NewAuthority creates a self-signed CA that is valid from now.
+// NewAuthority creates a self-signed CA that is valid from now. Packages kubeadm/secrets and manager/webhook call it.
 func NewAuthority(a Authority, now time.Time) (Pair, error) {
 	key, err := newKey(a.Algorithm)
 	if err != nil {
@@ -140,7 +141,7 @@ func paired(cert *x509.Certificate, certPEM []byte, key crypto.Signer) (Pair, er
 }
 
 // Leaf describes a certificate to issue. It is a serving certificate if it has Names or IPs, and a client
-// certificate if Client is set. It may be both.
+// certificate if Client is set. It may be both. Callers of [Pair.Issue] and [Folder.Leaf] fill it.
 type Leaf struct {
 	User      string   // common name
 	Groups    []string // organizations

@@ -152,7 +152,7 @@ func (c Config) Address() (netip.AddrPort, error) {
 	return a, nil
 }
 
-// Domain returns ServiceDomain or its default.
+// Domain returns ServiceDomain or its default. The serving certificate of the API server contains it.
 func (c Config) Domain() string {
 	if c.ServiceDomain == "" {
 		return DefaultServiceDomain
@@ -163,7 +163,8 @@ func (c Config) Domain() string {
 // Issuer returns the issuer of ServiceAccount tokens. Existing tokens contain it, so its form must not change.
 func (c Config) Issuer() string { return "https://kubernetes.default.svc." + c.Domain() }
 
-// Hash identifies the configuration. A process with another hash must be restarted.
+// Hash identifies the configuration. A process with another hash must be restarted. The supervisor and package hosted
+// compare it with [Run].
 func (c Config) Hash() string {
 	data, err := json.Marshal(c)
 	if err != nil { // strings and numbers can always be encoded
@@ -173,12 +174,12 @@ func (c Config) Hash() string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// Save writes the configuration to path.
+// Save writes the configuration to path. The supervisor and [Delivery.Receive] call it.
 func (c Config) Save(path string) error {
 	return datadir.WriteJSON(path, c)
 }
 
-// Load reads and validates a configuration.
+// Load reads and validates a configuration. The process of the control plane and the supervisor call it.
 func Load(path string) (Config, error) {
 	data, err := uidisolation.ReadTrusted(filepath.Split(path))
 	if err != nil {

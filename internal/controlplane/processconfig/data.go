@@ -24,7 +24,7 @@ const (
 )
 
 // Data describes the data in etcd of a hosted control plane, from which the controller and the process decide whether a
-// version and its keys may open it.
+// version and its keys may open it. [Folder.ReadData] fills it.
 type Data struct {
 	// Exists means that there is a database.
 	Exists bool `json:"exists"`
@@ -41,7 +41,8 @@ type Data struct {
 	Staged   Restore `json:"staged,omitzero"`
 }
 
-// ReadData reads the state of the data, which the last process recorded, whether or not it still runs.
+// ReadData reads the state of the data, which the last process recorded, whether or not it still runs. The process
+// calls it at its start, and packages supervisor and hosted call it for the status.
 func (f Folder) ReadData() (Data, error) {
 	var d Data
 	switch _, err := os.Lstat(filepath.Join(f.Etcd(), "member")); {
@@ -78,7 +79,8 @@ func (f Folder) ReadData() (Data, error) {
 // KeysProblem returns why the data must not be opened with the keys, or nil. All keys with which data may be
 // encrypted are required, because encrypted data could otherwise not be read, and would be lost with the old
 // keys. With a mark, the first key suffices, because all data was rewritten with it, provided that the data
-// was opened with this key before; see [Data.Rewritten].
+// was opened with this key before; see [Data.Rewritten]. Packages controlplane and hosted call it before data is
+// opened.
 func (d Data) KeysProblem(keys, mark string) error {
 	if d.EncryptionKeys == "" || componentconfig.KeysSuffice(d.EncryptionKeys, keys, d.Rewritten(mark)) {
 		return nil
@@ -91,7 +93,8 @@ func (d Data) KeysProblem(keys, mark string) error {
 func (d Data) Rewritten(mark string) bool { return mark != "" && mark != d.Restored.SpentMark }
 
 // Problem returns why a control plane with the version must not be started with the data, or nil. Kubernetes
-// only converts objects from one minor version to the next, and not back.
+// only converts objects from one minor version to the next, and not back. Packages controlplane and hosted call it
+// before each start.
 func (d Data) Problem(to string) error {
 	if d.Version == "" {
 		return nil

@@ -18,7 +18,7 @@ const (
 )
 
 // Record describes the data of a control plane when the data itself cannot be read, because it is on the volume of a
-// Pod.
+// Pod. Package hosted/statefulset writes it.
 type Record struct {
 	// Version of Kubernetes that last opened it. Empty means none.
 	Version string `json:"version,omitempty"`
@@ -32,7 +32,8 @@ func (r Record) Data(exists bool) Data {
 }
 
 // Delivery is a mounted Secret that contains, for a hosted control plane in a Pod (package hosted/statefulset), the
-// configuration of a control plane, its CAs and keys, and the record of its data.
+// configuration of a control plane, its CAs and keys, and the record of its data. The hidden command `slipway
+// control-plane run` receives it.
 type Delivery string
 
 // Receive copies the delivery to the directory of the control plane. The process in the Pod calls it at its start. It

@@ -2,7 +2,8 @@
 // ([Config]), the files in its directory ([Folder]), the state that the process publishes ([Run]), and the delivery of
 // these files to the volume of a Pod ([Delivery]). Package internal/controlplane runs a control plane, and package
 // internal/controlplane/supervisor supervises it. Content that the process of a control plane wrote is validated when
-// it is read, because a compromised control plane could have written it.
+// it is read, because a compromised control plane could have written it. The HostedControlPlane controller (package
+// hosted) and its backends fill the configuration.
 //
 // The files in the directory of a control plane, by the program that writes them:
 //

@@ -22,7 +22,7 @@ type exitRecord struct {
 func (f Folder) end() string { return f.path(endFile) }
 
 // WriteEnd records the reason why this process, of a hosted control plane, exits, because the supervisor otherwise only
-// gets an exit status.
+// gets an exit status. The hidden command `slipway control-plane run` calls it.
 func (f Folder) WriteEnd(reason string) error {
 	data, err := json.Marshal(exitRecord{PID: os.Getpid(), Reason: bounded(reason)})
 	if err != nil {
@@ -43,7 +43,8 @@ func (f Folder) ReadEnd(pid int) string {
 	return bounded(e.Reason)
 }
 
-// ForgetEnd deletes the record of an earlier process, which may have run as another user.
+// ForgetEnd deletes the record of an earlier process, which may have run as another user. The supervisor calls it
+// before it starts a process.
 func (f Folder) ForgetEnd() { _ = os.Remove(filepath.Clean(f.end())) }
 
 // bounded truncates a text to valid UTF-8.

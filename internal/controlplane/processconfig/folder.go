@@ -14,8 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Names of the CAs and keys in the PKI directory. The creator of a control plane writes them; the process
-// issues all other certificates from them.
+// Names of the CAs and keys in the PKI directory. Package hosted writes them from the Secrets of the cluster; the
+// process issues all other certificates from them. Existing directories contain these names, so they must not change.
 const (
 	CA        = "ca"             // of clients and of the API server
 	EtcdCA    = "etcd-ca"        // for tools that expect it; etcd itself listens on a Unix socket
@@ -30,7 +30,8 @@ const (
 // them.
 type Folder string
 
-// WorkingDir is the working directory of this process. Paths below it remain valid when the directory is renamed.
+// WorkingDir is the working directory of this process. Paths below it remain valid when the directory is renamed. The
+// process of a hosted control plane uses it.
 const WorkingDir Folder = "/proc/self/cwd"
 
 // Config returns the path of the configuration. Package uidisolation lists its name in managerFiles.
@@ -45,7 +46,7 @@ func (f Folder) Etcd() string { return f.path("etcd") }
 // Lock returns the path of the lock that the process holds while it runs.
 func (f Folder) Lock() string { return f.path("lock") }
 
-// Log returns the path of the process's log.
+// Log returns the path of the process's log. `slipway logs` reads it.
 func (f Folder) Log() string { return f.path("log", "control-plane.log") }
 
 // AuditLog returns the path of the audit log.
@@ -53,7 +54,7 @@ func (f Folder) AuditLog() string { return f.path("log", "audit.log") }
 
 func (f Folder) run() string { return f.path(runFile) }
 
-// Files that the process of a control plane writes.
+// Files that the process of a control plane writes. A manager of another version may read them, so the names must stay.
 const (
 	runFile      = "run.json"
 	restoredFile = "restored.json"
@@ -84,7 +85,7 @@ type Run struct {
 	EncryptionMark string `json:"encryptionMark,omitempty"`
 }
 
-// WriteRun publishes r.
+// WriteRun publishes r. Package controlplane and a restore (package etcd) call it.
 func (f Folder) WriteRun(r Run) error {
 	return datadir.WriteJSON(f.run(), r)
 }

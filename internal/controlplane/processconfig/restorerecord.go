@@ -36,9 +36,11 @@ type Restore struct {
 // Restoring returns the directory of a restore in progress. It is deleted afterwards.
 func (f Folder) Restoring() string { return f.path(restoreFolder) }
 
-// RestoreSnapshot returns the path of the snapshot in this directory.
+// RestoreSnapshot returns the path of the snapshot in this directory. Package hosted stores the snapshot there, and
+// etcd.ApplyRestore reads it.
 func (f Folder) RestoreSnapshot() string { return filepath.Join(f.Restoring(), "snapshot.db") }
 
+// The directory and the request file of a restore. Package uidisolation has the same names (staged).
 const (
 	restoreFolder  = "restore"
 	restoreRequest = restoreFolder + "/request.json"
@@ -50,16 +52,17 @@ var (
 	snapshotName = regexp.MustCompile(`^[0-9A-Za-z.-]{0,253}$`)
 )
 
-// WriteRestoreRequest makes the next process restore the snapshot at RestoreSnapshot.
+// WriteRestoreRequest makes the next process restore the snapshot at RestoreSnapshot. Package hosted calls it.
 func (f Folder) WriteRestoreRequest(r Restore) error { return writeRestore(f.path(restoreRequest), r) }
 
-// ReadRestoreRequest returns the restore for the next process. The zero value means none.
+// ReadRestoreRequest returns the restore for the next process. The zero value means none. etcd.ApplyRestore and the
+// status of the control plane read it.
 func (f Folder) ReadRestoreRequest() (Restore, error) { return f.readRestore(restoreRequest) }
 
-// WriteRestored records the last restore.
+// WriteRestored records the last restore. Package etcd calls it.
 func (f Folder) WriteRestored(r Restore) error { return writeRestore(f.path(restoredFile), r) }
 
-// ReadRestored returns the last restore. The zero value means none.
+// ReadRestored returns the last restore. The zero value means none. Package etcd and [Folder.ReadData] call it.
 func (f Folder) ReadRestored() (Restore, error) { return f.readRestore(restoredFile) }
 
 func writeRestore(path string, r Restore) error {

@@ -29,7 +29,7 @@ const (
 // keyLength is the length of an XSalsa20 key, in bytes.
 const keyLength = 32
 
-// encryptionKey encrypts Secrets of the management cluster.
+// encryptionKey encrypts Secrets of the management cluster. The [Rewriter] compares the keys of stored Secrets with it.
 type encryptionKey struct {
 	// Name prefixes the data that the key encrypted.
 	Name   string `json:"name"`
@@ -133,7 +133,8 @@ func (f Files) writeConfig(keys []encryptionKey, plain bool) error {
 }
 
 // Prepare writes the encryption configuration before the kube-apiserver of the management cluster starts. It returns
-// false if Secrets are plain text and have never been encrypted, so that no configuration is needed.
+// false if Secrets are plain text and have never been encrypted, so that no configuration is needed. Package
+// controlplane calls it.
 func (f Files) Prepare(plain bool, now time.Time) (used bool, err error) {
 	err = f.locked(func() error {
 		keys, err := f.readKeys()
@@ -185,7 +186,7 @@ func (f Files) Rotate(now time.Time) (name string, err error) {
 	return name, err
 }
 
-// Status is the state of the keys.
+// Status is the state of the keys. `slipway status` shows it.
 type Status struct {
 	// Key is the name of the key that encrypts. It is empty if there is none.
 	Key string

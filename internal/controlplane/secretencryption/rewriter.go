@@ -42,7 +42,7 @@ type Rewriter struct {
 }
 
 // Run runs until ctx ends. Errors are logged and retried, because the API server can read all stored data in
-// the meantime.
+// the meantime. Package controlplane runs it beside the API server.
 func (k Rewriter) Run(ctx context.Context) error {
 	ticker := time.NewTicker(checkInterval)
 	defer ticker.Stop()

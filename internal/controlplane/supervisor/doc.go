@@ -8,5 +8,6 @@
 // stopped, start at next in step.go, which decides, and at loop.go, which observes and acts.
 //
 // In the directory of each control plane, the package writes supervision.json (restarts, last exit) and log/.
-// Remove deletes the whole directory.
+// Remove deletes the whole directory. Package manager creates the [Supervisor], and package hosted/process calls it for
+// HostedControlPlanes.
 package supervisor

@@ -43,9 +43,10 @@ type health struct {
 	took    time.Duration // duration of the last check
 }
 
+// newHealth returns checks for the control plane in a directory. newLoop calls it.
 func newHealth(f processconfig.Folder, done func()) *health { return &health{folder: f, done: done} }
 
-// reset discards the state of the previous process.
+// reset discards the state of the previous process. The supervision loop calls it.
 func (h *health) reset() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -58,7 +59,8 @@ func (h *health) reset() {
 	h.client, h.asked, h.running, h.last, h.fresh, h.was, h.took = nil, time.Time{}, nil, healthResult{}, false, false, 0
 }
 
-// check returns the last result and whether it is new. It starts the next check if it is due.
+// check returns the last result and whether it is new. It starts the next check if it is due. The supervision loop
+// calls it.
 func (h *health) check(ctx context.Context, local string, now time.Time) (last healthResult, fresh bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

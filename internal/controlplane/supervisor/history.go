@@ -26,6 +26,7 @@ func historyPath(f processconfig.Folder) string { return filepath.Join(string(f)
 // historyFile is also in the list managerFiles of package uidisolation, so that the control plane cannot replace it.
 const historyFile = "supervision.json"
 
+// readHistory reads the restarts and the last exit from the directory. The loop and status.go call it.
 func readHistory(f processconfig.Folder) (history, error) {
 	var p history
 	data, err := uidisolation.ReadTrusted(string(f), historyFile)
@@ -41,6 +42,7 @@ func readHistory(f processconfig.Folder) (history, error) {
 	return p, nil
 }
 
+// write replaces the stored history. The supervision loop calls it after each exit.
 func (p history) write(f processconfig.Folder) error {
 	return datadir.WriteJSON(historyPath(f), p)
 }

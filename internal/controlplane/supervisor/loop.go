@@ -50,6 +50,7 @@ type supervisionLoop struct {
 	hangReason    string             // reason why this program stopped a process that hangs, or empty
 }
 
+// newLoop returns the loop for one control plane, which does not run yet. The [Supervisor] calls it.
 func newLoop(s *Supervisor, name string) *supervisionLoop {
 	c := &supervisionLoop{
 		s: s, name: name, folder: s.Folder(name), poke: make(chan struct{}, 1),
@@ -79,19 +80,21 @@ func (c *supervisionLoop) trigger() {
 	}
 }
 
+// status returns the current status. [Supervisor.Status] and other methods call it.
 func (c *supervisionLoop) status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.seen
 }
 
-// close ends the loop.
+// close ends the loop. [Supervisor.Remove] calls it.
 func (c *supervisionLoop) close() {
 	c.once.Do(func() { close(c.quit) })
 	<-c.done
 }
 
-// stop stops the process, without restarting it, and returns when it is gone.
+// stop stops the process, without restarting it, and returns when it is gone. [Supervisor.Stop] and [Supervisor.Remove]
+// call it.
 func (c *supervisionLoop) stop(ctx context.Context, patience time.Duration) error {
 	c.setDesired(nil)
 	c.acting.Lock()
@@ -110,7 +113,7 @@ func (c *supervisionLoop) end(ctx context.Context, patience time.Duration) error
 	return StopFolder(ctx, c.folder, patience)
 }
 
-// loop observes, decides and acts until ctx ends or the loop is closed.
+// loop observes, decides and acts until ctx ends or the loop is closed. The [Supervisor] runs it in a goroutine.
 func (c *supervisionLoop) loop(ctx context.Context) {
 	defer close(c.done)
 	defer c.releaseFolder()

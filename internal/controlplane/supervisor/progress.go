@@ -19,14 +19,15 @@ const (
 	maxSampleGap = 10 * time.Second
 )
 
-// work is the accumulated activity of a process.
+// work is the accumulated activity of a process. The supervision loop passes it to progress.
 type work struct {
 	used    time.Duration // processor time
 	waited  time.Duration // time in which a runnable thread waited for a processor
 	blocked bool          // a thread waits for a disk
 }
 
-// workOf reads the activity of processes. Processes that have exited count as zero.
+// workOf reads the activity of processes. Processes that have exited count as zero. The supervision loop calls it after
+// a check that did not succeed.
 func workOf(pids ...int) (w work) {
 	for _, pid := range pids {
 		tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
@@ -74,7 +75,7 @@ type progress struct {
 	idle, unanswered, spent time.Duration
 }
 
-// reset resets the progress after a successful health check.
+// reset resets the progress after a successful health check. The supervision loop calls it.
 func (p *progress) reset(now time.Time) { *p = progress{looked: now} }
 
 // record counts the time since the last check. The supervision loop calls it after each check that did not succeed.

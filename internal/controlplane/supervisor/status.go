@@ -51,6 +51,7 @@ type Status struct {
 
 // Inspect reads the status of all control planes below root without a Supervisor and without checking health, for
 // commands that run beside the manager. Errors of one control plane are in its Problem and do not affect the others.
+// `slipway status`, `slipway down`, `slipway logs` and `slipway versions` call it.
 func Inspect(root string) ([]Status, error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, os.ErrNotExist) {
@@ -106,7 +107,8 @@ func observe(f processconfig.Folder) (Status, error) {
 	return s, nil
 }
 
-// equalForSubscribers reports whether two statuses are equal for subscribers, which ignores memory.
+// equalForSubscribers reports whether two statuses are equal for subscribers, which ignores memory. The supervision
+// loop notifies only if it is false.
 func equalForSubscribers(a, b Status) bool {
 	return a.Running == b.Running && a.PID == b.PID && a.Version == b.Version && a.Local == b.Local && a.RunMode == b.RunMode &&
 		a.User == b.User && a.Ready == b.Ready && a.EtcdReady == b.EtcdReady && a.Restarts == b.Restarts && a.LastExit == b.LastExit &&

@@ -38,7 +38,7 @@ const (
 	mostPatience = 3
 )
 
-// processState is the input of next.
+// processState is the input of next. The supervision loop maintains it.
 type processState struct {
 	wanted  bool
 	alive   bool

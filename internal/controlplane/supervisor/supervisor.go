@@ -25,10 +25,10 @@ const reasonVersion = "VersionNotSupported"
 
 // Config configures a Supervisor. The manager sets it.
 type Config struct {
-	Root     string          // directory with one subdirectory for each control plane
-	Command  []string        // program and arguments, to which the path of the configuration is appended
-	Versions func() []string // Kubernetes versions that Command can run, the oldest first
-	Now      func() time.Time
+	Root     string           // directory with one subdirectory for each control plane
+	Command  []string         // program and arguments, to which the path of the configuration is appended
+	Versions func() []string  // Kubernetes versions that Command can run, the oldest first
+	Now      func() time.Time // clock of the supervision loops
 	// Transfers records the control planes that are transferred to another management cluster on this host. Nil
 	// means none.
 	Transfers *hosttransfer.Store
@@ -52,7 +52,7 @@ type Supervisor struct {
 	children map[string]*supervisionLoop
 }
 
-// New returns a Supervisor that runs until ctx ends or Close is called.
+// New returns a Supervisor that runs until ctx ends or Close is called. Package manager calls it at its start.
 func New(ctx context.Context, cfg Config) *Supervisor {
 	ctx, stop := context.WithCancel(ctx)
 	if cfg.SeparateUsers {
@@ -82,7 +82,8 @@ func (s *Supervisor) Versions() []string { return s.cfg.Versions() }
 
 // Ensure makes the control plane run with cfg: it starts it, adopts it, or restarts it if it runs with
 // another configuration. It does not wait; Status returns the progress, and subscribers are notified of
-// changes. A version that is not available on this host results in a fault of kind Invalid without changes.
+// changes. A version that is not available on this host results in a fault of kind Invalid without changes. Package
+// hosted/process calls it.
 func (s *Supervisor) Ensure(_ context.Context, name string, cfg processconfig.Config) (Status, error) {
 	if err := validName(name); err != nil {
 		return Status{}, err

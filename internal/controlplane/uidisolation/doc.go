@@ -11,5 +11,6 @@
 // files, but not files that the manager wrote. The group of the directory stores the allocated ID: it is set
 // before the first process of the user starts, moves with the directory, and is deleted with it. The data
 // directory around it remains inaccessible: the process is started in its directory and opens no absolute
-// paths below the data directory.
+// paths below the data directory. Package supervisor assigns the users and kills their
+// processes; the process `slipway control-plane run` changes its user.
 package uidisolation

@@ -31,7 +31,7 @@ func Read(folder, name string) ([]byte, error) {
 }
 
 // ReadTrusted returns the content of a file that only programs of root write. A file that the control plane
-// created under this name counts as missing.
+// created under this name counts as missing. Packages hosttransfer, processconfig and supervisor call it.
 func ReadTrusted(folder, name string) ([]byte, error) {
 	return read(folder, name, func(_ int, st unix.Stat_t) error {
 		if IsControlPlaneUser(int(st.Uid)) {
@@ -119,7 +119,7 @@ func CheckFolder(path string) error {
 }
 
 // Append opens a file in a shared directory for appending, and creates it for the user if it is missing. It
-// deletes an unexpected file at this path.
+// deletes an unexpected file at this path. Package childproc opens logs with it.
 func Append(path string, user int) (*os.File, error) {
 	if err := CheckFolder(filepath.Dir(path)); err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ const maxProcesses = 4096
 
 // SwitchUser permanently changes this process, the process of a hosted control plane before its components start, with
 // all threads, to the user. The process has no supplementary groups and no capabilities, and cannot change its user
-// again.
+// again. The hidden command `slipway control-plane run` calls it.
 func SwitchUser(user int) error {
 	if !IsControlPlaneUser(user) {
 		return fmt.Errorf("%d is not a user of a control plane", user)

@@ -13,7 +13,8 @@ const begunFor = 10 * time.Minute
 // CreatedOwners records the owners that this process has created: the MachineDeployment controller adds its
 // MachineSets, and the MachineSet controller then creates Machines without reading the workload cluster first. Such
 // owners cannot have been restored from a backup, and they cannot have dependents elsewhere. Owners that are not
-// recorded, for example after a restart, get no special treatment. A nil *CreatedOwners records nothing.
+// recorded, for example after a restart, get no special treatment. A nil *CreatedOwners records nothing. Package
+// manager creates one for both controllers.
 type CreatedOwners struct {
 	mu     sync.Mutex
 	owners map[types.UID]time.Time
@@ -37,7 +38,8 @@ func (b *CreatedOwners) Add(owner types.UID, now time.Time) {
 	b.owners[owner] = now
 }
 
-// Has reports whether this process created the owner recently.
+// Has reports whether this process created the owner recently. The MachineSet controller calls it before it requires
+// the Nodes of the workload cluster.
 func (b *CreatedOwners) Has(owner types.UID, now time.Time) bool {
 	if b == nil {
 		return false

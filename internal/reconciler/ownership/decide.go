@@ -26,10 +26,11 @@ const (
 )
 
 // ReasonNodesAmbiguous is the reason of a Machine's Node conditions if several Nodes have its provider ID. Unlike
-// with other reasons for an unknown Node, the workload cluster was reachable.
+// with other reasons for an unknown Node, the workload cluster was reachable. The Machine controller sets it, and the
+// MachineDeployment controller reads it.
 const ReasonNodesAmbiguous = "ProviderIDNotUnique"
 
-// Input is the input of [Decide].
+// Input is the input of [Decide]. The MachineSet and MachineDeployment controllers fill it.
 type Input struct {
 	// Kind and Name of the owner are used in messages.
 	Kind, Name string
@@ -53,7 +54,7 @@ type Input struct {
 	Workload Workload
 }
 
-// Child is a possible child of the owner.
+// Child is a possible child of the owner. The controllers fill it from the objects in their cache.
 type Child struct {
 	Kind, Name string
 	// Selected is set if its labels match the selector.
@@ -64,7 +65,7 @@ type Child struct {
 	Deleting bool
 }
 
-// Controller classifies the controller of a child.
+// Controller classifies the controller of a child. [ControllerOfChild] and the controllers set it in a [Child].
 type Controller int
 
 const (
@@ -76,7 +77,7 @@ const (
 	OtherController
 )
 
-// Workload is the observed state of the workload cluster.
+// Workload is the observed state of the workload cluster. Package machines reads it from the Nodes.
 type Workload struct {
 	// NodesRead is set if its Nodes were read.
 	NodesRead bool
@@ -86,7 +87,8 @@ type Workload struct {
 	OrphanedNodes []string
 }
 
-// Decision is the result of [Decide]. The zero value means that the owner may continue.
+// Decision is the result of [Decide]. The zero value means that the owner may continue. Controllers convert it to a
+// wait with machines.AwaitOwnership.
 type Decision struct {
 	// Adopt lists the children to adopt, in order. Nothing else may be done in the same reconciliation.
 	Adopt []string
@@ -107,7 +109,8 @@ const ownersField = "metadata.ownerReferences"
 // hiddenRecheck is the interval to check again for objects outside the manager's scope.
 const hiddenRecheck = 30 * time.Second
 
-// IsComplete reports whether ownership is complete, so that children may be created and deleted.
+// IsComplete reports whether ownership is complete, so that children may be created and deleted. The MachineSet and
+// MachineDeployment controllers check it before they act.
 func (v Decision) IsComplete() bool { return v.Reason == "" }
 
 // Decide decides whether to continue, what to adopt, or what to wait for. The MachineSet and MachineDeployment
@@ -172,7 +175,8 @@ func classifyChildren(children []Child) (adopt, foreign []string) {
 	return adopt, foreign
 }
 
-// ControllerOf returns who controls o from the point of view of the object with the UID self.
+// ControllerOf returns who controls o from the point of view of the object with the UID self. [ControllerOfChild] and
+// package machines/clone call it.
 func ControllerOf(o metav1.Object, self types.UID) Controller {
 	owner := metav1.GetControllerOfNoCopy(o)
 	switch {

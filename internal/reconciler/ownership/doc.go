@@ -5,7 +5,8 @@
 // the Nodes of the workload cluster, whose annotations name their Machines. Complete ownership is recorded in
 // status.observedGeneration, which a controller leaves unset until the decision is to continue; a backup does not
 // preserve it. The package also sets the Cluster and the owners of an object ([AddToCluster], [AddOwner]). It does not
-// read or write objects in the API. To change it, start with [Input], then read [Decide].
+// read or write objects in the API. To change it, start with [Input], then read [Decide]. The controllers of
+// MachineSets and MachineDeployments call [Decide]; other controllers use the rest.
 //
 // The decision table; the first matching row applies:
 //

@@ -82,7 +82,7 @@ func Label(o metav1.Object, key, value string) {
 }
 
 // PassWatchLabel returns a copy of labels that includes the watch label of from, so that the manager of an object
-// also manages the objects that are created for it.
+// also manages the objects that are created for it. Controllers call it for the labels of objects that they create.
 func PassWatchLabel(from metav1.Object, labels map[string]string) map[string]string {
 	value, has := from.GetLabels()[clusterv1.WatchLabel]
 	if !has {
@@ -98,7 +98,7 @@ func PassWatchLabel(from metav1.Object, labels map[string]string) map[string]str
 
 // MissingWatchLabel returns a suffix for messages that wait for the provider of an object. It explains that the
 // object lacks the watch label of the object that references it, so that a provider with a filter ignores it. It is
-// empty if the label is present.
+// empty if the label is present. Package reference calls it.
 func MissingWatchLabel(from, o metav1.Object) string {
 	value, has := from.GetLabels()[clusterv1.WatchLabel]
 	if _, also := o.GetLabels()[clusterv1.WatchLabel]; !has || also {
@@ -108,7 +108,8 @@ func MissingWatchLabel(from, o metav1.Object) string {
 }
 
 // ControllerOfChild returns who controls a possible child of the owner. A controller reference to the same kind and
-// name with a different UID counts as no controller, because it was restored together with the object.
+// name with a different UID counts as no controller, because it was restored together with the object. The MachineSet
+// controller and the KubeadmControlPlane controller call it.
 func ControllerOfChild(o metav1.Object, kind string, owner metav1.Object) Controller {
 	ref := metav1.GetControllerOfNoCopy(o)
 	if ref != nil && ref.Kind == kind && ref.Name == owner.GetName() && ref.UID != owner.GetUID() {

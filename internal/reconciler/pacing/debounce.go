@@ -34,8 +34,8 @@ func (d *Debouncer[K]) Delay(key K, now time.Time) time.Duration {
 	return 0
 }
 
-// Reset lets work on a key start at once. Call it after failed work, because a work queue treats a delay as a success
-// and would reset its backoff, and when the object of the key no longer exists.
+// Reset lets work on a key start at once. The driver calls it after failed work, because a work queue treats a delay as
+// a success and would reset its backoff. It also calls it when the object of the key no longer exists.
 func (d *Debouncer[K]) Reset(key K) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -73,7 +73,8 @@ func urgentChanges() []Urgent {
 	}
 }
 
-// UrgentOf returns the urgent changes of the kind of an object.
+// UrgentOf returns the urgent changes of the kind of an object. reconciler.NewReconciler calls it once for each
+// controller.
 func UrgentOf(o client.Object) Urgent {
 	for _, u := range urgentChanges() {
 		if reflect.TypeOf(u.Kind) == reflect.TypeOf(o) {
@@ -83,7 +84,8 @@ func UrgentOf(o client.Object) Urgent {
 	return Urgent{}
 }
 
-// Includes reports whether a change from one status to another, in the form of unstructured objects, is urgent.
+// Includes reports whether a change from one status to another, in the form of unstructured objects, is urgent. The
+// driver calls it to decide whether to defer a write of the status.
 func (u Urgent) Includes(have, want map[string]any) bool {
 	changed := func(field string) bool {
 		_, sets := want[field]

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Event is one Kubernetes event about the object.
+// Event is one Kubernetes event about the object. Controllers use it under its name in package reconciler.
 type Event struct {
 	// Type defaults to Normal.
 	Type    string
@@ -45,7 +45,8 @@ type EventLog struct {
 
 // Record records an event. Repetitions of an event continue its series. Normal events are dropped when the rate limit of
 // the manager is exceeded, and new Warnings when the limit of the object is, because an event is a write and the status
-// contains the same information. If the recorder is nil, nothing is recorded.
+// contains the same information. If the recorder is nil, nothing is recorded. The driver calls it for each event of a
+// report.
 func (l *EventLog) Record(to events.EventRecorder, o client.Object, e Event, now time.Time) {
 	if to == nil {
 		return
@@ -79,7 +80,7 @@ func noteOf(message string) string {
 }
 
 // MergeEvents merges events of the same type and reason into one. The recorder treats such events as repetitions of
-// the first and retains only its text.
+// the first and retains only its text. The driver calls it before it records the events of a reconciliation.
 func MergeEvents(events []Event) []Event {
 	var out []Event
 	for _, e := range events {

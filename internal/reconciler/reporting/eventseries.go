@@ -47,7 +47,8 @@ const (
 // events that are equal up to the resource version of the regarding object into one series and retains only the
 // text of the first. A repeated event therefore refers to the version of its first occurrence, so that a retry
 // every few seconds does not create an Event object each time. An event with a different text refers to the version
-// at its own first occurrence. The zero value is ready to use.
+// at its own first occurrence. The zero value is ready to use. [EventLog.Record] calls its method regarding for each
+// event.
 type eventVersions struct {
 	mu sync.Mutex
 	of map[noteKey]note
@@ -58,6 +59,7 @@ type noteKey struct {
 	text string
 }
 
+// note has the version of the object at the first occurrence of an event, and the time of the last occurrence.
 type note struct {
 	version string
 	last    time.Time
@@ -120,7 +122,7 @@ const (
 )
 
 // warningLimits limits the Warnings of each object, because a message that differs with every reconciliation would
-// create an Event object each time. The zero value is ready to use.
+// create an Event object each time. The zero value is ready to use. [EventLog.Record] checks it for each Warning.
 type warningLimits struct {
 	mu sync.Mutex
 	of map[types.UID]*rate.Limiter

@@ -64,7 +64,8 @@ type creationError struct {
 func (e *creationError) Unwrap() error { return e.error }
 
 // CreationError wraps the error of an attempt to create objects of a kind. The condition omits their generated names,
-// which differ on every attempt, so that a persistent rejection produces one stable message.
+// which differ on every attempt, so that a persistent rejection produces one stable message. The driver calls it when
+// an action of a controller fails to create objects.
 func CreationError(err error, kind string, names []string) error {
 	text := fmt.Sprintf("creating objects of kind %s: %s", kind, strings.Join(kube.FailureMessages(err, names...), "; "))
 	return &creationError{error: err, text: text}
@@ -97,7 +98,8 @@ func failureOf(err error) failure {
 	return t
 }
 
-// Identity writes conditions and events on behalf of one identity.
+// Identity writes conditions and events on behalf of one identity. The driver creates one for each controller, and
+// another one if Setup.Process is set.
 type Identity struct {
 	// Writer writes with the field manager of the Reconciled condition.
 	Writer *kube.Writer
@@ -110,7 +112,7 @@ func (i Identity) apply(ctx context.Context, o object, conditions []metav1.Condi
 
 // Quarantine sets the Reconciled condition of a quarantined object. It writes only this condition and reads
 // nothing, so that it cannot crash the manager like the object's reconciliation. The next successful reconciliation
-// removes the condition.
+// removes the condition. The driver calls it instead of a reconciliation.
 func (i Identity) Quarantine(ctx context.Context, o object, now time.Time) error {
 	why := failure{"SetAside", "The manager crashed repeatedly while it reconciled this object; retrying in up to 1h. " +
 		"Change or delete the object: its events with reason ManagerCrashed describe the crashes"}
@@ -127,7 +129,8 @@ type Failures struct {
 // failureRecord is the start of the current series of failures and the time of the last written condition.
 type failureRecord struct{ since, written time.Time }
 
-// Persist reports whether the error of an object is permanent, or the object has been failing for some time.
+// Persist reports whether the error of an object is permanent, or the object has been failing for some time. The driver
+// calls it before it reports a failed read in the status.
 func (f *Failures) Persist(key client.ObjectKey, now time.Time, err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,7 +163,7 @@ func (f *Failures) record(key client.ObjectKey, now time.Time, update func(*fail
 	return have
 }
 
-// Succeeded removes the condition after a successful reconciliation.
+// Succeeded removes the condition after a successful reconciliation. The driver calls it.
 func (f *Failures) Succeeded(ctx context.Context, i Identity, o object) error {
 	f.Forget(client.ObjectKeyFromObject(o))
 	if condition.Set(o.GetConditions()).Get(reconciledCondition) == nil || i.Writer.Writes().Stale(o) {

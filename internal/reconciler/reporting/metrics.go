@@ -49,7 +49,7 @@ func NewMetrics(r prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-// Reconciled counts a reconciliation.
+// Reconciled counts a reconciliation. The driver calls it.
 func (m *Metrics) Reconciled(controller string, took time.Duration, result ctrl.Result, err error) {
 	if m == nil {
 		return
@@ -65,7 +65,8 @@ func (m *Metrics) Reconciled(controller string, took time.Duration, result ctrl.
 	m.seconds.WithLabelValues(controller).Observe(took.Seconds())
 }
 
-// Skipped counts a reconciliation that was skipped because the cache held a stale object of the kind.
+// Skipped counts a reconciliation that was skipped because the cache held a stale object of the kind. The driver calls
+// it.
 func (m *Metrics) Skipped(controller, kind string) {
 	if m != nil {
 		m.stale.WithLabelValues(controller, kind).Inc()
@@ -82,14 +83,14 @@ func (m *Metrics) Applied(controller, kind string, sent bool) {
 	m.hits.WithLabelValues(kind, controller).Inc()
 }
 
-// HeldBack counts a status change that was deferred.
+// HeldBack counts a status change that was deferred. The driver calls it when it defers a write.
 func (m *Metrics) HeldBack(controller string) {
 	if m != nil {
 		m.held.WithLabelValues(controller).Inc()
 	}
 }
 
-// droppedEvent counts an event that was dropped.
+// droppedEvent counts an event that was dropped. [EventLog.Record] calls it.
 func (m *Metrics) droppedEvent(controller string) {
 	if m != nil {
 		m.dropped.WithLabelValues(controller).Inc()

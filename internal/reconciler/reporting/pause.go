@@ -21,7 +21,7 @@ import (
 // object is not paused. The condition and its messages are defined by Cluster API's contract.
 type Pause struct{ ByCluster, ByAnnotation bool }
 
-// ReadPause returns why an object is paused.
+// ReadPause returns why an object is paused. The driver calls it.
 func ReadPause(ctx context.Context, c client.Reader, o client.Object) (p Pause, err error) {
 	_, p.ByAnnotation = o.GetAnnotations()[clusterv1.PausedAnnotation]
 	cluster, ok := o.(*clusterv1.Cluster)
@@ -61,7 +61,7 @@ func (p Pause) deleting() condition.Result {
 
 // Conditions returns the Paused condition of an object and, while it is paused, the conditions of its controller that
 // depend on the pause: positive conditions that are False meanwhile, and Deleting, whose last value may predate the
-// deletion.
+// deletion. The driver adds them to each status.
 func (p Pause) Conditions(o object, now time.Time, falseWhilePaused ...string) []metav1.Condition {
 	table := slices.Clone(pauseTable)
 	for _, t := range falseWhilePaused {

@@ -129,7 +129,7 @@ func withID(ctx context.Context, machine types.UID, stage string) context.Contex
 }
 
 // TraceIDGenerator generates the IDs of a [ProvisioningRecorder]'s spans and random IDs for all other spans. The tracer
-// provider must be configured with it.
+// provider must be configured with it. The manager configures it (manager/tracing.go).
 type TraceIDGenerator struct{}
 
 var _ sdktrace.IDGenerator = TraceIDGenerator{}

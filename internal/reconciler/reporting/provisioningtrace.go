@@ -31,7 +31,7 @@ type provisioningStage struct {
 }
 
 // provisioningStages returns the spans of a Machine that is Ready, starting with [spanProvisioning]. It returns nil if
-// the Machine is not Ready.
+// the Machine is not Ready. [ProvisioningRecorder.Record] exports them.
 func provisioningStages(m *clusterv1.Machine) []provisioningStage {
 	set := condition.Set(m.Status.Conditions)
 	if !set.IsTrue(clusterv1.MachineReadyCondition) {
@@ -67,7 +67,7 @@ func spanID(machine types.UID, stage string) trace.SpanID {
 }
 
 // withMachineTrace returns a context whose spans belong to the trace of a Machine: o itself or its owner. For other
-// objects it returns ctx unchanged.
+// objects it returns ctx unchanged. [StartSpan] calls it.
 func withMachineTrace(ctx context.Context, o metav1.Object) context.Context {
 	machine := machineOf(o)
 	if machine == "" {

@@ -13,7 +13,7 @@ import (
 type Span struct{ span trace.Span }
 
 // StartSpan starts the span of a reconciliation in the trace of the Machine that the object is or belongs to. If the
-// tracer is nil, nothing is recorded.
+// tracer is nil, nothing is recorded. The driver calls it at the start of each reconciliation.
 func StartSpan(ctx context.Context, tracer trace.Tracer, controller string, o metav1.Object) (context.Context, Span) {
 	if tracer == nil {
 		return ctx, Span{}

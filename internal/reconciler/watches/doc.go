@@ -1,6 +1,7 @@
 // Package watches selects the objects that a controller reconciles. It has the indexes and event handlers with which a
 // change of a Cluster enqueues its members ([InCluster], [EnqueueMembers]) and a change of a provider object enqueues
-// the objects that reference it ([Referrers]), predicates for both, and the [Scope] of the manager.
+// the objects that reference it ([Referrers]), predicates for both, and the [Scope] of the manager. The Add function of
+// almost every controller uses it, and package reconciler checks the scope.
 //
 // A manager with a watch filter reconciles an object only if the object and its Cluster both have the label
 // cluster.x-k8s.io/watch-filter with the filter's value ([Scope.Includes]). The manager's cache contains no other

@@ -33,7 +33,7 @@ func InCluster(controller string, cluster client.ObjectKey) []client.ListOption 
 }
 
 // EnqueueMembers enqueues all objects of a kind that are members of the Cluster in an event. The controller must
-// have indexed the kind by Cluster.
+// have indexed the kind by Cluster. The Add functions of controllers watch Clusters with it.
 func EnqueueMembers(c client.Reader, controller string, newList func() client.ObjectList) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, cluster client.Object) []reconcile.Request {
 		list := newList()
@@ -49,7 +49,7 @@ func ClusterField(controller string) string { return controller + ".cluster" }
 
 // ClusterNames returns the index values of an object: the Clusters in its spec and in its label. The first
 // reconciliation writes the label. An object that was paused before that has only the field, and must be found when
-// its Cluster is resumed.
+// its Cluster is resumed. Tests of controllers create the index with it.
 func ClusterNames(o client.Object) []string {
 	var out []string
 	for _, name := range []string{clusterInSpec(o), o.GetLabels()[clusterv1.ClusterNameLabel]} {
@@ -60,7 +60,8 @@ func ClusterNames(o client.Object) []string {
 	return out
 }
 
-// ClusterOf returns the name of the object's Cluster from its spec, its label or its owner, or an empty string.
+// ClusterOf returns the name of the object's Cluster from its spec, its label or its owner, or an empty string. Package
+// reporting finds the Cluster of a paused object with it.
 func ClusterOf(o client.Object) string {
 	if name := clusterInSpec(o); name != "" {
 		return name

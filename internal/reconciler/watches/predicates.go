@@ -26,7 +26,8 @@ func OrphanedSecrets() predicate.Predicate {
 // OrphanedOrChangedSecrets extends [OrphanedSecrets] for owners whose running processes depend on the content: it
 // also selects Secrets named <cluster>-<purpose> when their content changes. Creations and metadata changes are not
 // selected, so that an owner does not enqueue itself. Deletions are not selected either, because a new certificate
-// authority in place of a deleted one does not trust anything that the previous one signed.
+// authority in place of a deleted one does not trust anything that the previous one signed. The HostedControlPlane
+// controller watches Secrets with it.
 func OrphanedOrChangedSecrets[P ~string](purposes ...P) predicate.Predicate {
 	named := func(o client.Object) bool {
 		cluster := o.GetLabels()[clusterv1.ClusterNameLabel]
@@ -45,7 +46,7 @@ func OrphanedOrChangedSecrets[P ~string](purposes ...P) predicate.Predicate {
 }
 
 // ClusterChanged is a predicate for controllers of a Cluster's members. It selects changes that affect decisions
-// about members and ignores the rest of the status.
+// about members and ignores the rest of the status. The Add functions of controllers that watch Clusters pass it.
 func ClusterChanged() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {

@@ -79,7 +79,8 @@ func (r Referrers) requests(ctx context.Context, c client.Reader, by referenceIn
 	return Referring(ctx, c, by.controller, r.NewList(), provider)
 }
 
-// ReferenceField returns the name of a controller's index of its objects by reference.
+// ReferenceField returns the name of a controller's index of its objects by reference. Tests of controllers with a fake
+// client create the index with it and [ReferenceKeys].
 func ReferenceField(controller string) string { return controller + ".reference" }
 
 // ReferenceKeys returns an indexer function that computes the keys of an object for that index.

@@ -33,7 +33,8 @@ func (s Scope) HasLabel(o metav1.Object) bool {
 
 // Includes reports whether an object is in the scope: the object and its Cluster both have the label. An object
 // whose Cluster does not exist is included, because it may have to be deleted. The manager's cache does not contain
-// Clusters outside the scope, so a Cluster that is not in the cache is read from the API server.
+// Clusters outside the scope, so a Cluster that is not in the cache is read from the API server. The driver checks it
+// at the start of each reconciliation.
 func (s Scope) Includes(ctx context.Context, o client.Object) (bool, error) {
 	if s.WatchFilter == "" {
 		return true, nil

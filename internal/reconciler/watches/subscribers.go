@@ -31,7 +31,7 @@ func (s *Subscribers) Subscribe(changed func(name string)) (cancel func()) {
 	}
 }
 
-// Notify calls the subscribed functions.
+// Notify calls the subscribed functions. The supervisor of hosted control planes and the watch of their Pods call it.
 func (s *Subscribers) Notify(name string) {
 	s.mu.Lock()
 	funcs := slices.Collect(maps.Values(s.funcs))

@@ -21,7 +21,7 @@ const (
 	unreachablePatience = time.Second
 )
 
-// View is the input of [Decide]: a Node and everything that its drain depends on.
+// View is the input of [Decide]: a Node and everything that its drain depends on. [ReadView] fills it.
 type View struct {
 	Now  time.Time
 	Node *corev1.Node
@@ -38,7 +38,7 @@ type View struct {
 	Rules []Rule
 }
 
-// Target is a Pod to evict.
+// Target is a Pod to evict. [Evict] takes the list.
 type Target struct {
 	Pod types.NamespacedName
 	UID types.UID
@@ -46,7 +46,8 @@ type Target struct {
 	GraceSeconds *int64
 }
 
-// Plan assigns every Pod of a Node to a step of the drain. The lists are sorted by namespace and name.
+// Plan assigns every Pod of a Node to a step of the drain. The lists are sorted by namespace and name. [Evict] and
+// [Describe] read it.
 type Plan struct {
 	// Evict lists the Pods to evict now.
 	Evict []Target
@@ -61,7 +62,8 @@ type Plan struct {
 	Stay []*corev1.Pod
 }
 
-// Done reports whether no Pod is left to evict or to wait for.
+// Done reports whether no Pod is left to evict or to wait for. The Machine controller and `slipway hosts reboot` end
+// the drain when it is true.
 func (p Plan) Done() bool {
 	return len(p.Evict)+len(p.Terminating)+len(p.Later)+len(p.Awaited)+len(p.AwaitedLater) == 0
 }

@@ -22,7 +22,7 @@ const (
 	evictionTimeout = 3 * time.Second
 )
 
-// Results are the results of evictions.
+// Results are the results of evictions. The Machine controller passes them to [Describe] and reports them in events.
 type Results struct {
 	// Accepted lists the Pods whose eviction was accepted.
 	Accepted []types.NamespacedName
@@ -32,7 +32,7 @@ type Results struct {
 	Left []types.NamespacedName
 }
 
-// Refusal is a rejected eviction with its reason.
+// Refusal is a rejected eviction with its reason. [Results] contains them.
 type Refusal struct {
 	Pod    types.NamespacedName
 	Reason RefusalReason
@@ -40,7 +40,7 @@ type Refusal struct {
 	Message string
 }
 
-// RefusalReason classifies the reason of a rejected eviction.
+// RefusalReason classifies the reason of a rejected eviction. [Delays] checks it.
 type RefusalReason int
 
 const (
@@ -58,14 +58,15 @@ const (
 // that it records the event about budgets once.
 const HeldByBudget = "a PodDisruptionBudget does not allow it now"
 
-// Budgets returns one line for each distinct PodDisruptionBudget message, with the Pods that it affects.
+// Budgets returns one line for each distinct PodDisruptionBudget message, with the Pods that it affects. The Machine
+// controller creates an event for each line.
 func (r Results) Budgets() []string {
 	held := Results{Refused: slices.DeleteFunc(slices.Clone(r.Refused), func(f Refusal) bool { return f.Reason != Budgeted })}
 	return Describe(Plan{}, held)
 }
 
 // Failures reports whether an eviction failed for a reason other than a PodDisruptionBudget, a terminating
-// Namespace or throttling.
+// Namespace or throttling. The v1beta1 condition DrainingSucceeded of the Machine reports it.
 func (r Results) Failures() bool {
 	return slices.ContainsFunc(r.Refused, func(r Refusal) bool { return r.Reason == Failed })
 }

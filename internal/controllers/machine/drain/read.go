@@ -68,7 +68,8 @@ func (v View) At(now time.Time) View {
 }
 
 // ReadVolumes reads from the workload cluster which volumes are attached to the Node. VolumeAttachments are read
-// only if attachments is set (feature gate MachineWaitForVolumeDetachConsiderVolumeAttachments).
+// only if attachments is set (feature gate MachineWaitForVolumeDetachConsiderVolumeAttachments). The Machine controller
+// calls it after the drain.
 func ReadVolumes(ctx context.Context, workload client.Reader, node *corev1.Node, attachments bool) (Volumes, error) {
 	v := Volumes{Node: node}
 	if attachments {

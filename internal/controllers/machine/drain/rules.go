@@ -13,7 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Rule is a MachineDrainRule that applies to the Machine of the drained Node.
+// Rule is a MachineDrainRule that applies to the Machine of the drained Node. [RulesFor] selects the rules, and
+// [ReadView] stores them in the [View].
 type Rule struct {
 	Name string
 	// Behavior is the drain behavior of the selected Pods; Order is used only for Drain.
@@ -97,21 +98,22 @@ func selector(s *metav1.LabelSelector) (labels.Selector, error) {
 }
 
 // selects reports whether the rule applies to the Pod. The argument namespaces contains the labels of the workload
-// cluster's Namespaces.
+// cluster's Namespaces. [Decide] calls it for each Pod.
 func (r Rule) selects(pod *corev1.Pod, namespaces map[string]labels.Set) bool {
 	return len(r.pods) == 0 || slices.ContainsFunc(r.pods, func(s podSelector) bool {
 		return s.pod.Matches(labels.Set(pod.Labels)) && s.namespace.Matches(namespaces[pod.Namespace])
 	})
 }
 
-// asksForNamespaces reports whether any rule depends on labels of Namespaces.
+// asksForNamespaces reports whether any rule depends on labels of Namespaces. [ReadView] lists Namespaces only in this
+// case.
 func asksForNamespaces(rules []Rule) bool {
 	return slices.ContainsFunc(rules, func(r Rule) bool {
 		return slices.ContainsFunc(r.pods, func(s podSelector) bool { return !s.namespace.Empty() })
 	})
 }
 
-// byName orders Pods by namespace and name.
+// byName orders Pods by namespace and name. The lists of a [Plan] have this order.
 func byName(a, b *corev1.Pod) int {
 	return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }

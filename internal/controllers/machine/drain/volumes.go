@@ -19,7 +19,7 @@ type Volumes struct {
 	PersistentVolumes []corev1.PersistentVolume
 }
 
-// None reports whether no volume is attached.
+// None reports whether no volume is attached. The Machine controller checks it.
 func (v Volumes) None() bool {
 	return len(v.Attachments) == 0 && len(v.Node.Status.VolumesAttached) == 0
 }
@@ -92,5 +92,5 @@ func claimedBy(claims map[types.NamespacedName]bool, pv *corev1.PersistentVolume
 	return ref != nil && claims[types.NamespacedName{Namespace: ref.Namespace, Name: ref.Name}]
 }
 
-// DescribeVolumes lists volumes for a message.
+// DescribeVolumes lists volumes for a message. The Machine controller calls it for the wait after the drain.
 func DescribeVolumes(volumes []string) string { return join("", volumes) }
