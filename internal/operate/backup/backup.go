@@ -65,7 +65,7 @@ type Saved struct {
 }
 
 // Save writes the archive to a new file that only its owner can read. The file is renamed to its final name after it
-// has been read back and verified.
+// has been read back and verified. `slipway backup` calls it after [Take].
 func (a Archive) Save(path string, to []age.Recipient) (Saved, error) {
 	if err := CheckNew(path); err != nil {
 		return Saved{}, err

@@ -25,7 +25,8 @@ type Remediation struct {
 	BlockedReason string `json:"held,omitempty"`
 }
 
-// text describes the remediation in one sentence. With a zero now it does not mention the remaining time.
+// text describes the remediation in one sentence. With a zero now it does not mention the remaining time. [Render]
+// calls it for the message column.
 func (r Remediation) text(now time.Time) string {
 	switch left := r.At.Sub(now); {
 	case r.BlockedReason != "":

@@ -25,7 +25,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Reader is the client interface that [Read] requires.
+// Reader is the client interface that [Read] requires. The commands pass the client of the management cluster.
 type Reader interface {
 	client.Reader
 	RESTMapper() meta.RESTMapper

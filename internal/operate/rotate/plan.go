@@ -48,6 +48,7 @@ func (p Plan) UnderWay() bool { return p.Phase != phaseNone }
 // does.
 func (p Plan) NeedsConfirmation() bool { return !p.UnderWay() && p.Problem == "" }
 
+// planOf returns the plan that [Rotator.Prepare] displays before the rotation starts or continues.
 func planOf(s snapshot, state rotationState, given *pki.Pair) Plan {
 	p := Plan{Cluster: s.Cluster.Name, Phase: state.Phase, Old: certificate(state.signer.Cert)}
 	switch {

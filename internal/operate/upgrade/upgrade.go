@@ -56,7 +56,8 @@ type Step struct {
 	Workers []Group `json:"workers,omitempty"`
 }
 
-// Group is a MachineDeployment or MachinePool of the topology.
+// Group is a MachineDeployment or MachinePool of the topology. [NewPlan] fills it in. `slipway upgrade cluster` prints
+// it, also as JSON, so the field names must not change.
 type Group struct {
 	Kind string `json:"kind"`
 	// Name is the name in the topology.
