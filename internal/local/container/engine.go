@@ -69,6 +69,7 @@ type Config struct {
 }
 
 // New returns the engine without connecting to it. It returns an error if the configuration or DOCKER_HOST is invalid.
+// Package local, `slipway move` and the commands that access nodes call it.
 func New(cfg Config) (*Engine, error) {
 	if cfg.Instance == "" {
 		return nil, fmt.Errorf("container backend: no instance name")

@@ -47,10 +47,10 @@ func (e *Engine) currentView(ctx context.Context, earlier any) (hostView, error)
 	return e.readHost(ctx)
 }
 
-// records returns the records of the reading.
+// records returns the records of the reading. [Engine.Create] calls it.
 func (v hostView) records() (hosttransfer.Ownership, error) { return v.ownership, nil }
 
-// machines returns the machines of this instance.
+// machines returns the machines of this instance. [Engine.List] and the quota of machines call it.
 func (v hostView) machines() []backend.Machine {
 	var out []backend.Machine
 	for _, c := range v.containers {
@@ -64,7 +64,8 @@ func (v hostView) machines() []backend.Machine {
 	return out
 }
 
-// usedAddresses returns the addresses of the containers on a network, including stopped containers.
+// usedAddresses returns the addresses of the containers on a network, including stopped containers. [Engine.Create]
+// chooses the address of a node with it.
 func (v hostView) usedAddresses(n ownNetwork) map[netip.Addr]bool {
 	used := map[netip.Addr]bool{}
 	for _, c := range v.containers {

@@ -124,6 +124,7 @@ func capabilities() []string {
 
 // MissingCapabilities returns the capabilities that no process on the host can have, according to the bounding set of
 // process 1. A container that requests one of them does not start, and a privileged container requests all.
+// [Engine.Create] calls it before it chooses the privileges of a container.
 func (h KernelHost) MissingCapabilities() ([]string, error) {
 	status, err := os.ReadFile(filepath.Join(h.Proc, "1/status"))
 	if err != nil {
@@ -174,7 +175,8 @@ func limits() []limit {
 	}
 }
 
-// RaiseLimits raises the limits that are too low, and returns a note for each that the host refuses.
+// RaiseLimits raises the limits that are too low, and returns a note for each that the host refuses. [Engine.Create]
+// calls it, and the LocalMachine controller emits the notes as events.
 func (h KernelHost) RaiseLimits() []string {
 	var notes []string
 	for _, l := range limits() {

@@ -30,6 +30,7 @@ import (
 // objects, so it must not change.
 const Name = "local-machine"
 
+// sentinel is the file that the message of a failed bootstrap (status.go) names.
 const sentinel = cloudinit.Sentinel
 
 // Config contains the dependencies and options of the controller.

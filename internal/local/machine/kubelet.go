@@ -55,7 +55,8 @@ func nodeReady(m *clusterv1.Machine) metav1.ConditionStatus {
 	return c.Status
 }
 
-// nodeReadyChanged selects updates of Machines that change whether their Node is ready.
+// nodeReadyChanged selects updates of Machines that change whether their Node is ready. [Add] enqueues the LocalMachine
+// on these updates.
 func nodeReadyChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*clusterv1.Machine)
@@ -78,7 +79,8 @@ func readKubeletState(ctx context.Context, kubelets backend.Kubelets, s Snapshot
 	return s
 }
 
-// kubeletRunning evaluates the condition about the kubelet of a machine whose Node is not ready.
+// kubeletRunning evaluates the condition about the kubelet of a machine whose Node is not ready. The report (status.go)
+// calls it.
 func (j conditionInput) kubeletRunning() condition.Result {
 	if j.Kubelet == nil {
 		return condition.Absent()

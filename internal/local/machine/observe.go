@@ -224,7 +224,7 @@ func (s Snapshot) nodeVersion() string {
 }
 
 // versionSkew returns the unsupported version skew between the node image's kubelet and the hosted control plane, empty
-// if it is supported.
+// if it is supported. [Decide] does not create or bootstrap a machine with such a skew.
 func (s Snapshot) versionSkew() string {
 	if s.HostedControlPlane == nil {
 		return ""
@@ -253,6 +253,7 @@ func (s Snapshot) controlPlane() bool {
 }
 
 // failureDomain returns the failure domain of the machine. On a single host, failure domains are only names.
+// desiredMachine and [Report] call it.
 func (s Snapshot) failureDomain() string {
 	if s.Machine != nil && s.Machine.Spec.FailureDomain != "" {
 		return s.Machine.Spec.FailureDomain
