@@ -30,6 +30,8 @@ const (
 	clusterNamespace = "cert-manager"
 )
 
+// kindOf returns a kind of cert-manager in the only version that Slipway reads. All reads and writes of such objects
+// use it.
 func kindOf(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}
 }
@@ -41,7 +43,8 @@ type certManagerCertificate struct {
 	Spec              request `json:"spec"`
 }
 
-// request is the specification of a Certificate.
+// request is the specification of a Certificate. [Reconcile] reads it from the Certificate, and issues a certificate
+// for it. Secrets contain its hash (request.hash).
 type request struct {
 	SecretName  string           `json:"secretName"`
 	CommonName  string           `json:"commonName,omitempty"`

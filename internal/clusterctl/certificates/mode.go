@@ -45,7 +45,8 @@ func ParseMode(s string) (Mode, error) {
 	return "", fault.New(fault.Invalid, "Usage", "--cert-manager %s is not valid; use builtin, install, external or automatic", s)
 }
 
-// Provisioner is the implementation that satisfies Certificates in a management cluster.
+// Provisioner is the implementation that satisfies Certificates in a management cluster. [PlanUpgrade] and [Controller]
+// behave according to it.
 type Provisioner string
 
 // The possible provisioners.

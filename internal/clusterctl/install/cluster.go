@@ -25,6 +25,7 @@ const embeddedBinding = "slipway:admins"
 const coreCRD = "clusters.cluster.x-k8s.io"
 
 // ManagementCluster is the state of a management cluster that the plans of the provider commands depend on.
+// [ReadCluster] fills it in.
 type ManagementCluster struct {
 	ClusterState
 	// Builtin are the providers that run in the process of the management cluster, or in a manager that was not

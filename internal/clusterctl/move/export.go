@@ -18,7 +18,7 @@ import (
 // toFiles is the target in the journal of an export.
 const toFiles = "directory"
 
-// mapper returns the RESTMapper of the target; nil for files.
+// mapper returns the RESTMapper of the target; nil for files. Move.readKinds calls it.
 func (m *Move) mapper() meta.RESTMapper {
 	if m.target == nil {
 		return nil

@@ -44,6 +44,7 @@ type HostPair struct {
 	ReleaseTimeout time.Duration
 }
 
+// newPair returns the pair that [FindHost] has found. It does not connect to Docker yet.
 func newPair(from, to hostLocation) (*HostPair, error) {
 	p := &HostPair{ReleaseTimeout: 30 * time.Second}
 	for place, f := range map[*HostDataDir]hostLocation{&p.From: from, &p.To: to} {

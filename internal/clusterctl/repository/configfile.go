@@ -99,7 +99,8 @@ func (f *ConfigFile) where() string {
 	return f.Path
 }
 
-// OverridesFolder returns the folder whose files override the files of repositories.
+// OverridesFolder returns the folder whose files override the files of repositories. Package install passes it to the
+// sources of all providers.
 func (f *ConfigFile) OverridesFolder() string {
 	if f.overrides != "" {
 		return f.overrides

@@ -23,7 +23,8 @@ const ReasonUnknownProvider = "UnknownProvider"
 // maxConfigFileSize is the maximum size of the file in bytes.
 const maxConfigFileSize = 1 << 20
 
-// ConfigEnvironment has the inputs for reading the file and its variables.
+// ConfigEnvironment has the inputs for reading the file and its variables. Package cli/term fills it in for
+// [LoadConfig].
 type ConfigEnvironment struct {
 	// Lookup returns the value of an environment variable.
 	Lookup func(name string) (value string, ok bool)

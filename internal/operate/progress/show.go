@@ -90,7 +90,7 @@ type Live struct {
 	ended    map[string]time.Duration
 }
 
-// TerminalOptions are the capabilities of the terminal. Package cli/term fills it in for the reporter of a command.
+// TerminalOptions are the capabilities of the terminal. Package cli/term fills them in for the reporter of a command.
 type TerminalOptions struct {
 	// Width is the width in columns to which lines are truncated; 0 for no limit.
 	Width int

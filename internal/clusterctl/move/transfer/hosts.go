@@ -50,7 +50,8 @@ func (s *Endpoint) readHosts(ctx context.Context, kinds []Kind, namespace string
 	return s.withCredentials(ctx, namespace, slices.DeleteFunc(hosts, func(h graph.Object) bool { return isForeign(h, namespace, labels) }))
 }
 
-// NamespaceLabels returns the labels of a Namespace, none if it does not exist.
+// NamespaceLabels returns the labels of a Namespace, none if it does not exist. Package move checks the SSHHosts of
+// other namespaces with them.
 func (s *Endpoint) NamespaceLabels(ctx context.Context, name string) (map[string]string, error) {
 	var ns corev1.Namespace
 	err := s.Client.Get(ctx, client.ObjectKey{Name: name}, &ns)
@@ -71,7 +72,8 @@ func isLabelled(host graph.Object) bool {
 	return alone || hierarchy || host.Marked || host.MarkedHierarchy
 }
 
-// IsOffered reports whether SSHMachines of another namespace may claim an SSHHost, by the labels of the Namespace.
+// IsOffered reports whether SSHMachines of another namespace may claim an SSHHost, by the labels of the Namespace. A
+// labelled SSHHost of another namespace moves only if it is offered to the moved namespace.
 func IsOffered(host *unstructured.Unstructured, namespace map[string]string) bool {
 	fields, offered, _ := unstructured.NestedMap(host.UnstructuredContent(), "spec", "offeredTo")
 	var selector metav1.LabelSelector
