@@ -40,7 +40,7 @@ const (
 	roleControlPlane = "control-plane"
 )
 
-// File is a file of a bundle.
+// File is a file of a bundle. [Manifest] lists the files of a bundle.
 type File struct {
 	// Path is relative, with slashes.
 	Path   string `json:"path"`
@@ -102,7 +102,7 @@ func (b Bundle) ForNode(controlPlane bool) Bundle {
 	return withDigest(b)
 }
 
-// Open opens a file of the bundle.
+// Open opens a file of the bundle. Exports and uploads to hosts read files with it.
 func (b Bundle) Open(f File) (*os.File, error) {
 	return os.Open(filepath.Join(b.Dir, filepath.FromSlash(f.Path)))
 }
@@ -263,7 +263,8 @@ func describe(dir string, m Manifest) (Manifest, error) {
 	return parseManifest(text)
 }
 
-// writeManifest writes the manifest of a bundle.
+// writeManifest writes the manifest of a bundle. [Store.Build] and [Store.Import] call it at their end, so that an
+// incomplete directory is no bundle.
 func writeManifest(dir string, m Manifest) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {

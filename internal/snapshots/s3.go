@@ -24,7 +24,8 @@ const (
 	responseTimeout = 30 * time.Second
 )
 
-// s3Config configures the connection to an S3-compatible store.
+// s3Config configures the connection to an S3-compatible store. [StoreSettings.Open] fills it in from the policy and
+// the Secret with the credentials.
 type s3Config struct {
 	// Endpoint is the host of the store, with a port if it is not the default. Required.
 	Endpoint string
