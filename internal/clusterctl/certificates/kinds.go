@@ -37,7 +37,7 @@ func kindOf(kind string) schema.GroupVersionKind {
 }
 
 // certManagerCertificate is the part of a Certificate that Slipway reads. The JSON names of the types in this file are
-// cert-manager's.
+// cert-manager's. reconcile.go decodes each Certificate to it.
 type certManagerCertificate struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              request `json:"spec"`
@@ -86,7 +86,7 @@ type secretTemplate struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// issuer is the part of an Issuer or ClusterIssuer that Slipway reads.
+// issuer is the part of an Issuer or ClusterIssuer that Slipway reads. reconciler.authority decodes it.
 type issuer struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -97,12 +97,13 @@ type issuer struct {
 	} `json:"spec"`
 }
 
-// decode converts an object to a Go type.
+// decode converts an object to a Go type. reconcile.go and [PlanUpgrade] call it.
 func decode(o *unstructured.Unstructured, into any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into)
 }
 
 // ownCRDs returns Slipway's CRDs for the kinds of cert-manager that providers use. They preserve unknown fields.
+// builtinSteps (mode.go) applies them.
 func ownCRDs() []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{
 		crd("Certificate", "certificates", "Namespaced"), crd("Issuer", "issuers", "Namespaced"), crd("ClusterIssuer", "clusterissuers", "Cluster"),

@@ -17,7 +17,8 @@ type ProviderLoader struct {
 	Options repository.Options
 }
 
-// NewProviderLoader returns a loader with the variables and overrides of a configuration file.
+// NewProviderLoader returns a loader with the variables and overrides of a configuration file. Package cli/term calls
+// it for the flag --config.
 func NewProviderLoader(config *repository.ConfigFile) ProviderLoader {
 	return ProviderLoader{Config: config, Options: repository.Options{Variable: config.Variable, Overrides: config.OverridesFolder()}}
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // readData reads the required state of the target for a move with the data of hosted control planes (--with-data). The
-// functions of this file have no effect in other moves.
+// functions of this file have no effect in other moves. Move.readInput calls it.
 func (m *Move) readData(ctx context.Context, f *planInput) error {
 	if !m.WithData {
 		return nil

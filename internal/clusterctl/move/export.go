@@ -36,7 +36,7 @@ func (m *Move) selected(ctx context.Context) (planInput, error) {
 	return f, m.readLeft(ctx, &f)
 }
 
-// PlanExport returns the plan of [ToDirectory], for --dry-run.
+// PlanExport returns the plan of [ToDirectory], for --dry-run. `slipway move` calls it for an export.
 func PlanExport(ctx context.Context, c client.Client, o Options) (Plan, error) {
 	m := &Move{Options: o.withDefaults(), source: transfer.New("source", c)}
 	f, err := m.selected(ctx)

@@ -99,7 +99,7 @@ func writeFolder(dir string, objects []*unstructured.Unstructured) error {
 	return nil
 }
 
-// readFolder reads all objects in a directory.
+// readFolder reads all objects in a directory. [FromDirectory] calls it.
 func readFolder(dir string) ([]*unstructured.Unstructured, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -83,7 +83,8 @@ type Result struct {
 	Reverted bool `json:"reverted,omitempty"`
 }
 
-// Plan reads both management clusters and returns the plan of [Move.Run]. It writes nothing.
+// Plan reads both management clusters and returns the plan of [Move.Run]. It writes nothing. `slipway move` calls it to
+// display the plan.
 func (m *Move) Plan(ctx context.Context) (Plan, error) {
 	if _, _, err := m.identities(ctx); err != nil {
 		return Plan{}, err

@@ -33,7 +33,7 @@ type ConfigFile struct {
 	variables   map[string]string
 }
 
-// CertManager configures the installation of cert-manager.
+// CertManager configures the installation of cert-manager. Package certificates installs cert-manager by it.
 type CertManager struct {
 	// URL is the URL of the manifest; a default if it is not set.
 	URL string `json:"url"`

@@ -38,7 +38,7 @@ func (e ConfigEnvironment) get(name string) string {
 }
 
 // LoadConfig reads clusterctl's configuration file: the one named by --config, or the first default file that exists.
-// Without a file it returns the defaults.
+// Without a file it returns the defaults. Package cli/term calls it for commands with that flag.
 func LoadConfig(ctx context.Context, e ConfigEnvironment, flag string) (*ConfigFile, error) {
 	if u, err := url.Parse(flag); err == nil && (u.Scheme == "https" || u.Scheme == "http") {
 		data, err := e.download(ctx, u)

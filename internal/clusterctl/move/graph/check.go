@@ -84,7 +84,7 @@ func MissingProviders(source, target []Provider) []string {
 }
 
 // BlockedObjects returns the objects that a provider still blocks. Before a move creates anything at the target, it
-// waits until there are none.
+// waits until there are none. Move.awaitRelease (package move) calls it.
 func BlockedObjects(items []Item) []string {
 	var out []string
 	for _, i := range items {
@@ -150,7 +150,7 @@ func UnobservedPauses(items []Item, waited time.Duration) []string {
 }
 
 // InfrastructureNamespaces returns the namespaces of infrastructure providers. A move also reads the Secrets of these
-// namespaces, because identities of clusters may use them.
+// namespaces, because identities of clusters may use them. Move.readObjects (package move) calls it.
 func InfrastructureNamespaces(all []Provider) []string {
 	var out []string
 	for _, p := range all {

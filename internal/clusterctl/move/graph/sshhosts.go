@@ -83,7 +83,7 @@ func (n *Node) sharedCredentials() *Node {
 func (i ID) IsPausable() bool { return i.IsCore(Cluster) || i.IsCore(clusterClass) || i.IsSSH(SSHHost) }
 
 // InPauseOrder returns the IDs that a move pauses or resumes in this order: SSHHosts are known before the Clusters
-// whose machines use them, and classes before the Clusters of them.
+// whose machines use them, and classes before the Clusters of them. Package move pauses and resumes with it.
 func InPauseOrder[T any](all []T, id func(T) ID) (out [][]T) {
 	for _, is := range []func(ID) bool{
 		func(i ID) bool { return i.IsSSH(SSHHost) }, func(i ID) bool { return i.IsCore(clusterClass) }, func(i ID) bool { return i.IsCore(Cluster) },

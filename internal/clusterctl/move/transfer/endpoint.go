@@ -98,7 +98,7 @@ func (s *Endpoint) Read(ctx context.Context, kinds []Kind, namespace string, sec
 }
 
 // ReadClasses reads the ClusterClasses in other namespaces that the Clusters among the objects use, with their
-// templates.
+// templates. Move.readObjects (package move) calls it.
 func (s *Endpoint) ReadClasses(ctx context.Context, kinds []Kind, objects []graph.Object) ([]graph.Object, error) {
 	var out []graph.Object
 	seen := map[graph.ID]bool{}
@@ -180,7 +180,8 @@ func (s *Endpoint) Namespaces(ctx context.Context) (map[string]bool, error) {
 	return out, nil
 }
 
-// Find reads the objects that exist, with one list per kind and namespace.
+// Find reads the objects that exist, with one list per kind and namespace. Package move reads the objects of the target
+// with it.
 func (s *Endpoint) Find(ctx context.Context, ids []graph.ID, version func(graph.ID) string) (map[graph.ID]graph.Object, error) {
 	return s.find(ctx, ids, version, func(graph.Object) {})
 }
@@ -248,7 +249,8 @@ func (s *Endpoint) EnsureNamespace(ctx context.Context, name string) error {
 	return s.Writer.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
-// FindEntries reads the objects of the entries that exist.
+// FindEntries reads the objects of the entries that exist. Package move reads the present state with it before it
+// deletes or restores.
 func (s *Endpoint) FindEntries(ctx context.Context, entries []Entry, at func(Entry) graph.ID) (map[graph.ID]graph.Object, error) {
 	return s.findTrimmed(ctx, entries, at, func(graph.Object) {})
 }

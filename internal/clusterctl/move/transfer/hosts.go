@@ -21,6 +21,7 @@ func isHostKind(k Kind) bool { return graph.ID{Group: k.Group, Kind: k.Kind}.IsS
 // readHosts reads the SSHHosts of the namespace and, because the operator has them in namespaces of their own, SSHHosts
 // in other namespaces. It also reads the Secrets of the ones that may move: SSHHosts in use, and labelled ones that are
 // offered to the namespace. Users of a namespace without machines on SSHHosts need no right to read them.
+// [Endpoint.Read] calls it.
 func (s *Endpoint) readHosts(ctx context.Context, kinds []Kind, namespace string, objects []graph.Object) ([]graph.Object, error) {
 	at := slices.IndexFunc(kinds, isHostKind)
 	if at < 0 {
