@@ -76,7 +76,8 @@ type Sweeper interface {
 	Sweep(ctx context.Context, keep InUse) error
 }
 
-// InUse reports, by owner, whether the resources of a machine or network are in use and must be retained.
+// InUse reports, by owner, whether the resources of a machine or network are in use and must be retained. The sweeper
+// of package local fills it in from the API objects.
 type InUse struct{ Machine, Network func(Owner) bool }
 
 // Event identifies the object that changed. If all fields are empty, anything may have changed. A [Watcher] sends it,
@@ -119,7 +120,7 @@ type Network struct {
 	Internet bool
 }
 
-// UsedRange is an address range in use on the host.
+// UsedRange is an address range in use on the host. Backends report it, and [ChooseRange] avoids these ranges.
 type UsedRange struct {
 	Range netip.Prefix
 	// By describes the user of the range, for messages.

@@ -33,7 +33,8 @@ func NewBroadcaster(w Watcher) *Broadcaster { return &Broadcaster{watcher: w} }
 // their Source is started.
 func (h *Broadcaster) Start(ctx context.Context) error { return h.watcher.Watch(ctx, h.Notify) }
 
-// Source returns a source for controller-runtime that enqueues the objects to which the mapper maps an event.
+// Source returns a source for controller-runtime that enqueues the objects to which the mapper maps an event. The
+// controllers of LocalClusters and LocalMachines watch it.
 func (h *Broadcaster) Source(of EnqueueMapper) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		h.mu.Lock()

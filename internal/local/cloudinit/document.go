@@ -43,7 +43,8 @@ type Step struct {
 	Script  *Script
 }
 
-// Script is a script for /bin/sh, run as root in one process with the working directory /.
+// Script is a script for /bin/sh, run as root in one process with the working directory /. render.go runs each one as a
+// step, and reports the failed commands by their index.
 type Script struct {
 	Text string
 	// Commands are the items of bootcmd or runcmd that follow Prologue in Text; a null item is empty. Commands is nil

@@ -92,7 +92,7 @@ func New(cfg Config) (*Engine, error) {
 // inPod is a variable that the kubelet sets in each container.
 const inPod = "KUBERNETES_SERVICE_HOST"
 
-// Close closes the connections to the engine.
+// Close closes the connections to the engine. Commands call it when they end.
 func (e *Engine) Close() error { return e.api.Close() }
 
 // Ping checks whether the engine responds. If it does not, the error is a fault of kind Unreachable.

@@ -37,7 +37,7 @@ func (e *Engine) readHost(ctx context.Context) (hostView, error) {
 }
 
 // currentView returns the listing of an earlier quota check with current records, or reads the host again if this
-// process has created a container since then. The caller holds e.allocation.
+// process has created a container since then. The caller holds e.allocation. [Engine.Create] calls it.
 func (e *Engine) currentView(ctx context.Context, earlier any) (hostView, error) {
 	if view, ok := earlier.(hostView); ok && view.creations == e.creations.Load() {
 		var err error

@@ -30,7 +30,7 @@ type KernelHost struct {
 }
 
 // ThisHost returns the KernelHost of this process. systemd-resolved listens on loopback, so its own file is included
-// for the upstream servers.
+// for the upstream servers. [New] and commands call it.
 func ThisHost() KernelHost {
 	return KernelHost{
 		Proc: "/proc", Resolvers: []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"}, Hosts: "/etc/hosts",
@@ -40,7 +40,7 @@ func ThisHost() KernelHost {
 
 // NameServers returns the name servers that Pods use for names outside of the cluster: none without internet access,
 // else the configured servers, else the host's servers that containers can reach by IPv4. The result is empty if the
-// host has only name servers on loopback.
+// host has only name servers on loopback. [Engine.Create] passes them to the node.
 func (h KernelHost) NameServers(internet bool, told []netip.Addr) ([]netip.Addr, error) {
 	switch {
 	case !internet:

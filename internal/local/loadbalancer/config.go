@@ -71,7 +71,7 @@ func (f Folder) Log() string { return filepath.Join(string(f), "load-balancer.lo
 func (f Folder) config() string { return filepath.Join(string(f), "members.json") }
 func (f Folder) state() string  { return filepath.Join(string(f), "state.json") }
 
-// Load reads the configuration.
+// Load reads the configuration. The process calls it repeatedly, and [Supervisor.Config] once.
 func (f Folder) Load() (Config, error) {
 	var c Config
 	found, err := datadir.ReadJSON(f.config(), &c)

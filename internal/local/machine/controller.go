@@ -33,7 +33,7 @@ const Name = "local-machine"
 // sentinel is the file that the message of a failed bootstrap (status.go) names.
 const sentinel = cloudinit.Sentinel
 
-// Config contains the dependencies and options of the controller.
+// Config contains the dependencies and options of the controller. Package local fills it in.
 type Config struct {
 	// Instance names the management cluster on the host.
 	Instance string

@@ -23,7 +23,8 @@ const (
 	etcdRecheck = 2 * time.Second
 )
 
-// readEtcd reads the progress of an order for the etcd member on the machine.
+// readEtcd reads the progress of an order for the etcd member on the machine. controller.readRequested (observe.go)
+// reads it when [Decide] requests it.
 type readEtcd struct{ Order recovery.EtcdOrder }
 
 func (a readEtcd) String() string { return "the etcd member, for " + string(a.Order.Step) }
@@ -121,7 +122,7 @@ type EtcdResult struct {
 	Unreachable bool
 }
 
-// readEtcdResult reads the result of an order.
+// readEtcdResult reads the result of an order. controller.readRequested (observe.go) calls it.
 func (c *controller) readEtcdResult(ctx context.Context, etcds backend.EtcdRecovery, s Snapshot, order recovery.EtcdOrder) (Snapshot, error) {
 	s.Etcd = &EtcdResult{}
 	var err error

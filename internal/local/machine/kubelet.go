@@ -26,7 +26,7 @@ const kubeletTimeout = 10 * time.Second
 // reasonKubeletStopped: the kubelet of a provisioned machine was stopped.
 const reasonKubeletStopped = "KubeletStopped"
 
-// readKubelet reads the state of the kubelet.
+// readKubelet reads the state of the kubelet. controller.readRequested (observe.go) reads it when [Decide] requests it.
 type readKubelet struct{}
 
 func (readKubelet) String() string { return "the state of the kubelet" }
@@ -65,7 +65,8 @@ func nodeReadyChanged() predicate.Predicate {
 	}}
 }
 
-// readKubeletState reads the state of the kubelet. Errors leave it unknown, because the state only explains a condition.
+// readKubeletState reads the state of the kubelet. Errors leave it unknown, because the state only explains a
+// condition. controller.readRequested (observe.go) calls it.
 func readKubeletState(ctx context.Context, kubelets backend.Kubelets, s Snapshot) Snapshot {
 	s.Kubelet = &backend.KubeletState{}
 	if kubelets == nil {

@@ -192,7 +192,7 @@ func (s Snapshot) provisioned() bool {
 }
 
 // bootstrapSecretName returns the name of the bootstrap data Secret, empty if there is none. Machines of a pool use the
-// Secret of the pool; their own name is empty.
+// Secret of the pool; their own name is empty. [Decide] waits for it, and controller.act reads the Secret.
 func (s Snapshot) bootstrapSecretName() string {
 	name := ""
 	if s.Machine != nil {

@@ -23,7 +23,7 @@ type machineCounter struct {
 	own     map[string]int
 }
 
-// seed counts the existing machines on first use.
+// seed counts the existing machines on first use. simulatedMachines.Inspect and simulatedMachines.CheckQuota call it.
 func (c *machineCounter) seed(ctx context.Context, r client.Reader) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

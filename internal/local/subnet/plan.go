@@ -50,7 +50,8 @@ func NewLayout(subnet netip.Prefix) (Layout, error) {
 	}, nil
 }
 
-// NodeAddress returns the lowest unused node address, and false if all are in use.
+// NodeAddress returns the lowest unused node address, and false if all are in use. The container backend calls it when
+// it creates a node.
 func (l Layout) NodeAddress(used map[netip.Addr]bool) (netip.Addr, bool) {
 	for octet := firstNode; octet <= lastNode; octet++ {
 		if a := withOctet(l.Nodes, byte(octet)); !used[a] {
