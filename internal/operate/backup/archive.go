@@ -162,7 +162,7 @@ func (a Archive) writeTar(w io.Writer, content map[string][]byte) error {
 	return t.Close()
 }
 
-// readArchive reads an archive. The identities decrypt its Secrets if they are encrypted.
+// readArchive reads an archive. The identities decrypt its Secrets if they are encrypted. [Open] calls it.
 func readArchive(r io.Reader, identities []age.Identity) (Archive, error) {
 	info, content, err := readVerified(r)
 	if err != nil {

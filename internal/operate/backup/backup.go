@@ -134,7 +134,7 @@ func (a Archive) save(path string, to []age.Recipient) (saved Saved, err error) 
 	return saved, nil
 }
 
-// Open reads the archive in a file.
+// Open reads the archive in a file. `slipway restore` calls it.
 func Open(path string, identities []age.Identity) (a Archive, err error) {
 	f, err := os.Open(path)
 	if err != nil {

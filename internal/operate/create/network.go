@@ -46,7 +46,7 @@ func SelectSubnet(ctx context.Context, r client.Reader, host Host) (netip.Prefix
 
 // CheckSubnet checks whether a new cluster can use a subnet. The Invalid fault names the owner of the subnet and an
 // unused one, or what the operator allows. A subnet used by a cluster with the given name is accepted; whether the
-// cluster already exists is checked elsewhere.
+// cluster already exists is checked elsewhere. `slipway create cluster` calls it for --subnet.
 func CheckSubnet(ctx context.Context, r client.Reader, key client.ObjectKey, want netip.Prefix, host Host) error {
 	if denied := host.denies(want); denied != "" {
 		return fault.New(fault.Invalid, reasonNetworkDenied, "--subnet: %s", denied)

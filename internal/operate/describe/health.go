@@ -42,7 +42,7 @@ func (r Remediation) text(now time.Time) string {
 
 // remediation returns the earliest upcoming remediation of the Machine, while the timeout of a check is running. No API
 // field has this information, so it is computed from the conditions, by the rules of the MachineHealthCheck controller.
-// Node conditions other than Ready are not available.
+// Node conditions other than Ready are not available. [Build] adds it to the row of the Machine.
 func (b builder) remediation(m *clusterv1.Machine) *Remediation {
 	checks := make([]*clusterv1.MachineHealthCheck, len(b.Checks))
 	for i := range b.Checks {

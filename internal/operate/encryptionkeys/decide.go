@@ -165,7 +165,7 @@ func planOf(s snapshot) Plan {
 	return p
 }
 
-// Lines formats the plan for display.
+// Lines formats the plan for display. `slipway rotate encryption` prints them before the confirmation.
 func (p Plan) Lines() []string {
 	out := []string{fmt.Sprintf("Rotation of the keys that encrypt the etcd data of cluster %s:", p.Cluster)}
 	out = append(out, progress.PhaseLines(p.Steps)...)

@@ -158,7 +158,7 @@ func memberOf(m clusterv1.Machine) RecoveryMember {
 // does.
 func (p RecoveryPlan) NeedsConfirmation() bool { return !p.UnderWay }
 
-// Lines formats the plan for display.
+// Lines formats the plan for display. `slipway recover controlplane` prints them before the confirmation.
 func (p RecoveryPlan) Lines() []string {
 	if p.UnderWay && p.Snapshot != nil {
 		return []string{fmt.Sprintf("A restore of the control plane of cluster %s from snapshot %s on Machine %s is under way (%s).", p.Cluster, p.Snapshot.Name, p.Survivor, p.ID)}

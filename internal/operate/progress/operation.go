@@ -103,7 +103,7 @@ func Phases(current int, names ...string) []Phase {
 	return out
 }
 
-// PhaseLines formats phases for display.
+// PhaseLines formats phases for display. The plans of both rotations call it.
 func PhaseLines(phases []Phase) []string {
 	var out []string
 	for i, p := range phases {

@@ -65,7 +65,7 @@ func (a restart) String() string {
 	return "MachineDeployment " + a.Deployment + " replaces its Machines"
 }
 
-// replace deletes a Machine of a MachinePool, so that its infrastructure provider replaces it.
+// replace deletes a Machine of a MachinePool, so that its infrastructure provider replaces it. [decide] plans it.
 type replace struct{ Machine, Pool string }
 
 func (a replace) String() string {

@@ -110,7 +110,7 @@ func (s snapshot) nodesText() string {
 	return fmt.Sprintf("%d nodes (%s)", len(s.Machines), strings.Join(names, ", "))
 }
 
-// Lines formats the plan for display.
+// Lines formats the plan for display. `slipway rotate authority` prints them before the confirmation.
 func (p Plan) Lines() []string {
 	out := []string{fmt.Sprintf("Rotation of the certificate authority of cluster %s:", p.Cluster)}
 	if p.Old != nil {

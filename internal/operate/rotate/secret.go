@@ -27,7 +27,7 @@ const (
 	reasonCertificate = "InvalidAuthority"
 )
 
-// Phase is the phase of a rotation.
+// Phase is the phase of a rotation. The Secret contains it as a string.
 type Phase string
 
 // The phases in order. In phaseNone there is no rotation.

@@ -251,7 +251,7 @@ func Apply(ctx context.Context, c client.Client, read *clusterv1.Cluster, to str
 	return nil
 }
 
-// Lines formats the plan for display.
+// Lines formats the plan for display. `slipway upgrade cluster` prints them.
 func (p Plan) Lines() []string {
 	if p.Extension != "" {
 		return []string{fmt.Sprintf("Upgrade of cluster %s from %s to %s; handler %s decides the steps on the way.", p.Cluster, p.From, p.To, p.Extension)}
