@@ -76,7 +76,8 @@ func New(cfg Config) (*Supervisor, error) {
 // Ready returns a channel that is closed when the node is Ready for the first time.
 func (k *Supervisor) Ready() <-chan struct{} { return k.ready }
 
-// Run maintains the node until ctx ends. Failures are reported and retried.
+// Run maintains the node until ctx ends. Failures are reported and retried. `slipway up --node` runs it in the
+// background.
 func (k *Supervisor) Run(ctx context.Context) {
 	for errs, deletions := 0, 0; ; {
 		delay := unreadyInterval
