@@ -72,7 +72,8 @@ func ReadCluster(ctx context.Context, c client.Reader) (ManagementCluster, error
 	return out, nil
 }
 
-// readBuiltinProviders returns the built-in providers whose webhooks exist without an inventory object.
+// readBuiltinProviders returns the built-in providers whose webhooks exist without an inventory object. The names of
+// built-in providers equal the labels of clusterctl's providers, so that both can be compared.
 func readBuiltinProviders(ctx context.Context, c client.Reader, installed []provider.Installed) ([]providerset.Name, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfigurationList"))
