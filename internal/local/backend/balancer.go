@@ -36,7 +36,7 @@ type BalancerMember struct {
 	// Name of its Machine.
 	Name    string
 	Address netip.AddrPort
-	// Leaving members get no new connections.
+	// Leaving members get no new connections while another member is healthy.
 	Leaving bool
 }
 

@@ -195,7 +195,8 @@ rm -f %[1]s
 `, file, quote(s.Section+" ended with code"), backend.StageFile, quote(s.Section+" "+endMarker))
 }
 
-// endMarker replaces index and program once all commands of a section have run.
+// endMarker replaces index and program once all commands of a section have run. Package container recognizes it
+// (bootstrapstatus.go), so both must agree.
 const endMarker = "- end"
 
 // traced returns a script that records the running command and the failed commands. The next command still sees the

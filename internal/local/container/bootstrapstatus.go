@@ -112,7 +112,8 @@ func lastLines(log string) string {
 const timedOut = "124"
 
 // trace matches a line printed by [statusScript]: the stage that a script waits for, the command that it runs, or a
-// failed command with its exit code.
+// failed command with its exit code. Package cloudinit writes these lines in its scripts (render.go), so both must
+// agree on sections, stages and the word end.
 var trace = regexp.MustCompile(`^(?:stage (boot|containerd)|(stage step|command) (bootcmd|runcmd|users) (-|\d{1,6}) (-|[\w.+-]{1,32})(?: (\d{1,3}))?)$`)
 
 // readTraces parses the lines of [statusScript] at the beginning of a text and returns the rest. It stops at the first
