@@ -77,8 +77,8 @@ func (o *Object) chooseShown() displayedConditions {
 	return all
 }
 
-// displayableConditions returns the headlines and issues of a subtree. [Build] compares them with those of other rows,
-// so that no issue appears twice.
+// displayableConditions returns the headlines and issues of a subtree. [Build] compares them with the conditions of
+// other rows, so that no issue appears twice.
 func (o *Object) displayableConditions() displayedConditions {
 	all := displayedConditions(o.Issues())
 	if head := o.Headline(); head != nil {

@@ -58,7 +58,7 @@ func flat(message string) string {
 var replicaCounts = regexp.MustCompile(`^(\* )?(\d+ available replicas, at least \d+ required( \(spec\.replicas is \d+\))?$|Rolling out \d+ not up-to-date replicas$|Scaling (up|down) from \d+ to \d+ replicas$)`)
 
 // withoutReplicaCounts removes the replica counts of a group from its message. Steps have their own counts, so
-// builder.ownIssues (steps.go) removes those of messages.
+// builder.ownIssues (steps.go) calls it for messages.
 func withoutReplicaCounts(message string) string {
 	var out []string
 	for _, line := range strings.Split(message, "\n") {
