@@ -44,7 +44,7 @@ type certManagerCertificate struct {
 }
 
 // request is the specification of a Certificate. [Reconcile] reads it from the Certificate, and issues a certificate
-// for it. Secrets contain its hash (request.hash).
+// for it. Secrets contain its hash (request.hash), so another JSON form would issue all certificates again.
 type request struct {
 	SecretName  string           `json:"secretName"`
 	CommonName  string           `json:"commonName,omitempty"`

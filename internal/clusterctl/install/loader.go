@@ -23,7 +23,7 @@ func NewProviderLoader(config *repository.ConfigFile) ProviderLoader {
 	return ProviderLoader{Config: config, Options: repository.Options{Variable: config.Variable, Overrides: config.OverridesFolder()}}
 }
 
-// Source returns the repository of a provider. `slipway generate cluster` reads templates from it.
+// Source returns the repository of a provider, without selecting a version.
 func (l ProviderLoader) Source(t provider.Type, name string) (*repository.Source, error) {
 	p, err := l.Config.Provider(t, name)
 	if err != nil {

@@ -95,7 +95,8 @@ const inPod = "KUBERNETES_SERVICE_HOST"
 // Close closes the connections to the engine. Commands call it when they end.
 func (e *Engine) Close() error { return e.api.Close() }
 
-// Ping checks whether the engine responds. If it does not, the error is a fault of kind Unreachable.
+// Ping checks whether the engine responds. If it does not, the error is a fault of kind Unreachable. Only tests call
+// it, before they need Docker.
 func (e *Engine) Ping(ctx context.Context) error {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
