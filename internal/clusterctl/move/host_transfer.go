@@ -96,7 +96,7 @@ func isOf(what graph.Scope, r hosttransfer.Record) bool {
 	return (what.Namespace == "" || what.Namespace == r.Namespace()) && (len(what.Clusters) == 0 || slices.Contains(what.Clusters, name))
 }
 
-// transfer moves the folders.
+// transfer moves the folders, for Transfer, and back for RollBack.
 func (p *HostPair) transfer(ctx context.Context, r hosttransfer.Record, from, to HostDataDir) error {
 	for _, name := range r.Planes {
 		m := folderMove{from: filepath.Join(from.Dir.Planes(), name), to: filepath.Join(to.Dir.Planes(), name), newOwner: to.Store.Instance()}
