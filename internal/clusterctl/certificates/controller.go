@@ -54,7 +54,7 @@ func NewController(config *rest.Config, now func() time.Time, report func(error)
 
 // Run reconciles until ctx ends: at once, when a Certificate, an issuer or an object with an injected CA changes, and
 // before a certificate must be renewed. If the cert-manager CRDs in the cluster are not Slipway's, Run waits until they
-// are.
+// are. `slipway up` runs it in the background.
 func (k *Controller) Run(ctx context.Context) {
 	said := ""
 	for ctx.Err() == nil {

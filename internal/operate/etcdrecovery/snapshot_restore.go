@@ -75,7 +75,8 @@ func (o SnapshotClient) Prepare(ctx context.Context, cluster *clusterv1.Cluster,
 	return out, err
 }
 
-// MachinesSince returns the names of the Machines of a Cluster that were created after a time.
+// MachinesSince returns the names of the Machines of a Cluster that were created after a time. Recoverer.snapshot calls
+// it as well.
 func (o SnapshotClient) MachinesSince(ctx context.Context, cluster *clusterv1.Cluster, at time.Time) ([]string, error) {
 	machines := &clusterv1.MachineList{}
 	if err := o.Client.List(ctx, machines, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
