@@ -36,7 +36,7 @@ type BuildOptions struct {
 
 // Build builds a bundle for the architecture of this machine and stores it. The first build of a version takes minutes
 // and needs the network; results are shared with node images. Missing programs and unknown versions are faults of kind
-// Invalid.
+// Invalid. `slipway bundle build` calls it.
 func (s Store) Build(ctx context.Context, o BuildOptions) (Bundle, error) {
 	if o.KubernetesVersion == "" {
 		o.KubernetesVersion = nodeimage.DefaultVersion

@@ -40,7 +40,7 @@ const (
 	roleControlPlane = "control-plane"
 )
 
-// File is a file of a bundle.
+// File is a file of a bundle. [Manifest] lists the files of a bundle.
 type File struct {
 	// Path is relative, with slashes.
 	Path   string `json:"path"`
@@ -53,7 +53,7 @@ type File struct {
 }
 
 // Manifest describes a bundle. It is stored in the bundle as manifest.json, so an incompatible change needs another
-// format number.
+// format number. [Store.Build] writes it, and [Open] reads it.
 type Manifest struct {
 	Format            int    `json:"format"`
 	KubernetesVersion string `json:"kubernetesVersion"`
@@ -93,7 +93,8 @@ func (b Bundle) Size() (n int64) {
 }
 
 // ForNode returns the part of a bundle that a node needs: all of it for a control plane, else without the images of
-// control planes. It has a digest of its own. Each host stores one of the two parts under its digest.
+// control planes. It has a digest of its own. Each host stores one of the two parts under its digest. The SSHMachine
+// controller calls it for each Machine.
 func (b Bundle) ForNode(controlPlane bool) Bundle {
 	if controlPlane {
 		return b
@@ -102,7 +103,7 @@ func (b Bundle) ForNode(controlPlane bool) Bundle {
 	return withDigest(b)
 }
 
-// Open opens a file of the bundle.
+// Open opens a file of the bundle. Exports and uploads to hosts read files with it.
 func (b Bundle) Open(f File) (*os.File, error) {
 	return os.Open(filepath.Join(b.Dir, filepath.FromSlash(f.Path)))
 }
@@ -114,7 +115,8 @@ func withDigest(b Bundle) Bundle {
 }
 
 // Open reads the manifest of a bundle in a directory and checks that the files have the right sizes. It does not read
-// their content: [Bundle.Export] and [Store.Import] verify it, and each host does after the upload.
+// their content: [Bundle.Export] and [Store.Import] verify it, and each host does after the upload. [Store.List] and
+// [Store.Find] call it.
 func Open(dir string) (Bundle, error) {
 	f, err := os.Open(filepath.Join(dir, manifestName))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -263,7 +265,8 @@ func describe(dir string, m Manifest) (Manifest, error) {
 	return parseManifest(text)
 }
 
-// writeManifest writes the manifest of a bundle.
+// writeManifest writes the manifest of a bundle. [Store.Build] and [Store.Import] call it at their end, so that an
+// incomplete directory is no bundle.
 func writeManifest(dir string, m Manifest) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {

@@ -32,6 +32,7 @@ type Store struct{ Dir string }
 func (m Manifest) name() string { return m.KubernetesVersion + "-" + m.Architecture }
 
 // List returns the bundles, newest version first. Directories that contain no valid bundle are returned as problems.
+// `slipway bundle list` and the SSH provider call it.
 func (s Store) List() (bundles []Bundle, problems []error, err error) {
 	entries, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -64,6 +65,7 @@ func (s Store) List() (bundles []Bundle, problems []error, err error) {
 }
 
 // Find returns the bundle for a version and an architecture, or a fault of kind Invalid with reason BundleMissing.
+// `slipway bundle export` and `slipway bundle remove` call it, and the SSHMachine controller for each Machine.
 func (s Store) Find(kubernetesVersion, architecture string) (Bundle, error) {
 	m := Manifest{KubernetesVersion: kubernetesVersion, Architecture: architecture}
 	if !version.Valid(kubernetesVersion) || !architectureForm.MatchString(architecture) {
@@ -77,7 +79,7 @@ func (s Store) Find(kubernetesVersion, architecture string) (Bundle, error) {
 	return Open(dir)
 }
 
-// Remove deletes the bundle for a version and an architecture.
+// Remove deletes the bundle for a version and an architecture. `slipway bundle remove` calls it.
 func (s Store) Remove(b Bundle) error { return os.RemoveAll(filepath.Join(s.Dir, b.name())) }
 
 // place creates a bundle with a function that writes its files and manifest to a directory. The bundle appears in the
@@ -192,7 +194,8 @@ func removeAbandoned(draft string) error {
 	return os.RemoveAll(draft)
 }
 
-// Export writes a bundle as an uncompressed tar archive, and verifies every file. The manifest comes first.
+// Export writes a bundle as an uncompressed tar archive, and verifies every file. The manifest comes first. `slipway
+// bundle export` calls it.
 func (b Bundle) Export(w io.Writer) error {
 	out := tar.NewWriter(w)
 	for _, name := range append([]File{{Path: manifestName}}, b.Files...) {
@@ -231,7 +234,7 @@ func (f File) mode() int64 {
 }
 
 // Import reads an exported bundle, verifies every file, and stores it. An invalid archive is a fault of kind Invalid
-// and leaves the store unchanged.
+// and leaves the store unchanged. `slipway bundle import` calls it.
 func (s Store) Import(r io.Reader) (Bundle, error) {
 	return s.place(func(dir string) error {
 		in := tar.NewReader(r)

@@ -28,7 +28,7 @@ type userlandEntry struct {
 	isFile       bool
 }
 
-// openUserland indexes the archive.
+// openUserland indexes the archive. [Store.Build] calls it.
 func openUserland(file string) (*userland, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -61,6 +61,7 @@ func openUserland(file string) (*userland, error) {
 	}
 }
 
+// close closes the archive. [Store.Build] calls it after it has copied the programs.
 func (u *userland) close() { _ = u.archive.Close() }
 
 // resolve follows the symbolic links in a path. The result need not exist.
@@ -103,7 +104,7 @@ func (u *userland) find(name string) ([]byte, bool, error) {
 	return data, true, err
 }
 
-// read returns the content of a file.
+// read returns the content of a file. The collector (elf.go) copies programs and libraries with it.
 func (u *userland) read(name string) ([]byte, error) {
 	data, ok, err := u.find(name)
 	if err == nil && !ok {
@@ -112,7 +113,8 @@ func (u *userland) read(name string) ([]byte, error) {
 	return data, err
 }
 
-// list returns the names of the files in a directory, sorted.
+// list returns the names of the files in a directory, sorted. debianFiles finds the plugins of CNI and iptables with
+// it.
 func (u *userland) list(dir string) []string {
 	at, err := u.resolve(dir)
 	if err != nil {

@@ -20,7 +20,8 @@ type Gateways struct {
 	}
 }
 
-// NewGateways returns the Gateways of the instance. It does not connect to Docker yet.
+// NewGateways returns the Gateways of the instance. It does not connect to Docker yet. Package manager calls it for the
+// HostedControlPlane controller.
 func NewGateways(cfg Config) (*Gateways, error) {
 	engine, err := container.New(container.Config{Instance: cfg.Instance, Ownership: cfg.ownership(), Address: cfg.Docker})
 	if err != nil {

@@ -30,7 +30,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots"
 )
 
-// Config holds the options and dependencies of the provider.
+// Config holds the options and dependencies of the provider. Package manager fills it in from the configuration of the
+// manager.
 type Config struct {
 	// Instance names the management cluster on this host. Every container, network and volume is labelled with it.
 	// Required, and constant for the whole life of the management cluster.

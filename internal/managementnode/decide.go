@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/backend"
 )
 
-// snapshot is the observed state of the container and its Node, the input of [decide].
+// snapshot is the observed state of the container and its Node, the input of [decide]. Supervisor.observe reads it.
 type snapshot struct {
 	// Machine is the container of the node.
 	Machine backend.Machine
@@ -34,7 +34,7 @@ const (
 	mostDoublings = 4
 )
 
-// action is a change to the container or the Node.
+// action is a change to the container or the Node. Supervisor.act executes it, so a new action needs a case there.
 type action interface{ String() string }
 
 type (
@@ -61,7 +61,7 @@ func (a deleteMachine) String() string { return "delete the container: " + a.Why
 func (deleteNode) String() string { return "delete Node " + Name + ": its container does not exist" }
 
 // plan lists the actions to run. Without actions, Ready reports whether Pods can run on the node, and Wait is the
-// reason if not.
+// reason if not. [Supervisor.Run] executes the actions in order.
 type plan struct {
 	Actions []action
 	Ready   bool

@@ -37,7 +37,8 @@ type Host interface {
 
 var _ Host = (*container.Engine)(nil)
 
-// Reservation is the reserved network of the node, with its endpoint and address range.
+// Reservation is the reserved network of the node, with its endpoint and address range. [Reserve] returns it, and
+// `slipway up` passes it to [Supervisor] in [Config].
 type Reservation struct {
 	Instance string
 	Endpoint netip.AddrPort // endpoint of the API server

@@ -29,7 +29,7 @@ const (
 	maxBackoff = time.Minute
 )
 
-// Config configures a [Supervisor].
+// Config configures a [Supervisor]. `slipway up --node` fills it in.
 type Config struct {
 	Reservation Reservation
 	Host        Host
@@ -64,7 +64,7 @@ type Supervisor struct {
 	last  Status
 }
 
-// New returns a Supervisor. It does not connect to the cluster yet.
+// New returns a Supervisor. It does not connect to the cluster yet. `slipway up --node` calls it.
 func New(cfg Config) (*Supervisor, error) {
 	c, err := client.New(cfg.Root, client.Options{Scheme: clientgoscheme.Scheme})
 	if err != nil {
@@ -76,7 +76,8 @@ func New(cfg Config) (*Supervisor, error) {
 // Ready returns a channel that is closed when the node is Ready for the first time.
 func (k *Supervisor) Ready() <-chan struct{} { return k.ready }
 
-// Run maintains the node until ctx ends. Failures are reported and retried.
+// Run maintains the node until ctx ends. Failures are reported and retried. `slipway up --node` runs it in the
+// background.
 func (k *Supervisor) Run(ctx context.Context) {
 	for errs, deletions := 0, 0; ; {
 		delay := unreadyInterval

@@ -26,9 +26,9 @@ type folder struct {
 	maxBytes int64
 }
 
-// newFolder returns a store in a folder of this host, for a policy with spec.destination.folder. The first write creates
-// the folder. The total size of its files is limited to most bytes; 0 means unlimited. Symbolic links that lead out of
-// the folder are not followed.
+// newFolder returns a store in a folder of this host, for a policy with spec.destination.folder. The first write
+// creates the folder. The total size of its files is limited to most bytes; 0 means unlimited. Symbolic links that lead
+// out of the folder are not followed. [StoreSettings.Open] calls it.
 func newFolder(path string, most int64) Store { return folder{path: path, maxBytes: most} }
 
 // open opens the folder. If create is true, a missing folder is created.

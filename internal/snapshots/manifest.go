@@ -48,7 +48,8 @@ type Cluster struct {
 // folder returns the folder of the cluster's snapshots in a store.
 func (c Cluster) folder() string { return path.Join(c.Namespace, c.Name) }
 
-// EtcdState is the state of an etcd cluster when its snapshot is taken.
+// EtcdState is the state of an etcd cluster when its snapshot is taken. [Source] reports it, and [Take] writes it into
+// the manifest.
 type EtcdState struct {
 	// Revision is the minimum etcd revision of the snapshot.
 	Revision int64 `json:"revision"`
@@ -97,7 +98,8 @@ func Name(cluster string, at time.Time) string {
 
 var namePattern = regexp.MustCompile(`^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)-[0-9]{8}T[0-9]{6}Z$`)
 
-// ParseName returns the cluster and the time in a snapshot's name, or false if the name is invalid.
+// ParseName returns the cluster and the time in a snapshot's name, or false if the name is invalid. A restore, the
+// EtcdSnapshotPolicy controller and `slipway move` parse the names of snapshots with it.
 func ParseName(name string) (cluster string, at time.Time, ok bool) {
 	if !namePattern.MatchString(name) || len(name) > 253 {
 		return "", time.Time{}, false

@@ -22,7 +22,8 @@ type Retriever struct {
 	Stores StoreSettings
 }
 
-// RetrievalRequest identifies the requested snapshot.
+// RetrievalRequest identifies the requested snapshot. The HostedControlPlane and LocalMachine controllers fill it in
+// from the annotation that requests a restore.
 type RetrievalRequest struct {
 	// Policy is the EtcdSnapshotPolicy whose store has the snapshot. Snapshot is the name of the snapshot.
 	Policy, Snapshot string
@@ -40,7 +41,7 @@ type RetrievedSnapshot struct {
 }
 
 // Find returns the snapshot of a Cluster. It only searches the store of a policy in the namespace of the Cluster, so
-// that no tenant can restore the data of another one.
+// that no tenant can restore the data of another one. The jobs that stage a snapshot for a restore call it.
 func (s Retriever) Find(ctx context.Context, of Cluster, want RetrievalRequest) (RetrievedSnapshot, error) {
 	policy := &hostedv1.EtcdSnapshotPolicy{}
 	err := s.Client.Get(ctx, client.ObjectKey{Namespace: of.Namespace, Name: want.Policy}, policy)
@@ -68,12 +69,14 @@ func (s Retriever) Find(ctx context.Context, of Cluster, want RetrievalRequest) 
 	return found, err
 }
 
-// Fetch writes the decrypted and verified snapshot to a file of this host. The file does not exist after an error.
+// Fetch writes the decrypted and verified snapshot to a file of this host. The file does not exist after an error. The
+// HostedControlPlane controller calls it in a job.
 func (f RetrievedSnapshot) Fetch(ctx context.Context, file string) error {
 	return fetchSnapshot(ctx, f.from, f.Manifest, file, f.identity)
 }
 
-// Copy writes the decrypted snapshot and verifies it. After an error, discard the written data.
+// Copy writes the decrypted snapshot and verifies it. After an error, discard the written data. The LocalMachine
+// controller calls it in a job.
 func (f RetrievedSnapshot) Copy(ctx context.Context, to io.Writer) error {
 	return copyVerified(ctx, f.from, f.Manifest, to, f.identity)
 }

@@ -24,7 +24,8 @@ const (
 	responseTimeout = 30 * time.Second
 )
 
-// s3Config configures the connection to an S3-compatible store.
+// s3Config configures the connection to an S3-compatible store. [StoreSettings.Open] fills it in from the policy and
+// the Secret with the credentials.
 type s3Config struct {
 	// Endpoint is the host of the store, with a port if it is not the default. Required.
 	Endpoint string
@@ -49,8 +50,8 @@ type bucket struct {
 	prefix string
 }
 
-// newS3 returns a store in a bucket, for a policy with spec.destination.s3. It only connects to the endpoint and does not
-// follow redirects to other hosts, because the operator allows endpoints by name.
+// newS3 returns a store in a bucket, for a policy with spec.destination.s3. It only connects to the endpoint and does
+// not follow redirects to other hosts, because the operator allows endpoints by name. [StoreSettings.Open] calls it.
 func newS3(cfg s3Config) (Store, error) {
 	if cfg.Region == "" {
 		cfg.Region = "us-east-1"

@@ -15,7 +15,7 @@ const minScheduleInterval = 5 * time.Minute
 // longestBack limits how far back missed times are considered.
 const longestBack = 366 * 24 * time.Hour
 
-// Schedule is a parsed spec.schedule of an EtcdSnapshotPolicy, in UTC.
+// Schedule is a parsed spec.schedule of an EtcdSnapshotPolicy, in UTC. [ParseSchedule] returns it.
 type Schedule struct{ spec cron.Schedule }
 
 // ParseSchedule parses a schedule. The webhook of EtcdSnapshotPolicies calls it to reject invalid schedules, and their

@@ -29,7 +29,7 @@ const (
 // maxListed is the maximum number of files that List returns. More files are an error.
 const maxListed = 10000
 
-// File is a file of a store.
+// File is a file of a store. [Store] lists files, and the functions of manifest.go recognize snapshots by their names.
 type File struct {
 	// Name is relative to the store, with slashes.
 	Name string
@@ -83,12 +83,14 @@ func (b *limitedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// limitReader returns a reader that fails after the given number of bytes. Stores limit the files of a snapshot with
+// it.
 func limitReader(ctx context.Context, r io.Reader, most int64) io.Reader {
 	return &limitedReader{ctx: ctx, from: r, left: most, most: most}
 }
 
 // asStoreFault returns err if it is a fault or a cancellation, a fault for an exceeded deadline, and the result of
-// otherwise for other errors.
+// otherwise for other errors. The stores convert all their errors with it.
 func asStoreFault(err error, otherwise func() error) error {
 	switch {
 	case err == nil:
@@ -101,12 +103,15 @@ func asStoreFault(err error, otherwise func() error) error {
 	return otherwise()
 }
 
+// missingFault returns the fault for a file that the store does not contain.
 func missingFault(name string, err error) error {
 	return fault.New(fault.Gone, reasonMissing, "The store has no file %s", name).From(err)
 }
 
+// tooMany returns the fault for a folder with more files than a store lists.
 func tooMany(folder string) error {
 	return fault.New(fault.Invalid, "SnapshotStoreTooLarge", "There are more than %d files in %s of the store: remove files that do not belong to snapshots", maxListed, folder)
 }
 
+// wrapError adds the operation and the file to an error. folder.go calls it.
 func wrapError(what, name string, err error) error { return fmt.Errorf("%s %s: %w", what, name, err) }

@@ -18,7 +18,8 @@ import (
 const (
 	accessKeyID     = "accessKeyID"
 	secretAccessKey = "secretAccessKey"
-	IdentityKey     = "identity"
+	// IdentityKey is the key of the age identities; `slipway move` reads it as well.
+	IdentityKey = "identity"
 )
 
 // StoreSettings configures the stores that EtcdSnapshotPolicies may use. The manager fills it in, and the controllers
@@ -49,7 +50,7 @@ func (s StoreSettings) Denied(p *hostedv1.EtcdSnapshotPolicy) string {
 	return ""
 }
 
-// Open opens the store of a policy.
+// Open opens the store of a policy. The EtcdSnapshotPolicy controller calls it, and [Retriever.Find] for a restore.
 func (s StoreSettings) Open(ctx context.Context, p *hostedv1.EtcdSnapshotPolicy) (Store, error) {
 	if why := s.Denied(p); why != "" {
 		return nil, fault.New(fault.Invalid, "DeniedByPolicy", "%s", why)
@@ -72,7 +73,7 @@ func (s StoreSettings) Open(ctx context.Context, p *hostedv1.EtcdSnapshotPolicy)
 	})
 }
 
-// ReadIdentity reads age identities from a Secret. It returns nil if no name is given.
+// ReadIdentity reads age identities from a Secret. It returns nil if no name is given. [Retriever.Find] calls it.
 func (s StoreSettings) ReadIdentity(ctx context.Context, key client.ObjectKey) ([]byte, error) {
 	if key.Name == "" {
 		return nil, nil

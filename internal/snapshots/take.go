@@ -33,7 +33,7 @@ type Source interface {
 	Snapshot(ctx context.Context) (io.ReadCloser, error)
 }
 
-// TakeOptions is a snapshot to take.
+// TakeOptions is a snapshot to take. The EtcdSnapshotPolicy controller fills it in.
 type TakeOptions struct {
 	Cluster Cluster
 	Name    string
@@ -89,7 +89,8 @@ func Take(ctx context.Context, from Source, to Store, order TakeOptions) (Manife
 	return m, nil
 }
 
-// hashingReader counts and hashes the bytes read.
+// hashingReader counts and hashes the bytes read. [Take] and fetchSnapshot compute the checksum in the manifest with
+// it.
 type hashingReader struct {
 	from  io.Reader
 	sum   hash.Hash
@@ -119,7 +120,7 @@ func encrypted(from io.Reader, to []age.Recipient) *io.PipeReader {
 }
 
 // ParseRecipients parses age recipients (spec.encryption.recipients of an EtcdSnapshotPolicy). The webhook also calls
-// it.
+// it. [Take] calls it.
 func ParseRecipients(texts []string) ([]age.Recipient, error) {
 	var out []age.Recipient
 	for _, text := range texts {

@@ -37,7 +37,7 @@ type Controller struct {
 	report func(error)
 }
 
-// NewController returns a Controller that connects with the given configuration.
+// NewController returns a Controller that connects with the given configuration. `slipway up` calls it.
 func NewController(config *rest.Config, now func() time.Time, report func(error)) (*Controller, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, apiextensionsv1.AddToScheme} {
@@ -54,7 +54,7 @@ func NewController(config *rest.Config, now func() time.Time, report func(error)
 
 // Run reconciles until ctx ends: at once, when a Certificate, an issuer or an object with an injected CA changes, and
 // before a certificate must be renewed. If the cert-manager CRDs in the cluster are not Slipway's, Run waits until they
-// are.
+// are. `slipway up` runs it in the background.
 func (k *Controller) Run(ctx context.Context) {
 	said := ""
 	for ctx.Err() == nil {
@@ -74,7 +74,8 @@ func (k *Controller) Run(ctx context.Context) {
 }
 
 // InstallCRDs installs Slipway's CRDs if the cluster has none, and returns when they are served, so that tools which
-// check for cert-manager before they install providers find its API.
+// check for cert-manager before they install providers find its API. `slipway up` calls it once, while the Controller
+// already runs.
 func (k *Controller) InstallCRDs(ctx context.Context) error {
 	who, err := getProvisioner(ctx, k.client)
 	if err != nil || who == certManager || who == otherCertManager {

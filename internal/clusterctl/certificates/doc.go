@@ -1,5 +1,6 @@
-// Package certificates satisfies the cert-manager objects of providers, with or without cert-manager. [Steps] returns
-// the steps that a management cluster needs first, by the mode (`slipway init --cert-manager`):
+// Package certificates satisfies the cert-manager objects of providers, with or without cert-manager. `slipway upgrade
+// apply` upgrades cert-manager itself by the plan of [PlanUpgrade]. [Steps] returns the steps that a management cluster
+// needs first, by the mode (`slipway init --cert-manager`):
 //
 //	builtin    Slipway's minimal CRDs for Issuer, ClusterIssuer and Certificate; [Reconcile] issues the certificates
 //	install    cert-manager itself, as configured in the configuration file

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// encode returns data in base64, as Secrets contain it. reconciler.store (reconcile.go) calls it.
 func encode(data []byte) string { return base64.StdEncoding.EncodeToString(data) }
 
 // target is a kind whose objects can have an injected CA.

@@ -26,7 +26,8 @@ const skew = 5 * time.Minute
 // Certificates.
 const maxRSABits = 4096
 
-// issuedCertificate is a certificate with its private key and its CA, PEM-encoded.
+// issuedCertificate is a certificate with its private key and its CA, PEM-encoded. reconciler.store writes it into the
+// Secret.
 type issuedCertificate struct{ Certificate, Key, Authority []byte }
 
 // issue issues a certificate for the spec of a Certificate, when [Reconcile] finds that one is due; authority is nil

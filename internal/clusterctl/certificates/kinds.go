@@ -30,18 +30,21 @@ const (
 	clusterNamespace = "cert-manager"
 )
 
+// kindOf returns a kind of cert-manager in the only version that Slipway reads. All reads and writes of such objects
+// use it.
 func kindOf(kind string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind}
 }
 
 // certManagerCertificate is the part of a Certificate that Slipway reads. The JSON names of the types in this file are
-// cert-manager's.
+// cert-manager's. reconcile.go decodes each Certificate to it.
 type certManagerCertificate struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              request `json:"spec"`
 }
 
-// request is the specification of a Certificate.
+// request is the specification of a Certificate. [Reconcile] reads it from the Certificate, and issues a certificate
+// for it. Secrets contain its hash (request.hash), so another JSON form would issue all certificates again.
 type request struct {
 	SecretName  string           `json:"secretName"`
 	CommonName  string           `json:"commonName,omitempty"`
@@ -83,7 +86,7 @@ type secretTemplate struct {
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
 
-// issuer is the part of an Issuer or ClusterIssuer that Slipway reads.
+// issuer is the part of an Issuer or ClusterIssuer that Slipway reads. reconciler.authority decodes it.
 type issuer struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -94,12 +97,13 @@ type issuer struct {
 	} `json:"spec"`
 }
 
-// decode converts an object to a Go type.
+// decode converts an object to a Go type. reconcile.go and [PlanUpgrade] call it.
 func decode(o *unstructured.Unstructured, into any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into)
 }
 
 // ownCRDs returns Slipway's CRDs for the kinds of cert-manager that providers use. They preserve unknown fields.
+// builtinSteps (mode.go) applies them.
 func ownCRDs() []*unstructured.Unstructured {
 	return []*unstructured.Unstructured{
 		crd("Certificate", "certificates", "Namespaced"), crd("Issuer", "issuers", "Namespaced"), crd("ClusterIssuer", "clusterissuers", "Cluster"),

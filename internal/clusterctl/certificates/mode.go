@@ -45,7 +45,8 @@ func ParseMode(s string) (Mode, error) {
 	return "", fault.New(fault.Invalid, "Usage", "--cert-manager %s is not valid; use builtin, install, external or automatic", s)
 }
 
-// Provisioner is the implementation that satisfies Certificates in a management cluster.
+// Provisioner is the implementation that satisfies Certificates in a management cluster. [PlanUpgrade] and [Controller]
+// behave according to it.
 type Provisioner string
 
 // The possible provisioners.
@@ -137,6 +138,7 @@ func checkUnused(ctx context.Context, c client.Reader) error {
 	return nil
 }
 
+// builtinSteps returns the steps that install Slipway's CRDs. [Controller.InstallCRDs] executes them, too.
 func builtinSteps() []install.Step {
 	var apply, serve []install.Step
 	for _, o := range ownCRDs() {
@@ -172,7 +174,7 @@ func probe() *unstructured.Unstructured {
 	return o
 }
 
-// installSteps returns the steps that install cert-manager.
+// installSteps returns the steps that install cert-manager. [PlanUpgrade] plans an upgrade of cert-manager with them.
 func installSteps(objects []*unstructured.Unstructured, timeout time.Duration) []install.Step {
 	var steps, serves, waits []install.Step
 	for _, o := range repository.InstallOrder(objects) {

@@ -65,6 +65,7 @@ func (r Runner) awaitAccepted(ctx context.Context, w *kube.Writer, s Step) error
 }
 
 // checkNodes returns an error before anything is written if the plan waits for Deployments in a cluster without Nodes.
+// [Runner.Run] calls it before the first step.
 func (r Runner) checkNodes(ctx context.Context, steps []Step) error {
 	i := slices.IndexFunc(steps, func(s Step) bool { return s.Verb == Await })
 	if i < 0 {

@@ -23,7 +23,7 @@ func clusterctlNames() map[providerset.Name]provider.Provider {
 	}
 }
 
-// RunningBuiltin describes the built-in providers that run.
+// RunningBuiltin describes the built-in providers that run. `slipway up` fills it in for [RecordBuiltin].
 type RunningBuiltin struct {
 	Sets []providerset.Set
 	// Version is the Cluster API version that they implement.

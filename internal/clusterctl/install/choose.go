@@ -26,7 +26,7 @@ const (
 // noProvider, as the name of a provider, means no provider of the type.
 const noProvider = "-"
 
-// Choice is a provider to install.
+// Choice is a provider to install. [Choose] returns it, and [ProviderLoader.Load] loads it.
 type Choice struct {
 	Type      provider.Type
 	Reference provider.Reference
@@ -136,7 +136,8 @@ func pending(out []Choice, installed []provider.Installed) []Choice {
 	return out
 }
 
-// BuiltInNote lists the built-in providers of a management cluster; empty if there are none.
+// BuiltInNote lists the built-in providers of a management cluster; empty if there are none. `slipway init` and
+// `slipway upgrade plan` print it.
 func BuiltInNote(builtin []providerset.Name) string {
 	if len(builtin) == 0 {
 		return ""

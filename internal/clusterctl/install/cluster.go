@@ -25,6 +25,7 @@ const embeddedBinding = "slipway:admins"
 const coreCRD = "clusters.cluster.x-k8s.io"
 
 // ManagementCluster is the state of a management cluster that the plans of the provider commands depend on.
+// [ReadCluster] fills it in.
 type ManagementCluster struct {
 	ClusterState
 	// Builtin are the providers that run in the process of the management cluster, or in a manager that was not
@@ -71,7 +72,8 @@ func ReadCluster(ctx context.Context, c client.Reader) (ManagementCluster, error
 	return out, nil
 }
 
-// readBuiltinProviders returns the built-in providers whose webhooks exist without an inventory object.
+// readBuiltinProviders returns the built-in providers whose webhooks exist without an inventory object. The names of
+// built-in providers equal the labels of clusterctl's providers, so that both can be compared.
 func readBuiltinProviders(ctx context.Context, c client.Reader, installed []provider.Installed) ([]providerset.Name, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind("ValidatingWebhookConfigurationList"))

@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/providerset"
 )
 
-// DeletionOptions selects what to delete with a provider.
+// DeletionOptions selects what to delete with a provider. `slipway delete` fills it in from its flags.
 type DeletionOptions struct {
 	// Namespaces deletes the namespaces with their content.
 	Namespaces bool
@@ -20,7 +20,7 @@ type DeletionOptions struct {
 	CRDs bool
 }
 
-// InstalledProvider is a provider with its installed objects.
+// InstalledProvider is a provider with its installed objects. [Objects] returns it for [Uninstall].
 type InstalledProvider struct {
 	provider.Installed
 	Objects []*unstructured.Unstructured

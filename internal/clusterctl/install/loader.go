@@ -17,12 +17,13 @@ type ProviderLoader struct {
 	Options repository.Options
 }
 
-// NewProviderLoader returns a loader with the variables and overrides of a configuration file.
+// NewProviderLoader returns a loader with the variables and overrides of a configuration file. Package cli/term calls
+// it for the flag --config.
 func NewProviderLoader(config *repository.ConfigFile) ProviderLoader {
 	return ProviderLoader{Config: config, Options: repository.Options{Variable: config.Variable, Overrides: config.OverridesFolder()}}
 }
 
-// Source returns the repository of a provider.
+// Source returns the repository of a provider, without selecting a version.
 func (l ProviderLoader) Source(t provider.Type, name string) (*repository.Source, error) {
 	p, err := l.Config.Provider(t, name)
 	if err != nil {
@@ -48,7 +49,8 @@ func (l ProviderLoader) Load(ctx context.Context, c Choice, namespace string) (L
 	return l.load(ctx, c, repository.ComponentOptions{TargetNamespace: cmp.Or(c.Reference.Namespace, namespace)})
 }
 
-// ImagesOf loads a provider for its images, without replacing variables and without requiring a namespace.
+// ImagesOf loads a provider for its images, without replacing variables and without requiring a namespace. `slipway
+// init list-images` calls it.
 func (l ProviderLoader) ImagesOf(ctx context.Context, c Choice) (LoadedProvider, error) {
 	return l.load(ctx, c, repository.ComponentOptions{TargetNamespace: cmp.Or(c.Reference.Namespace, "default"), Raw: true})
 }

@@ -85,7 +85,7 @@ func Kinds(d discovery.DiscoveryInterface) ([]schema.GroupVersionKind, error) {
 }
 
 // asStored returns a Secret with stringData converted to data, the form in which the API server stores it, so that
-// applying it again is not a change.
+// applying it again is not a change. [Runner.Run] calls it for each object that it applies.
 func asStored(o *unstructured.Unstructured) *unstructured.Unstructured {
 	texts, _, err := unstructured.NestedStringMap(o.Object, "stringData")
 	if o.GroupVersionKind() != corev1.SchemeGroupVersion.WithKind("Secret") || err != nil || len(texts) == 0 {

@@ -15,25 +15,27 @@ import (
 // skipCRDName is the annotation of the clusterctl contract on a CRD whose name is not checked.
 const skipCRDName = "clusterctl.cluster.x-k8s.io/skip-crd-name-preflight-check"
 
-// LoadedProvider is a provider to install: its objects, and the contract of its version.
+// LoadedProvider is a provider to install: its objects, and the contract of its version. [ProviderLoader] returns it.
+// [Install] and package providerupgrade plan its steps.
 type LoadedProvider struct {
 	*repository.Components
 	Contract string
 }
 
-// Record returns the inventory entry of the provider.
+// Record returns the inventory entry of the provider. Package providerupgrade writes it at the end of an upgrade.
 func (i LoadedProvider) Record() provider.Installed {
 	return provider.Installed{Namespace: i.TargetNamespace, Name: i.Provider.Name, Type: i.Provider.Type, Version: i.Version}
 }
 
-// ClusterState is the state of the management cluster.
+// ClusterState is the state of the management cluster. [ReadCluster] fills it in, and [Install] checks the new
+// providers against it.
 type ClusterState struct {
 	Installed []provider.Installed
 	// Contract is the contract of the installed or built-in core provider; empty if there is none.
 	Contract string
 }
 
-// InstallOptions are the options of an installation.
+// InstallOptions are the options of an installation. `slipway init` and `slipway upgrade apply` fill them in.
 type InstallOptions struct {
 	// SkipChecks disables the compatibility checks.
 	SkipChecks bool
@@ -136,7 +138,7 @@ func ComponentSteps(i LoadedProvider, builtin bool) []Step {
 	return out
 }
 
-// WaitSteps returns the steps that wait for a provider.
+// WaitSteps returns the steps that wait for a provider. [Install] and package providerupgrade call it.
 func WaitSteps(i LoadedProvider) []Step {
 	var out []Step
 	for _, o := range i.Objects {

@@ -52,7 +52,8 @@ type Runner struct {
 	Progress progress.Reporter
 }
 
-// Run executes a plan. The error contains the failed step. The same plan can be run again.
+// Run executes a plan. The error contains the failed step. The same plan can be run again. `slipway init`, `slipway
+// delete` and `slipway upgrade apply` call it unless --dry-run is set.
 func (r Runner) Run(ctx context.Context, p Plan) error {
 	if r.Pause == nil {
 		r.Pause = pause.Sleep

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Verb is the action of a step.
+// Verb is the action of a step. Runner.step executes it; a new verb needs a case there.
 type Verb string
 
 // The verbs of a step.
@@ -90,14 +90,14 @@ type StepOutput struct {
 	Why       string `json:"why,omitempty"`
 }
 
-// Plan is the list of steps of a change, in order.
+// Plan is the list of steps of a change, in order. [Runner.Run] executes it.
 type Plan struct {
 	Steps []Step
 	// Notes explain what is not done, and why.
 	Notes []string
 }
 
-// Shown returns the steps in their output format.
+// Shown returns the steps in their output format. The commands print it with -o json and -o yaml.
 func (p Plan) Shown() []StepOutput {
 	out := make([]StepOutput, 0, len(p.Steps))
 	for _, s := range p.Steps {
@@ -111,7 +111,7 @@ func (p Plan) Shown() []StepOutput {
 	return out
 }
 
-// Lines describes the steps in one sentence each.
+// Lines describes the steps in one sentence each. The commands print it with --dry-run.
 func (p Plan) Lines() []string {
 	var out []string
 	for _, s := range p.Steps {
@@ -124,4 +124,5 @@ func (p Plan) Lines() []string {
 	return out
 }
 
+// add appends steps. [Install] and [Uninstall] call it.
 func (p *Plan) add(steps ...Step) { p.Steps = append(p.Steps, steps...) }

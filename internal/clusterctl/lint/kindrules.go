@@ -42,7 +42,7 @@ func kindRules() []Rule {
 	return rules
 }
 
-// crdKind is a CRD of a components file.
+// crdKind is a CRD of a components file. The rules of kinds and of roles (rolerules.go) read it.
 type crdKind struct {
 	objectInFile
 	crd  *apiextensionsv1.CustomResourceDefinition

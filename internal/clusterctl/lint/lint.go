@@ -18,7 +18,7 @@ type Rule struct {
 }
 
 // reporter records a violation: the file (empty for the whole release), the object (empty for the whole file), and a
-// message.
+// message. [lint] passes one to the check of each rule.
 type reporter func(file, object, format string, args ...any)
 
 // Finding is a violation of a rule, also in the structured output of `slipway provider lint`.
@@ -34,7 +34,7 @@ type Finding struct {
 	Message string `json:"message"`
 }
 
-// Rules returns all rules in the order in which they are checked.
+// Rules returns all rules in the order in which they are checked. `slipway provider lint` also lists them.
 func Rules() []Rule {
 	return slices.Concat(repositoryRules(), componentRules(), workloadRules(), kindRules(), roleRules(), templateRules())
 }
@@ -51,7 +51,7 @@ func lint(r *release) []Finding {
 	return slices.Compact(out)
 }
 
-// Mandatory counts the findings of mandatory rules.
+// Mandatory counts the findings of mandatory rules. `slipway provider lint` fails if the count is not zero.
 func Mandatory(findings []Finding) (n int) {
 	for _, f := range findings {
 		if f.Mandatory {

@@ -29,7 +29,7 @@ const (
 	classPrefix      = "clusterclass-"
 )
 
-// release is one version of a provider.
+// release is one version of a provider. [lint] reads one for each release, and passes it to the check of each rule.
 type release struct {
 	folder, label, version string
 	files                  map[string][]byte // files with rules
@@ -38,7 +38,7 @@ type release struct {
 	objects                []objectInFile    // from all components files
 }
 
-// objectInFile is an object with its file.
+// objectInFile is an object with its file. The rules check these objects, and report their file.
 type objectInFile struct {
 	file string
 	*unstructured.Unstructured
@@ -146,7 +146,8 @@ func typeOf(components string) provider.Type {
 	return ""
 }
 
-// read returns the objects of a file. Variables without a default get a sample value.
+// read returns the objects of a file. Variables without a default get a sample value. Rules call it for the files that
+// they check.
 func (r *release) read(name string) ([]*unstructured.Unstructured, error) {
 	variables, err := repository.Envsubst{}.Variables(r.files[name])
 	if err != nil {
@@ -178,7 +179,7 @@ func sample(name string) string {
 	return strings.ToLower(strings.ReplaceAll(name, "_", "-"))
 }
 
-// names returns the names of the files with a prefix, sorted.
+// names returns the names of the files with a prefix, sorted. Rules select the files of a release with it.
 func (r *release) names(prefix string) []string {
 	var out []string
 	for name := range r.files {

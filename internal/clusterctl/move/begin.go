@@ -73,7 +73,8 @@ func isSameScope(a, b graph.Scope) bool {
 	return a.Namespace == b.Namespace && slices.Equal(slices.Sorted(slices.Values(a.Clusters)), slices.Sorted(slices.Values(b.Clusters)))
 }
 
-// begin computes the plan of a new move and writes the journal to the source. Nothing is written before.
+// begin computes the plan of a new move and writes the journal to the source. Nothing is written before. [Move.Run]
+// calls it if no journal exists.
 func (m *Move) begin(ctx context.Context) (*journal, error) {
 	from, to, err := m.identities(ctx)
 	if err != nil {
@@ -90,7 +91,8 @@ func (m *Move) begin(ctx context.Context) (*journal, error) {
 	return j, writeJournal(ctx, m.source, j)
 }
 
-// saveJournal writes the journal to the source, which is authoritative, and to the target.
+// saveJournal writes the journal to the source, which is authoritative, and to the target. run.go calls it at each
+// change of the phase.
 func (m *Move) saveJournal(ctx context.Context, j *journal) error {
 	if err := writeJournal(ctx, m.source, j); err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 )
 
 // readData reads the required state of the target for a move with the data of hosted control planes (--with-data). The
-// functions of this file have no effect in other moves.
+// functions of this file have no effect in other moves. Move.readInput calls it.
 func (m *Move) readData(ctx context.Context, f *planInput) error {
 	if !m.WithData {
 		return nil
@@ -59,7 +59,7 @@ func (m *Move) readIdentity(ctx context.Context, f *dataInput, namespace string)
 	return err
 }
 
-// surveyData adds the data to transfer and the objects to recreate to the plan.
+// surveyData adds the data to transfer and the objects to recreate to the plan. Plan.survey calls it.
 func (p *Plan) surveyData(f planInput) {
 	planes, replaced, problems := dataSurvey(*f.data)
 	p.Data, p.replaced, p.Problems = planes, replaced, append(p.Problems, problems...)
@@ -81,18 +81,20 @@ func (m *Move) transfer(j *journal) dataTransfer {
 	}
 }
 
-// probe executes the phase probing: it checks that the data can be transferred, before anything is stopped.
+// probe executes the phase probing: it checks that the data can be transferred, before anything is stopped. Move.step
+// calls it.
 func (m *Move) probe(ctx context.Context, j *journal) (phase, error) {
 	return saving, m.rollBackOnFailure(ctx, j, m.transfer(j).Probe(ctx, j.Plan.Data))
 }
 
 // save executes the phase saving: it quiesces the control planes at the source and takes their final snapshots, whose
-// names are recorded in the journal.
+// names are recorded in the journal. Move.step calls it.
 func (m *Move) save(ctx context.Context, j *journal) (phase, error) {
 	return restoring, m.rollBackOnFailure(ctx, j, m.transfer(j).Save(ctx, j.Plan.Data))
 }
 
 // restoreData executes the phase restoring: it stops the control planes at the source, and starts them at the target.
+// Move.step calls it.
 func (m *Move) restoreData(ctx context.Context, j *journal) (phase, error) {
 	return deleting, m.rollBackOnFailure(ctx, j, m.transfer(j).Restore(ctx, j.Plan.Data))
 }
@@ -125,7 +127,7 @@ func (m *Move) deletesItself(s *transfer.Endpoint, o graph.Object) bool {
 // replaceMachines deletes the Machines at the target whose nodes ran on the host of the source. Their owners create
 // others when the target is resumed; until then it is paused, so that no other Machine gets the same name. The nodes no
 // longer exist, so they are not drained. A hook delays the deletion of each Machine until the API of its Cluster is
-// reachable, so that its Node is deleted, too.
+// reachable, so that its Node is deleted, too. The phase deleting (Move.remove) calls it.
 func (m *Move) replaceMachines(ctx context.Context, j *journal) error {
 	live, err := m.target.FindEntries(ctx, j.Plan.Entries, transfer.Entry.At)
 	if err != nil {
@@ -171,7 +173,7 @@ func deleteWithoutDrain(ctx context.Context, s *transfer.Endpoint, machine *unst
 }
 
 // awaitAPIs waits until the APIs of the Clusters with transferred data are reachable at the target, and then removes
-// nodeHook from their Machines.
+// nodeHook from their Machines. Move.finish calls it.
 func (m *Move) awaitAPIs(ctx context.Context, j *journal) error {
 	for _, p := range j.Plan.Data {
 		id := graph.ID{Group: clusterv1.GroupVersion.Group, Kind: graph.Cluster, Namespace: p.ID.Namespace, Name: p.Cluster}

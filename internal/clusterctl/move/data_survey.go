@@ -209,7 +209,7 @@ func (p ControlPlane) Steps() []string {
 	}
 }
 
-// Notes returns hints for the user in addition to the steps.
+// Notes returns hints for the user in addition to the steps. Plan.surveyData adds them to the plan.
 func (p ControlPlane) Notes() []string {
 	return []string{"note: images that `slipway image load` keeps for later nodes of Cluster " + p.Cluster + " do not go along: load them again at the target",
 		fmt.Sprintf("note: the API of Cluster %s keeps the endpoint %s: it answers there when the target has its network; clients outside of it have to reach it there", p.Cluster, p.endpoint)}

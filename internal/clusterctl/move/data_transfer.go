@@ -49,7 +49,7 @@ type dataTransfer struct {
 func (t dataTransfer) report(form string, args ...any) { t.Report(fmt.Sprintf(form, args...)) }
 
 // Probe checks that the target can start the control planes except for their data, and that both management clusters
-// can access the stores. It does not interrupt the control planes.
+// can access the stores. It does not interrupt the control planes. The phase probing calls it.
 func (t dataTransfer) Probe(ctx context.Context, planes []ControlPlane) error {
 	for _, p := range planes {
 		t.report("Seeing that %s could start at the target", p.ID)
@@ -68,7 +68,7 @@ func (t dataTransfer) Probe(ctx context.Context, planes []ControlPlane) error {
 	return nil
 }
 
-// Save quiesces the control planes at the source, and takes their final snapshots.
+// Save quiesces the control planes at the source, and takes their final snapshots. The phase saving calls it.
 func (t dataTransfer) Save(ctx context.Context, planes []ControlPlane) error {
 	for n, p := range planes {
 		t.report("Stopping the API server of Cluster %s at the source", p.Cluster)
@@ -111,6 +111,7 @@ func (t dataTransfer) Restore(ctx context.Context, planes []ControlPlane) error 
 }
 
 // Release removes the quiesce requests in one management cluster. Control planes that no longer exist are skipped.
+// Move.finish calls it.
 func (t dataTransfer) Release(ctx context.Context, at *transfer.Endpoint, planes []ControlPlane) error {
 	for _, p := range planes {
 		if err := t.annotate(ctx, at, p.ID, p.Version, map[string]*string{hostedv1.QuiesceAnnotation: nil}); err != nil && fault.KindOf(err) != fault.Gone {

@@ -18,7 +18,7 @@ import (
 // toFiles is the target in the journal of an export.
 const toFiles = "directory"
 
-// mapper returns the RESTMapper of the target; nil for files.
+// mapper returns the RESTMapper of the target; nil for files. Move.readKinds calls it.
 func (m *Move) mapper() meta.RESTMapper {
 	if m.target == nil {
 		return nil
@@ -36,7 +36,7 @@ func (m *Move) selected(ctx context.Context) (planInput, error) {
 	return f, m.readLeft(ctx, &f)
 }
 
-// PlanExport returns the plan of [ToDirectory], for --dry-run.
+// PlanExport returns the plan of [ToDirectory], for --dry-run. `slipway move` calls it for an export.
 func PlanExport(ctx context.Context, c client.Client, o Options) (Plan, error) {
 	m := &Move{Options: o.withDefaults(), source: transfer.New("source", c)}
 	f, err := m.selected(ctx)

@@ -44,7 +44,7 @@ func EncodeFile(objects []*unstructured.Unstructured) (map[string][]byte, error)
 	return out, nil
 }
 
-// DecodeFile parses the object in a file.
+// DecodeFile parses the object in a file. Restores and backups (package operate/backup) read their objects with it.
 func DecodeFile(name string, data []byte) (*unstructured.Unstructured, error) {
 	o := &unstructured.Unstructured{}
 	data, err := yaml.YAMLToJSONStrict(data)
@@ -60,7 +60,8 @@ func DecodeFile(name string, data []byte) (*unstructured.Unstructured, error) {
 	return o, nil
 }
 
-// prepareFolder creates the directory. It returns an error if the directory already contains objects.
+// prepareFolder creates the directory. It returns an error if the directory already contains objects. Move.beginExport
+// calls it.
 func prepareFolder(dir string) error {
 	if err := createFolder(dir); err != nil {
 		return err
@@ -80,6 +81,7 @@ func createFolder(dir string) error {
 }
 
 // writeFolder writes each object to a file that only its owner can read, because the objects include Secrets.
+// [ToDirectory] calls it.
 func writeFolder(dir string, objects []*unstructured.Unstructured) error {
 	encoded, err := EncodeFile(objects)
 	if err != nil {
@@ -97,7 +99,7 @@ func writeFolder(dir string, objects []*unstructured.Unstructured) error {
 	return nil
 }
 
-// readFolder reads all objects in a directory.
+// readFolder reads all objects in a directory. [FromDirectory] calls it.
 func readFolder(dir string) ([]*unstructured.Unstructured, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

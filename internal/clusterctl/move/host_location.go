@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage/versions"
 )
 
-// HostAccess is the connection to a management cluster.
+// HostAccess is the connection to a management cluster. `slipway move` fills it in for [FindHost].
 type HostAccess struct {
 	Client client.Reader
 	Config *rest.Config

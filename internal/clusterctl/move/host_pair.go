@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/container"
 )
 
-// HostDocker lists the Docker resources of a Cluster that the source owns.
+// HostDocker lists the Docker resources of a Cluster that the source owns. Package container implements it.
 type HostDocker interface {
 	ListOwned(ctx context.Context, cluster string) ([]hosttransfer.Item, error)
 }
@@ -44,6 +44,7 @@ type HostPair struct {
 	ReleaseTimeout time.Duration
 }
 
+// newPair returns the pair that [FindHost] has found. It does not connect to Docker yet.
 func newPair(from, to hostLocation) (*HostPair, error) {
 	p := &HostPair{ReleaseTimeout: 30 * time.Second}
 	for place, f := range map[*HostDataDir]hostLocation{&p.From: from, &p.To: to} {
@@ -54,7 +55,8 @@ func newPair(from, to hostLocation) (*HostPair, error) {
 	return p, err
 }
 
-// Read reads the host resources of the selected Clusters. It writes nothing.
+// Read reads the host resources of the selected Clusters. It writes nothing. Move.readHost calls it for the plan, and
+// again right before the transfer.
 func (p *HostPair) Read(ctx context.Context, selection graph.Selection) (HostResources, error) {
 	f := HostResources{From: p.From.Store.Instance(), To: p.To.Store.Instance(), Target: string(p.To.Dir), Versions: p.To.Versions}
 	records, err := p.From.Store.Outgoing()

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// HostResources are the host resources of Clusters, the input of [hostSurvey].
+// HostResources are the host resources of Clusters, the input of [hostSurvey]. [HostPair.Read] fills them in.
 type HostResources struct {
 	// From and To are instance IDs; Target is the data directory of the target.
 	From, To, Target string
@@ -26,7 +26,7 @@ type HostResources struct {
 	Orphans []graph.ID
 }
 
-// HostCluster has the host resources of a Cluster.
+// HostCluster has the host resources of a Cluster. [HostPair.Read] fills it in.
 type HostCluster struct {
 	// Key is its namespace and name.
 	Key, UID string
@@ -46,14 +46,14 @@ type HostCluster struct {
 	Record *hosttransfer.Record
 }
 
-// HostMachine is a LocalMachine on the host.
+// HostMachine is a LocalMachine on the host. [HostPair.Read] fills it in.
 type HostMachine struct {
 	ID graph.ID
 	// Object is its namespace and name.
 	Object string
 }
 
-// HostPlane is a HostedControlPlane with its process.
+// HostPlane is a HostedControlPlane with its process. [HostPair.Read] fills it in.
 type HostPlane struct {
 	ID graph.ID
 	// Name is the name of its folder.
@@ -69,7 +69,8 @@ type HostPlane struct {
 	Relocatable bool
 }
 
-// ClusterResources has the resources of a Cluster to transfer.
+// ClusterResources has the resources of a Cluster to transfer. hostSurvey computes it for the plan, and
+// [HostPair.Transfer] transfers the resources.
 type ClusterResources struct {
 	Record hosttransfer.Record
 	planes []planeTransfer

@@ -52,7 +52,7 @@ func (p *HostPair) Transfer(ctx context.Context, h ClusterResources) error {
 	return p.To.Store.RecordIncoming(h.Record)
 }
 
-// RollBack rolls back the transfers of the Clusters in the move. It is idempotent.
+// RollBack rolls back the transfers of the Clusters in the move. It is idempotent. Move.revert calls it.
 func (p *HostPair) RollBack(ctx context.Context, what graph.Scope) error {
 	return p.each(what, func(r hosttransfer.Record) error {
 		if err := p.To.Store.CancelIncoming(r); err != nil {
@@ -68,7 +68,7 @@ func (p *HostPair) RollBack(ctx context.Context, what graph.Scope) error {
 	})
 }
 
-// Commit records that the move of the Clusters is complete and can no longer be rolled back.
+// Commit records that the move of the Clusters is complete and can no longer be rolled back. Move.finish calls it.
 func (p *HostPair) Commit(what graph.Scope) error { return p.each(what, p.From.Store.FinishTransfer) }
 
 // each calls beforeWrite and do for every record of a transfer that belongs to the move.
@@ -96,7 +96,7 @@ func isOf(what graph.Scope, r hosttransfer.Record) bool {
 	return (what.Namespace == "" || what.Namespace == r.Namespace()) && (len(what.Clusters) == 0 || slices.Contains(what.Clusters, name))
 }
 
-// transfer moves the folders.
+// transfer moves the folders, for Transfer, and back for RollBack.
 func (p *HostPair) transfer(ctx context.Context, r hosttransfer.Record, from, to HostDataDir) error {
 	for _, name := range r.Planes {
 		m := folderMove{from: filepath.Join(from.Dir.Planes(), name), to: filepath.Join(to.Dir.Planes(), name), newOwner: to.Store.Instance()}

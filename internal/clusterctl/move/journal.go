@@ -112,7 +112,8 @@ func readJournal(ctx context.Context, s *transfer.Endpoint, namespace string) (*
 	return j, cm, nil
 }
 
-// writeJournal creates or updates the journal. It never overwrites the journal of another move.
+// writeJournal creates or updates the journal. It never overwrites the journal of another move. The start of a move or
+// export and Move.saveJournal call it.
 func writeJournal(ctx context.Context, s *transfer.Endpoint, j *journal) error {
 	data, err := j.encode()
 	if err != nil {
@@ -142,6 +143,7 @@ func otherMove(s *transfer.Endpoint, namespace string) error {
 		namespace, s.Name, journalName)
 }
 
+// deleteJournal deletes the journal when a move or export ends, unless the journal belongs to another move.
 func deleteJournal(ctx context.Context, s *transfer.Endpoint, j *journal) error {
 	own, cm, err := readJournal(ctx, s, journalNamespace(j.What))
 	if err != nil || own == nil || own.ID != j.ID {
@@ -150,7 +152,7 @@ func deleteJournal(ctx context.Context, s *transfer.Endpoint, j *journal) error 
 	return s.Writer.DeleteAnyway(ctx, cm)
 }
 
-// forwardTransfer returns the transfer from the source to the target.
+// forwardTransfer returns the transfer from the source to the target. The phases creating and deleting call it.
 func (m *Move) forwardTransfer(j *journal) *transfer.Transfer {
 	t := &transfer.Transfer{From: m.source, To: m.target, Entries: j.Plan.Entries, Change: m.mutate,
 		SourceID: func(e transfer.Entry) graph.ID { return e.ID }, TargetID: transfer.Entry.At}
@@ -160,7 +162,7 @@ func (m *Move) forwardTransfer(j *journal) *transfer.Transfer {
 	return t
 }
 
-// reverseTransfer returns the transfer from the target to the source.
+// reverseTransfer returns the transfer from the target to the source. The phase reverting calls it.
 func (m *Move) reverseTransfer(j *journal) *transfer.Transfer {
 	entries := slices.DeleteFunc(slices.Clone(j.Plan.Entries), func(e transfer.Entry) bool { return e.Copy })
 	return &transfer.Transfer{From: m.target, To: m.source, Entries: entries, Change: func(*unstructured.Unstructured) error { return nil },

@@ -69,12 +69,12 @@ type Move struct {
 	withFreeHosts bool
 }
 
-// New returns a move. It does not access the management clusters yet.
+// New returns a move. It does not access the management clusters yet. `slipway move` calls it.
 func New(source, target client.Client, o Options) *Move {
 	return &Move{Options: o.withDefaults(), source: transfer.New("source", source), target: transfer.New("target", target)}
 }
 
-// Result is the result of a move.
+// Result is the result of a move. [Move.Run] returns it, and `slipway move` prints it.
 type Result struct {
 	Moved int `json:"moved"`
 	// Copied is the number of objects that were created and also remain at the source.
@@ -83,7 +83,8 @@ type Result struct {
 	Reverted bool `json:"reverted,omitempty"`
 }
 
-// Plan reads both management clusters and returns the plan of [Move.Run]. It writes nothing.
+// Plan reads both management clusters and returns the plan of [Move.Run]. It writes nothing. `slipway move` calls it to
+// display the plan.
 func (m *Move) Plan(ctx context.Context) (Plan, error) {
 	if _, _, err := m.identities(ctx); err != nil {
 		return Plan{}, err
@@ -109,7 +110,7 @@ func (m *Move) plan(ctx context.Context) (Plan, error) {
 	return makePlan(f), nil
 }
 
-// Run executes the plan, or continues an interrupted move.
+// Run executes the plan, or continues an interrupted move. `slipway move` calls it.
 func (m *Move) Run(ctx context.Context) (Result, error) {
 	j, done, err := m.resumeFromJournal(ctx)
 	if err != nil || done {
@@ -125,7 +126,7 @@ func (m *Move) Run(ctx context.Context) (Result, error) {
 	return m.runPhases(ctx, j)
 }
 
-// Rollback rolls back an interrupted move.
+// Rollback rolls back an interrupted move. `slipway move --rollback` calls it.
 func (m *Move) Rollback(ctx context.Context) (Result, error) {
 	j, done, err := m.resumeFromJournal(ctx)
 	switch {

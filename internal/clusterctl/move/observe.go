@@ -14,6 +14,7 @@ import (
 )
 
 // identities returns the identities of the source and the target, and rejects a move within one management cluster.
+// [Move.Plan] and [Move.Run] call it first.
 func (m *Move) identities(ctx context.Context) (from, to types.UID, err error) {
 	if from, err = m.source.Identity(ctx); err != nil {
 		return "", "", err
@@ -88,7 +89,7 @@ type sourceState struct {
 	selection       graph.Selection
 }
 
-// objects returns the selected objects by ID.
+// objects returns the selected objects by ID. Move.forwardTransfer calls it.
 func (s sourceState) objects() map[graph.ID]graph.Object {
 	out := map[graph.ID]graph.Object{}
 	for _, i := range s.selection.Items() {

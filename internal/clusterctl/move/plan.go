@@ -37,7 +37,7 @@ type Plan struct {
 	replaced, hosted []graph.ID
 }
 
-// Steps describes the steps of the plan in execution order.
+// Steps describes the steps of the plan in execution order. `slipway move` displays them.
 func (p Plan) Steps() []string {
 	if p.Export {
 		return p.exportSteps()
@@ -122,6 +122,7 @@ func inPauseOrder(entries []transfer.Entry) [][]transfer.Entry {
 	return graph.InPauseOrder(moved, func(e transfer.Entry) graph.ID { return e.ID })
 }
 
+// count returns the numbers of moved and copied objects, for messages about the progress.
 func (p Plan) count() (moved, copied int) {
 	for _, e := range p.Entries {
 		if e.Copy {
@@ -133,7 +134,7 @@ func (p Plan) count() (moved, copied int) {
 	return moved, copied
 }
 
-// Err returns a fault with the problems; nil if there are none.
+// Err returns a fault with the problems; nil if there are none. Commands stop with it before anything is changed.
 func (p Plan) Err() error {
 	const most = 20
 	if len(p.Problems) == 0 {
@@ -146,7 +147,7 @@ func (p Plan) Err() error {
 	return fault.New(fault.Invalid, "CannotMove", "nothing was changed, because of what follows:\n  - %s", strings.Join(shown, "\n  - "))
 }
 
-// planInput is the state of both management clusters, the input of a plan.
+// planInput is the state of both management clusters, the input of a plan. Move.readInput fills it in.
 type planInput struct {
 	sourceState
 	left            []graph.UnmovedObject     // objects linked to the selection that do not move

@@ -33,7 +33,8 @@ type deletion struct {
 	withCleanup func(graph.Object) bool
 }
 
-// deleteAtSource deletes the objects at the source that the target has as they are there now.
+// deleteAtSource deletes the objects at the source that the target has as they are there now. Move.remove calls it in
+// the phase deleting.
 func (m *Move) deleteAtSource(ctx context.Context, j *journal, t *transfer.Transfer) error {
 	moved := slices.DeleteFunc(slices.Clone(j.Plan.Entries), func(e transfer.Entry) bool { return e.Copy })
 	slices.Reverse(moved)
@@ -160,7 +161,7 @@ func describeFinalizers(live map[graph.ID]graph.Object) []string {
 }
 
 // revert executes the phase reverting: it restores all objects at the source, then deletes the objects that the move
-// created at the target.
+// created at the target. Move.step calls it.
 func (m *Move) revert(ctx context.Context, j *journal) error {
 	m.Report("Returning everything to the source")
 	if m.Host == nil && len(j.Plan.Host) > 0 {

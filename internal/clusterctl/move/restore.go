@@ -57,7 +57,7 @@ type RestoreOptions struct {
 }
 
 // FromDirectory creates the objects written by [ToDirectory], paused, and resumes them when all exist. Existing objects
-// are left unchanged.
+// are left unchanged. `slipway move` calls it if its source is a directory.
 func FromDirectory(ctx context.Context, c client.Client, dir string, o RestoreOptions) (DirectoryResult, error) {
 	objects, err := readFolder(dir)
 	if err != nil {

@@ -43,7 +43,7 @@ func InventoryKind() schema.GroupVersionKind {
 }
 
 // Installed is an installed provider: an entry of the inventory. Its JSON form is part of backups and of the output of
-// "slipway upgrade plan".
+// "slipway upgrade plan". [ReadInventory] returns it.
 type Installed struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -72,7 +72,8 @@ func (p Installed) Current() string {
 	return p.Version
 }
 
-// Object returns the inventory object to apply. Its version is the current one, for other programs.
+// Object returns the inventory object to apply. Its version is the current one, for other programs. Plans of package
+// install apply or delete it.
 func (p Installed) Object() *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{
 		"providerName": p.Name, "type": string(p.Type), "version": p.Current(),
@@ -103,14 +104,16 @@ func (p Installed) Object() *unstructured.Unstructured {
 	return o
 }
 
-// ReadInventory lists the installed providers, without built-in ones; see [ReadProviderObjects].
+// ReadInventory lists the installed providers, without built-in ones; see [ReadProviderObjects]. The commands for
+// providers and backups call it.
 func ReadInventory(ctx context.Context, c client.Reader) ([]Installed, error) {
 	all, err := ReadProviderObjects(ctx, c)
 	return slices.DeleteFunc(all, func(p Installed) bool { return p.BuiltIn }), err
 }
 
 // ReadProviderObjects lists all providers, sorted by type, name and namespace. It returns none if the CRD does not
-// exist. An invalid object, for example one written by hand, is an Invalid fault.
+// exist. An invalid object, for example one written by hand, is an Invalid fault. Package install reads the recorded
+// built-in providers with it.
 func ReadProviderObjects(ctx context.Context, c client.Reader) ([]Installed, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(InventoryKind().GroupVersion().WithKind("ProviderList"))
@@ -159,7 +162,8 @@ func IsBuiltIn(record client.Object) bool {
 	return record.GetAnnotations()[builtInAnnotation] == "true"
 }
 
-// CompareInstalled orders providers by type, name and namespace.
+// CompareInstalled orders providers by type, name and namespace. Package install deletes providers in the reverse
+// order.
 func CompareInstalled(a, b Installed) int {
 	if c := Compare(Provider{Name: a.Name, Type: a.Type}, Provider{Name: b.Name, Type: b.Type}); c != 0 {
 		return c
@@ -167,12 +171,13 @@ func CompareInstalled(a, b Installed) int {
 	return strings.Compare(a.Namespace, b.Namespace)
 }
 
-// FindInstalled returns all installations of a provider, in any namespace.
+// FindInstalled returns all installations of a provider, in any namespace. Packages install and providerupgrade select
+// providers with it.
 func FindInstalled(all []Installed, t Type, name string) []Installed {
 	return slices.DeleteFunc(slices.Clone(all), func(p Installed) bool { return p.Type != t || p.Name != name })
 }
 
-// InventoryCRD returns the CRD of inventory objects.
+// InventoryCRD returns the CRD of inventory objects. Every installation applies it before the inventory objects.
 func InventoryCRD() *unstructured.Unstructured {
 	text := func(description string) map[string]any {
 		return map[string]any{"type": "string", "description": description}

@@ -26,7 +26,7 @@ const (
 	Addon            Type = "AddonProvider"
 )
 
-// CoreName is the name of the only core provider.
+// CoreName is the name of the only core provider. Package install rejects a management cluster without this provider.
 const CoreName = "cluster-api"
 
 // Labels of provider objects.
@@ -37,12 +37,14 @@ const (
 	NameLabel = "cluster.x-k8s.io/provider"
 )
 
-// Types returns all types in the order in which providers are installed and listed.
+// Types returns all types in the order in which providers are installed and listed. Packages install and lint use this
+// order, too.
 func Types() []Type {
 	return []Type{Core, Bootstrap, ControlPlane, Infrastructure, ipam, runtimeExtension, Addon}
 }
 
-// Flag returns the name of the flag for providers of this type, which is also the prefix of their components file.
+// Flag returns the name of the flag for providers of this type, which is also the prefix of their components file. The
+// commands define a flag for each type with it.
 func (t Type) Flag() string {
 	switch t {
 	case Core:

@@ -15,7 +15,8 @@ type Reference struct {
 	Version string
 }
 
-// ParseReference parses [namespace/]name[:version]. The fault is Invalid.
+// ParseReference parses [namespace/]name[:version]. The fault is Invalid. The provider commands parse their flags with
+// it.
 func ParseReference(s string) (Reference, error) {
 	var r Reference
 	rest := s

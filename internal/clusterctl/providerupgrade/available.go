@@ -12,7 +12,7 @@ import (
 )
 
 // Upgrades lists the available upgrades for one contract of the core provider, also in the structured output of
-// "slipway upgrade plan".
+// "slipway upgrade plan". [AvailableUpgrades] returns it.
 type Upgrades struct {
 	Contract string `json:"contract"`
 	// Providers are the installed providers.

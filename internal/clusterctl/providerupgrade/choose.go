@@ -28,13 +28,15 @@ const (
 // it.
 const maxMinorSkew = 3
 
-// Target is an installed provider with its target version.
+// Target is an installed provider with its target version. [ChooseUpgrades] returns it, and `slipway upgrade apply`
+// loads the version.
 type Target struct {
 	From provider.Installed
 	To   string
 }
 
-// UpgradeRequest selects the providers to upgrade: all providers, to a contract, or the named ones.
+// UpgradeRequest selects the providers to upgrade: all providers, to a contract, or the named ones. `slipway upgrade
+// apply` fills it in from its flags.
 type UpgradeRequest struct {
 	Contract string
 	Named    map[provider.Type][]string

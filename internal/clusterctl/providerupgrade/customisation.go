@@ -39,7 +39,7 @@ func (c Customisation) String() string {
 }
 
 // customisations returns the customized fields of an object, compared with the object after the upgrade. If after is
-// nil, the object is deleted with all of them.
+// nil, the object is deleted with all of them. [ReadCustomisations] calls it for each installed object.
 func customisations(live, after *unstructured.Unstructured) []Customisation {
 	var out []Customisation
 	for _, e := range live.GetManagedFields() {

@@ -15,6 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
+// decode converts an object to a Go type. plan.go decodes CRDs with it.
 func decode(o *unstructured.Unstructured, into any) error {
 	return runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into)
 }

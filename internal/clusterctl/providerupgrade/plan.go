@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Change is the upgrade of a provider.
+// Change is the upgrade of a provider. `slipway upgrade apply` fills it in for the functions of this package.
 type Change struct {
 	// From is the inventory entry of the installed provider.
 	From provider.Installed
@@ -26,7 +26,8 @@ type Change struct {
 	Present []*unstructured.Unstructured
 }
 
-// StorageVersions has the storage versions of a CRD in the management cluster.
+// StorageVersions has the storage versions of a CRD in the management cluster. [ReadStored] returns it, and
+// [PlanUpgrade] migrates objects or rejects the upgrade by it.
 type StorageVersions struct {
 	// Current is the current storage version.
 	Current string
@@ -35,7 +36,7 @@ type StorageVersions struct {
 }
 
 // OtherContracts are the contracts of the providers that are not upgraded, by label. An empty contract is unknown,
-// because the release of the installed version cannot be read.
+// because the release of the installed version cannot be read. `slipway upgrade apply` fills it in for [CheckUpgrade].
 type OtherContracts map[string]string
 
 // Records returns the inventory entries of the changes. `slipway upgrade apply` reads their objects from the management

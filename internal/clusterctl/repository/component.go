@@ -18,7 +18,7 @@ import (
 // ReasonComponents is the reason when a components file cannot be used; Invalid.
 const ReasonComponents = "InvalidComponents"
 
-// ComponentOptions configure how the objects are built.
+// ComponentOptions configure how the objects are built. `slipway generate provider` and package install fill it in.
 type ComponentOptions struct {
 	// TargetNamespace is the namespace of the objects; empty for the Namespace in the file.
 	TargetNamespace string
@@ -52,7 +52,8 @@ type Components struct {
 	Objects []*unstructured.Unstructured
 }
 
-// LoadComponents builds the components of a version from a repository.
+// LoadComponents builds the components of a version from a repository. `slipway generate provider` and package install
+// call it.
 func LoadComponents(ctx context.Context, s *Source, version string, o ComponentOptions) (*Components, error) {
 	data, err := s.Components(ctx, version)
 	if err != nil {

@@ -33,7 +33,7 @@ type ConfigFile struct {
 	variables   map[string]string
 }
 
-// CertManager configures the installation of cert-manager.
+// CertManager configures the installation of cert-manager. Package certificates installs cert-manager by it.
 type CertManager struct {
 	// URL is the URL of the manifest; a default if it is not set.
 	URL string `json:"url"`
@@ -46,7 +46,8 @@ type CertManager struct {
 }
 
 // Variable returns the value of a variable from the environment or else from the file. Names are looked up in upper
-// case with _ for -, as with clusterctl. An environment variable with the exact name is used, too.
+// case with _ for -, as with clusterctl. An environment variable with the exact name is used, too. Templates and
+// components get their values from it.
 func (f *ConfigFile) Variable(name string) (string, bool) {
 	if value, ok := f.environment.Lookup(environmentName(name)); ok {
 		return value, true
@@ -59,7 +60,7 @@ func (f *ConfigFile) Variable(name string) (string, bool) {
 }
 
 // Providers returns the built-in providers and the providers of the file, sorted. A provider of the file replaces a
-// built-in one with the same type and name.
+// built-in one with the same type and name. `slipway config repositories` lists them.
 func (f *ConfigFile) Providers() []provider.Provider {
 	all := slices.Clone(f.providers)
 	for _, p := range provider.Builtin() {
@@ -71,7 +72,7 @@ func (f *ConfigFile) Providers() []provider.Provider {
 	return all
 }
 
-// Provider returns the provider with the given type and name.
+// Provider returns the provider with the given type and name. Package install opens the repository of this provider.
 func (f *ConfigFile) Provider(t provider.Type, name string) (provider.Provider, error) {
 	var names []string
 	for _, p := range f.Providers() {
@@ -99,7 +100,8 @@ func (f *ConfigFile) where() string {
 	return f.Path
 }
 
-// OverridesFolder returns the folder whose files override the files of repositories.
+// OverridesFolder returns the folder whose files override the files of repositories. Package install passes it to the
+// sources of all providers.
 func (f *ConfigFile) OverridesFolder() string {
 	if f.overrides != "" {
 		return f.overrides

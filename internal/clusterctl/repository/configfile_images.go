@@ -10,7 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// ImageOverride overrides parts of an image reference. Empty fields are left unchanged.
+// ImageOverride overrides parts of an image reference. Empty fields are left unchanged. [LoadConfig] reads it from the
+// key images.
 type ImageOverride struct {
 	// Repository replaces everything before the last slash.
 	Repository string `json:"repository,omitempty"`

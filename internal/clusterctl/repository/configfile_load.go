@@ -23,7 +23,8 @@ const ReasonUnknownProvider = "UnknownProvider"
 // maxConfigFileSize is the maximum size of the file in bytes.
 const maxConfigFileSize = 1 << 20
 
-// ConfigEnvironment has the inputs for reading the file and its variables.
+// ConfigEnvironment has the inputs for reading the file and its variables. Package cli/term fills it in for
+// [LoadConfig].
 type ConfigEnvironment struct {
 	// Lookup returns the value of an environment variable.
 	Lookup func(name string) (value string, ok bool)
@@ -37,7 +38,7 @@ func (e ConfigEnvironment) get(name string) string {
 }
 
 // LoadConfig reads clusterctl's configuration file: the one named by --config, or the first default file that exists.
-// Without a file it returns the defaults.
+// Without a file it returns the defaults. Package cli/term calls it for commands with that flag.
 func LoadConfig(ctx context.Context, e ConfigEnvironment, flag string) (*ConfigFile, error) {
 	if u, err := url.Parse(flag); err == nil && (u.Scheme == "https" || u.Scheme == "http") {
 		data, err := e.download(ctx, u)

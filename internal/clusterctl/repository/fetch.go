@@ -23,6 +23,7 @@ const tryTimeout = time.Minute
 // pauses returns the delays before the second and each further attempt.
 func pauses() []time.Duration { return []time.Duration{time.Second, 4 * time.Second} }
 
+// fetcher returns the fetcher that a repository over HTTP uses.
 func (o Options) fetcher() fetcher {
 	f := fetcher{client: &http.Client{Transport: o.transport()}, pause: o.Pause}
 	if f.pause == nil {
@@ -38,13 +39,13 @@ type request struct {
 	credentials string
 }
 
-// response is a complete response.
+// response is a complete response. github.go reads also the header.
 type response struct {
 	body   []byte
 	header http.Header
 }
 
-// get sends a request, and retries temporary failures.
+// get sends a request, and retries temporary failures. The repositories and the Go module proxy call it.
 func (f fetcher) get(ctx context.Context, r request) (response, error) {
 	out, err := f.try(ctx, r)
 	for _, d := range pauses() {

@@ -29,7 +29,8 @@ type github struct {
 	token          string
 }
 
-// newGitHub parses the path /OWNER/PROJECT/releases/VERSION/FILE.
+// newGitHub parses the path /OWNER/PROJECT/releases/VERSION/FILE. open (repository.go) calls it for the host
+// github.com.
 func newGitHub(p provider.Provider, segments []string, o Options) (Repository, error) {
 	if len(segments) != 5 || segments[2] != "releases" {
 		return nil, invalidURLError(p, "write it as https://github.com/OWNER/PROJECT/releases/VERSION/FILE; VERSION may be latest")

@@ -23,6 +23,7 @@ type gitlab struct {
 	token               string
 }
 
+// newGitLab parses the URL of a package. open (repository.go) calls it.
 func newGitLab(p provider.Provider, u *url.URL, o Options) (Repository, error) {
 	segments := strings.Split(strings.TrimPrefix(u.EscapedPath(), gitlabPrefix), "/")
 	if len(segments) != 6 || segments[1] != "packages" || segments[2] != "generic" || u.RawQuery != "" {

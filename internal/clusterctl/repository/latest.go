@@ -13,7 +13,7 @@ import (
 const Contract = "v1beta2"
 
 // CompatibleContracts returns the provider contracts that are compatible with core components of the given contract,
-// best first.
+// best first. The checks of installations and upgrades call it.
 func CompatibleContracts(contract string) []string {
 	if contract == "v1beta2" {
 		return []string{"v1beta2", "v1beta1"}
@@ -24,7 +24,7 @@ func CompatibleContracts(contract string) []string {
 // maxTagsWithoutRelease is the maximum number of tags without files that the search for a release skips.
 const maxTagsWithoutRelease = 5
 
-// release is a tag with a semantic version.
+// release is a tag with a semantic version. [Source.Latest] selects one.
 type release struct {
 	tag     string
 	version version.Version
@@ -50,7 +50,8 @@ func semantic(tags []string) []release {
 	return slices.CompactFunc(out, func(a, b release) bool { return a.tag == b.tag })
 }
 
-// isSemantic reports whether a text is a semantic version, with or without the prefix v.
+// isSemantic reports whether a text is a semantic version, with or without the prefix v. Repositories recognize a
+// version in their URL with it.
 func isSemantic(text string) bool {
 	_, err := version.ParseSemantic(text)
 	return err == nil

@@ -19,6 +19,7 @@ type local struct {
 	version, file string
 }
 
+// newLocal parses the path of a components file. open (repository.go) calls it.
 func newLocal(p provider.Provider, u *url.URL) (Repository, error) {
 	if !filepath.IsAbs(u.Path) || u.Host != "" {
 		return nil, invalidURLError(p, "a path must start with /; write it as /BASE/%s/VERSION/FILE", p.Label())

@@ -29,7 +29,8 @@ type Metadata struct {
 	ReleaseSeries []ReleaseSeries `json:"releaseSeries"`
 }
 
-// ReleaseSeries is the contract of the releases of a minor version.
+// ReleaseSeries is the contract of the releases of a minor version. [ParseMetadata] returns it, and [Source.Latest]
+// selects a release by it.
 type ReleaseSeries struct {
 	Major    int32  `json:"major"`
 	Minor    int32  `json:"minor"`
@@ -41,6 +42,7 @@ var contractForm = regexp.MustCompile(`^v[1-9][0-9]*((alpha|beta)[1-9][0-9]*)?$`
 
 // ParseMetadata parses the metadata.yaml of a release; of is the name of the release in errors. The Invalid fault lists
 // all problems that make the file unusable. Other problems that [LintMetadata] reports do not prevent the installation.
+// [Source.Latest], [Source.Metadata] and package lint call it.
 func ParseMetadata(data []byte, of string) (Metadata, error) {
 	var m Metadata
 	if err := yaml.Unmarshal(data, &m); err != nil {
@@ -53,7 +55,7 @@ func ParseMetadata(data []byte, of string) (Metadata, error) {
 }
 
 // LintMetadata lists all problems of metadata.yaml, including those that clusterctl ignores: unknown and repeated
-// fields, a missing kind, a duplicate series.
+// fields, a missing kind, a duplicate series. Package lint calls it.
 func LintMetadata(data []byte) []string {
 	var m Metadata
 	var problems []string
@@ -115,7 +117,7 @@ func (m Metadata) ForVersion(v version.Version) (ReleaseSeries, bool) {
 	return m.ReleaseSeries[i], true
 }
 
-// ForContract returns the series with a contract, newest first.
+// ForContract returns the series with a contract, newest first. [Source.Latest] calls it.
 func (m Metadata) ForContract(contract string) []ReleaseSeries {
 	out := slices.DeleteFunc(slices.Clone(m.ReleaseSeries), func(s ReleaseSeries) bool { return s.Contract != contract })
 	slices.SortFunc(out, func(a, b ReleaseSeries) int {
@@ -124,7 +126,7 @@ func (m Metadata) ForContract(contract string) []ReleaseSeries {
 	return out
 }
 
-// Contracts returns the contracts of all series, sorted.
+// Contracts returns the contracts of all series, sorted. [Source.Latest] lists them in its error.
 func (m Metadata) Contracts() []string {
 	var out []string
 	for _, s := range m.ReleaseSeries {

@@ -26,6 +26,7 @@ type oci struct {
 	options       []remote.Option
 }
 
+// newOCI parses the URL of a registry. open (repository.go) calls it.
 func newOCI(p provider.Provider, o Options) (Repository, error) {
 	address := strings.TrimPrefix(p.URL, "oci://")
 	if strings.ContainsAny(address, "@?#") {

@@ -51,7 +51,7 @@ type Repository interface {
 	File(ctx context.Context, version, name string) ([]byte, error)
 }
 
-// Options configure the access to repositories.
+// Options configure the access to repositories. Package install fills them in from the configuration file.
 type Options struct {
 	// Variable looks up GITHUB_TOKEN, GITLAB_ACCESS_TOKEN and GOPROXY; nil means that none is set.
 	Variable func(name string) (value string, ok bool)
@@ -65,6 +65,7 @@ type Options struct {
 	Keychain authn.Keychain
 }
 
+// variable returns the value of a variable; empty if it is not set. The repositories read tokens with it.
 func (o Options) variable(name string) string {
 	if o.Variable == nil {
 		return ""
@@ -119,6 +120,7 @@ func notFound(where, version, name string) error {
 }
 
 // isSegment reports whether s is a single path segment, so that it cannot refer to anything outside of a release.
+// Repositories call it for each version and file name.
 func isSegment(s string) bool {
 	return s != "" && s != "." && s != ".." && !strings.ContainsAny(s, "/\\?#%\x00 ")
 }

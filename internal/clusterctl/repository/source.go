@@ -25,7 +25,8 @@ type Source struct {
 	files map[[2]string][]byte
 }
 
-// New returns the source for a provider and a repository of any kind.
+// New returns the source for a provider and a repository of any kind. [Open] calls it, and package template for the
+// built-in repository.
 func New(p provider.Provider, r Repository, o Options) *Source {
 	return &Source{provider: p, repository: r, overrides: o.Overrides, files: map[[2]string][]byte{}}
 }
@@ -33,11 +34,11 @@ func New(p provider.Provider, r Repository, o Options) *Source {
 // Provider returns the provider whose releases the source reads.
 func (s *Source) Provider() provider.Provider { return s.provider }
 
-// ComponentsFile returns the name of the components file.
+// ComponentsFile returns the name of the components file. `slipway generate provider` prints it.
 func (s *Source) ComponentsFile() string { return s.repository.ComponentsFile() }
 
 // Version returns the named version if it is not empty, else the version in the URL, else the latest release with the
-// contract.
+// contract. Package install calls it for the version of a provider reference.
 func (s *Source) Version(ctx context.Context, named, contract string) (string, error) {
 	version := cmp.Or(named, s.repository.DefaultVersion())
 	if version == latestVersion {
@@ -69,12 +70,12 @@ func (s *Source) all(ctx context.Context) ([]string, error) {
 	return all, s.hintLocalProvider(err)
 }
 
-// Components returns the components file of a version.
+// Components returns the components file of a version. [LoadComponents] calls it.
 func (s *Source) Components(ctx context.Context, version string) ([]byte, error) {
 	return s.File(ctx, version, s.repository.ComponentsFile())
 }
 
-// Template returns the cluster template of a flavor; empty for the default flavor.
+// Template returns the cluster template of a flavor; empty for the default flavor. Package template calls it.
 func (s *Source) Template(ctx context.Context, version, flavor string) ([]byte, error) {
 	name := "cluster-template.yaml"
 	if flavor != "" {
@@ -83,12 +84,13 @@ func (s *Source) Template(ctx context.Context, version, flavor string) ([]byte, 
 	return s.File(ctx, version, name)
 }
 
-// ClusterClass returns the file with the ClusterClass of the given name and its templates.
+// ClusterClass returns the file with the ClusterClass of the given name and its templates. Package template calls it.
 func (s *Source) ClusterClass(ctx context.Context, version, name string) ([]byte, error) {
 	return s.File(ctx, version, "clusterclass-"+name+".yaml")
 }
 
-// Metadata returns the contracts of the release series. An override of the file applies.
+// Metadata returns the contracts of the release series. An override of the file applies. Package install reads the
+// contract of a version from it.
 func (s *Source) Metadata(ctx context.Context, version string) (Metadata, error) {
 	data, err := s.File(ctx, version, MetadataFile)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 // credentials only to the host they are for.
 type secureTransport struct{ next http.RoundTripper }
 
+// transport returns the transport of a repository. fetch.go and oci.go call it.
 func (o Options) transport() http.RoundTripper {
 	if o.Transport == nil {
 		return secureTransport{http.DefaultTransport}

@@ -14,6 +14,7 @@ type web struct {
 	base, version, file string
 }
 
+// newWeb parses the URL of a components file. open (repository.go) calls it.
 func newWeb(p provider.Provider, u *url.URL, o Options) (Repository, error) {
 	segments := strings.Split(strings.Trim(u.EscapedPath(), "/"), "/")
 	if len(segments) < 2 || u.RawQuery != "" {

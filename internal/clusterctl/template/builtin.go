@@ -15,7 +15,8 @@ import (
 // BuiltinName is the name of the built-in infrastructure provider.
 const BuiltinName = "local"
 
-// BuiltinNetwork is the variable of its templates with the first two octets of a cluster's subnet.
+// BuiltinNetwork is the variable of its templates with the first two octets of a cluster's subnet. `slipway generate
+// cluster` sets it.
 const BuiltinNetwork = release.Network
 
 // Builtin returns the built-in infrastructure provider as a repository with one version, the version of this build, and
@@ -52,5 +53,6 @@ func Builtin() (*repository.Source, error) {
 	}, repository.Options{}), nil
 }
 
-// BuiltinVersion returns the version of the built-in providers.
+// BuiltinVersion returns the version of the built-in providers. `slipway generate cluster` uses it if no other provider
+// is selected.
 func BuiltinVersion() string { return strings.ReplaceAll(buildinfo.Version(), "/", "-") }

@@ -115,7 +115,8 @@ func (c Class) UsesHosts() bool {
 }
 
 // RunsOnHost reports whether control planes of the class run on the host of the management cluster, which limits them
-// to the Kubernetes versions available there.
+// to the Kubernetes versions available there. The commands that create and upgrade clusters call it (package
+// cli/hidden).
 func (c Class) RunsOnHost() bool {
 	return c.Spec.ControlPlane.TemplateRef.Kind == "HostedControlPlaneTemplate" && c.UsesContainers()
 }

@@ -52,7 +52,7 @@ type ClusterManifest struct {
 	Variables []clusterv1.ClusterVariable
 }
 
-// WorkerGroup describes a group of identical worker nodes.
+// WorkerGroup describes a group of identical worker nodes. [Class.Workers] returns it.
 type WorkerGroup struct {
 	// Kind is MachineDeployment or MachinePool; empty for no workers.
 	Kind string

@@ -66,6 +66,7 @@ func (c ClusterManifest) network() *addonsv1.ClusterResourceSet {
 	}
 }
 
+// networkSource returns the ConfigMap with the manifest of the Pod network. [ClusterManifest.Objects] calls it.
 func (c ClusterManifest) networkSource() *corev1.ConfigMap {
 	manifest := classes.FlannelManifest()
 	if c.podNetwork() == flannelVXLANNetwork {

@@ -23,7 +23,7 @@ type Release struct {
 	Flavor  string
 }
 
-// Text returns the text of the template.
+// Text returns the text of the template. `slipway generate cluster` reads the variables from it.
 func (r Release) Text(ctx context.Context) ([]byte, error) {
 	return r.Source.Template(ctx, r.Version, r.Flavor)
 }

@@ -44,7 +44,7 @@ type Source struct {
 }
 
 // Read returns the template at an address: "-" for the standard input, an https URL, including the page of a file on
-// GitHub, or the path of a file.
+// GitHub, or the path of a file. `slipway generate` and `slipway convert` call it.
 func (s Source) Read(ctx context.Context, from string) ([]byte, error) {
 	if from == "-" {
 		return readLimited(s.In, "the standard input")

@@ -20,7 +20,7 @@ const reasonOptions = "InvalidTemplateOptions"
 // reasonTemplate is the reason when a template is invalid; Invalid.
 const reasonTemplate = "InvalidClusterTemplate"
 
-// Options are the options for one cluster.
+// Options are the options for one cluster. `slipway generate cluster` fills them in.
 type Options struct {
 	Name, Namespace string
 	// KubernetesVersion is the Kubernetes version; empty for the variable KUBERNETES_VERSION.
@@ -127,10 +127,11 @@ func New(data []byte, o Options) (*Template, error) {
 	return t, nil
 }
 
-// YAML encodes the manifest as a multi-document YAML stream.
+// YAML encodes the manifest as a multi-document YAML stream. Commands print the result.
 func (t *Template) YAML() ([]byte, error) { return manifest.YAML(t.Objects) }
 
-// Merge adds the variables and objects of another template before the existing ones.
+// Merge adds the variables and objects of another template before the existing ones. [Release.Template] adds the
+// ClusterClass with it.
 func (t *Template) Merge(before *Template) {
 	t.Objects = append(slices.Clone(before.Objects), t.Objects...)
 	for _, v := range before.Variables {

@@ -76,10 +76,12 @@ type Sweeper interface {
 	Sweep(ctx context.Context, keep InUse) error
 }
 
-// InUse reports, by owner, whether the resources of a machine or network are in use and must be retained.
+// InUse reports, by owner, whether the resources of a machine or network are in use and must be retained. The sweeper
+// of package local fills it in from the API objects.
 type InUse struct{ Machine, Network func(Owner) bool }
 
-// Event identifies the object that changed. If all fields are empty, anything may have changed.
+// Event identifies the object that changed. If all fields are empty, anything may have changed. A [Watcher] sends it,
+// and the controllers of LocalClusters and LocalMachines map it to objects ([EnqueueMapper]).
 type Event struct {
 	// Machine is a LocalMachine.
 	Machine types.NamespacedName
@@ -91,7 +93,8 @@ type Event struct {
 	Cluster types.NamespacedName
 }
 
-// NetworkSpec is the desired network of a LocalCluster.
+// NetworkSpec is the desired network of a LocalCluster. The LocalCluster controller and package managementnode fill it
+// in for [Networks].
 type NetworkSpec struct {
 	Owner Owner
 	// Name of the network, from [NetworkName].
@@ -106,7 +109,7 @@ type NetworkSpec struct {
 	Policy policy.Configuration
 }
 
-// Network is the observed state of a network.
+// Network is the observed state of a network. A backend fills it in, and the LocalCluster controller decides on it.
 type Network struct {
 	// Name and ID in the engine.
 	Name, ID string
@@ -117,7 +120,7 @@ type Network struct {
 	Internet bool
 }
 
-// UsedRange is an address range in use on the host.
+// UsedRange is an address range in use on the host. Backends report it, and [ChooseRange] avoids these ranges.
 type UsedRange struct {
 	Range netip.Prefix
 	// By describes the user of the range, for messages.
@@ -127,7 +130,8 @@ type UsedRange struct {
 	Owner Owner
 }
 
-// Owner is the Kubernetes object that owns a host resource.
+// Owner is the Kubernetes object that owns a host resource. A backend records it in the labels of the resource
+// ([Owner.Labels]), and reads it from them.
 type Owner struct {
 	// Cluster is the Cluster's name.
 	Cluster string
@@ -136,7 +140,8 @@ type Owner struct {
 	UID    types.UID
 }
 
-// MachineSpec is the desired machine of a LocalMachine.
+// MachineSpec is the desired machine of a LocalMachine. The LocalMachine controller and package managementnode fill it
+// in for [Machines].
 type MachineSpec struct {
 	Owner Owner
 	// Name of the machine, from [MachineName].
@@ -180,18 +185,19 @@ type Resources struct {
 	MemoryMiB, Processes int64
 }
 
-// Mount is a host file or directory inside a machine. CheckQuota resolves the symbolic links in
-// HostPath.
+// Mount is a host file or directory inside a machine. CheckQuota resolves the symbolic links in HostPath. It comes from
+// the spec of a LocalMachine.
 type Mount struct {
 	HostPath, MachinePath string
 	ReadOnly              bool
 }
 
-// MachineState is the observed state of a machine.
+// MachineState is the observed state of a machine. A backend reports it in [Machine], and the LocalMachine controller
+// decides on it.
 type MachineState string
 
 // Exists reports whether the machine exists. A machine in an unknown state, the remains of a deleted machine and a
-// foreign resource of the same name do not count.
+// foreign resource of the same name do not count. The decisions about LocalMachines call it.
 func (s MachineState) Exists() bool { return s != "" && s != Absent && s != Orphaned && s != Foreign }
 
 const (
@@ -234,7 +240,7 @@ type Machine struct {
 	Pending string
 }
 
-// Script turns a machine into a node.
+// Script turns a machine into a node. Package cloudinit renders it, and [Scripts] runs it in a machine.
 type Script struct {
 	// Body is a POSIX shell script. It may hold secrets.
 	Body []byte
@@ -244,7 +250,7 @@ type Script struct {
 	Timeout time.Duration
 }
 
-// Phase of a bootstrap.
+// Phase of a bootstrap. A backend reports it, and the LocalMachine controller decides on it.
 type Phase string
 
 const (
@@ -277,7 +283,8 @@ const (
 	StageContainerd = "containerd"
 )
 
-// Command identifies a command of the bootstrap data.
+// Command identifies a command of the bootstrap data. The bootstrap script records it, a backend parses it, and
+// conditions of LocalMachines show it.
 type Command struct {
 	// Section of the cloud-config, and the Index in its list. Below 0: unknown.
 	Section string

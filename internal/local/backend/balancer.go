@@ -22,7 +22,7 @@ type Balancers interface {
 	DeleteBalancer(ctx context.Context, ref Ref) error
 }
 
-// BalancerSpec is the desired load balancer of a LocalCluster.
+// BalancerSpec is the desired load balancer of a LocalCluster. The LocalCluster controller fills it in for [Balancers].
 type BalancerSpec struct {
 	Ref    Ref
 	Listen netip.AddrPort
@@ -30,16 +30,18 @@ type BalancerSpec struct {
 	Members []BalancerMember
 }
 
-// BalancerMember is a machine that runs the control plane.
+// BalancerMember is a machine that runs the control plane. Package container converts it to loadbalancer.Member, so
+// both types must have the same fields.
 type BalancerMember struct {
 	// Name of its Machine.
 	Name    string
 	Address netip.AddrPort
-	// Leaving members get no new connections.
+	// Leaving members get no new connections while another member is healthy.
 	Leaving bool
 }
 
-// Balancer is the observed state of a load balancer.
+// Balancer is the observed state of a load balancer. A backend fills it in, and the LocalCluster controller reports it
+// in the condition LoadBalancerReady.
 type Balancer struct {
 	// Running is set if the load balancer serves; Detail describes why it does not.
 	Running bool

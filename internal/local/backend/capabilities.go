@@ -10,7 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// MachineRequest describes the machine that a LocalMachine requests.
+// MachineRequest describes the machine that a LocalMachine requests. The LocalMachine controller and
+// [CapacityCalculator] fill it in for [Machines].
 type MachineRequest struct {
 	Object *infrav1.LocalMachine
 	// Name of the machine.
@@ -63,7 +64,8 @@ type Capabilities struct {
 	Restart string
 }
 
-// Quota contains the number of existing machines and the resolved mounts for a new machine.
+// Quota contains the number of existing machines and the resolved mounts for a new machine. CheckQuota of a backend
+// returns it, and the LocalMachine controller decides with it whether to create a machine.
 type Quota struct {
 	// Own and All are the numbers of other machines, in the namespace and in total.
 	Own, All int
@@ -76,7 +78,7 @@ type Quota struct {
 }
 
 // QuotaFor returns the Quota for a machine in addition to the machines in list, for implementations of [Machines].
-// resolve returns the target of a mount path.
+// resolve returns the target of a mount path. The container backend calls it.
 func QuotaFor(spec MachineSpec, list []Machine, resolve func(hostPath string) (string, error)) (room Quota, err error) {
 	room.Own, room.All = CountMachines(list, spec.Owner.Object.Namespace)
 	for _, m := range spec.Mounts {
@@ -91,7 +93,8 @@ func QuotaFor(spec MachineSpec, list []Machine, resolve func(hostPath string) (s
 	return room, nil
 }
 
-// CountMachines counts the machines in the namespace and in total.
+// CountMachines counts the machines in the namespace and in total. The container backend calls it again right before it
+// creates a machine.
 func CountMachines(list []Machine, namespace string) (own, all int) {
 	for _, m := range list {
 		if m.Owner.Object.Namespace == namespace {

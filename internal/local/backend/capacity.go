@@ -18,7 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// NodeCapacity is the capacity of a node that does not exist yet.
+// NodeCapacity is the capacity of a node that does not exist yet. [CapacityCalculator] returns it for the status of
+// LocalMachinePools and LocalMachineTemplates.
 type NodeCapacity struct {
 	Capacity corev1.ResourceList
 	NodeInfo infrav1.NodeInfo
@@ -35,7 +36,8 @@ type HostResources struct {
 	Architecture string
 }
 
-// ThisHost returns the host of this process. It returns an error if the amount of memory cannot be read.
+// ThisHost returns the host of this process. It returns an error if the amount of memory cannot be read. Package local
+// calls it when it adds the provider to the manager.
 func ThisHost() (HostResources, error) {
 	meminfo, err := os.Open("/proc/meminfo")
 	if err != nil {
@@ -68,7 +70,7 @@ type CapacityCalculator struct {
 }
 
 // CapacityOf returns the capacity of a node with this spec. The error is a fault if the backend of the spec is not
-// available in this process.
+// available in this process. The controllers of LocalMachinePools and LocalMachineTemplates call it.
 func (n CapacityCalculator) CapacityOf(spec infrav1.LocalMachineSpec) (NodeCapacity, error) {
 	b, err := n.Backends.Choose(spec.Backend.Name(), nil)
 	if err != nil {

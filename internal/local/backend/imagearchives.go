@@ -42,7 +42,7 @@ func (a ImageArchives) folder(cluster types.NamespacedName) (string, bool) {
 }
 
 // Store stores an archive for future nodes of a cluster and replaces an archive of the same name. It returns the file,
-// which is written atomically.
+// which is written atomically. `slipway image load` calls it.
 func (a ImageArchives) Store(cluster types.NamespacedName, name string, archive io.Reader) (file string, err error) {
 	folder, ok := a.folder(cluster)
 	if !ok {
@@ -90,7 +90,7 @@ func deletePartial(folder string, before time.Time) error {
 }
 
 // ForCluster returns the archive files of a cluster from the oldest to the newest, because the last of two images with
-// the same name takes effect.
+// the same name takes effect. [WrapPreloading] loads these files into a new machine.
 func (a ImageArchives) ForCluster(cluster types.NamespacedName) ([]string, error) {
 	folder, ok := a.folder(cluster)
 	if !ok {

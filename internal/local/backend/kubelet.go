@@ -9,7 +9,8 @@ type KubeletState struct {
 	Start string
 }
 
-// ServiceState is the state of a service of a machine.
+// ServiceState is the state of a service of a machine. The container backend reads it, and a condition of LocalMachines
+// shows it while the Node is not ready.
 type ServiceState string
 
 const (

@@ -48,12 +48,13 @@ func engineName(instance string, o types.NamespacedName) string {
 }
 
 // Hostname returns the host name of a LocalMachine, which is also the name of the Node: the object's name if it is a
-// valid host name, else a name derived from it.
+// valid host name, else a name derived from it. The LocalMachine controller sets it in [MachineSpec].
 func Hostname(name string) string {
 	return truncateName(strings.ReplaceAll(name, ".", "-"), digest(name), strings.Contains(name, "."))
 }
 
-// ProviderID returns the provider ID of the machine's Node.
+// ProviderID returns the provider ID of the machine's Node. The LocalMachine controller writes it into spec.providerID
+// before the machine exists.
 func ProviderID(machineName string) string { return providerPrefix + machineName }
 
 // parseProviderID returns the machine name in the provider ID of a LocalMachine, and false if this LocalMachine cannot
@@ -66,7 +67,7 @@ func parseProviderID(providerID string, o types.NamespacedName) (string, bool) {
 
 // ResolveMachineName returns the machine name in the provider ID of a LocalMachine, which survives a move to another
 // management cluster. Without a provider ID it returns [MachineName], and for a provider ID that this object cannot
-// have an empty name.
+// have an empty name. The controllers of LocalClusters and LocalMachines look up existing machines by this name.
 func ResolveMachineName(instance, providerID string, o types.NamespacedName) string {
 	if providerID == "" {
 		return MachineName(instance, o)
@@ -112,12 +113,14 @@ func (r Ref) ClusterKey() types.NamespacedName {
 // an object of this namespace and name, with a name that the object can have. It does not check whether the resource
 // belongs to this instance (see package hosttransfer). It ignores the UID of the object, which changes in a move or a
 // restore. The name may be derived from another instance than the one that created the resource, because an object that
-// is restored into another management cluster retains its provider ID and thereby the name.
+// is restored into another management cluster retains its provider ID and thereby the name. A backend calls it for each
+// resource that it finds.
 func (r Ref) Matches(name string, labels map[string]string) bool {
 	return labels[LabelInstance] != "" && labels[LabelObject] == r.Object.String() && isNameOf(name, r.Object)
 }
 
-// Labels returns the labels of the resources that the instance creates for the object.
+// Labels returns the labels of the resources that the instance creates for the object. A backend sets them when it
+// creates a resource.
 func (o Owner) Labels(instance string) map[string]string {
 	return map[string]string{
 		LabelInstance: instance, LabelCluster: o.Object.Namespace + "/" + o.Cluster, LabelObject: o.Object.String(), LabelUID: string(o.UID),
@@ -162,5 +165,5 @@ func digest(parts ...string) string {
 const PoolAnnotation = "infrastructure.slipway.dev/pool"
 
 // ReasonMachineRemoved is the reason of the condition MachineProvisioned of a LocalMachine whose machine was removed
-// after it was provisioned, and which therefore has to be replaced.
+// after it was provisioned, and which therefore has to be replaced. The LocalMachinePool controller recognizes it.
 const ReasonMachineRemoved = contract.ReasonMachineRemoved

@@ -39,7 +39,7 @@ type Backend struct {
 type Set map[string]Backend
 
 // Choose returns the backend that an object with these annotations selects. Every selection goes through it. The error
-// is a fault.
+// is a fault. The controllers of LocalClusters and LocalMachines call it in each reconciliation.
 func (s Set) Choose(name string, annotations map[string]string) (Backend, error) {
 	b, ok := s[name]
 	switch {

@@ -4,7 +4,8 @@
 // scripts to run. The sections bootcmd, write_files, users, ntp and runcmd become steps in the order of cloud-init's
 // own modules, independent of their order in the document; unsupported sections are listed in [Document.Skipped]. A
 // document that cannot be parsed is an Invalid fault. The package neither accesses a file system nor runs commands: the
-// backend runs the script.
+// backend runs the script. The controllers of LocalMachines and SSHMachines and package managementnode use this
+// package.
 //
 // [RenderScript] renders the steps as one POSIX shell script. The script waits until the node's services respond,
 // runs the steps, passes the provider ID and the address to the kubelet before the commands that start it, and records

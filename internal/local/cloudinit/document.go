@@ -24,7 +24,7 @@ const (
 	maxSize = 16 << 20
 )
 
-// Document is a parsed cloud-config.
+// Document is a parsed cloud-config. [Parse] returns it, and [RenderScript] turns its steps into the bootstrap script.
 type Document struct {
 	// Steps run one after the other. As with cloud-init, a failed step does not prevent the next one, and only the
 	// sentinel file indicates that the machine is ready.
@@ -34,7 +34,8 @@ type Document struct {
 	Skipped []string
 }
 
-// Step is a file or a script. Exactly one of File and Script is set.
+// Step is a file or a script. Exactly one of File and Script is set. The readers of the sections return steps, and
+// render.go renders them.
 type Step struct {
 	// Section is the cloud-config section of the step.
 	Section string
@@ -42,7 +43,8 @@ type Step struct {
 	Script  *Script
 }
 
-// Script is a script for /bin/sh, run as root in one process with the working directory /.
+// Script is a script for /bin/sh, run as root in one process with the working directory /. render.go runs each one as a
+// step, and reports the failed commands by their index.
 type Script struct {
 	Text string
 	// Commands are the items of bootcmd or runcmd that follow Prologue in Text; a null item is empty. Commands is nil
@@ -137,7 +139,8 @@ func shorten(s string) string {
 	return s
 }
 
-// section is one top-level key of the document and its value.
+// section is one top-level key of the document and its value. The reader of each section (assemble.go) parses its
+// value.
 type section struct {
 	name  string
 	value *yaml.Node

@@ -15,7 +15,8 @@ import (
 // defaultMode is cloud-init's mode for files without permissions.
 const defaultMode fs.FileMode = 0o644
 
-// File is a file to write. Missing parent directories are created with mode 0755 and owner root.
+// File is a file to write. Missing parent directories are created with mode 0755 and owner root. The section
+// write_files has them; the sections users and ntp add some of their own.
 type File struct {
 	// Path is absolute and clean.
 	Path string

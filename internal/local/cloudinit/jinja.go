@@ -11,7 +11,8 @@ import (
 // files of a node for it finds the mistake.
 const missingPrefix = "CI_MISSING_JINJA_VAR/"
 
-// Metadata is the instance data for placeholders in bootstrap data, under cloud-init's names.
+// Metadata is the instance data for placeholders in bootstrap data, under cloud-init's names. [RenderScript] and the
+// other functions with [NodeSettings] fill it in for [Parse].
 type Metadata struct {
 	// InstanceID identifies the machine for its whole life: ds.meta_data.instance_id.
 	InstanceID string

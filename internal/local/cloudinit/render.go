@@ -16,7 +16,8 @@ import (
 )
 
 // Sentinel is the file that bootstrap data creates on success, see
-// https://cluster-api.sigs.k8s.io/developer/providers/contracts/bootstrap-config.
+// https://cluster-api.sigs.k8s.io/developer/providers/contracts/bootstrap-config. [RenderScript] passes it to the
+// backend; package managementnode creates the file in a script of its own.
 const Sentinel = "/run/cluster-api/bootstrap-success.complete"
 
 // formatCloudConfig is the only supported value of the key "format" in the bootstrap Secret, and the meaning of an
@@ -26,14 +27,16 @@ const formatCloudConfig = "cloud-config"
 // reasonFormat is the reason of the fault for bootstrap data in an unsupported format.
 const reasonFormat = "UnsupportedBootstrapFormat"
 
-// BootstrapData is the content of a bootstrap Secret.
+// BootstrapData is the content of a bootstrap Secret. The controllers of LocalMachines and SSHMachines read it from the
+// Secret.
 type BootstrapData struct {
 	Value []byte
 	// Format of Value; empty: cloud-config.
 	Format string
 }
 
-// NodeSettings describes the machine that runs the script.
+// NodeSettings describes the machine that runs the script. The controllers of LocalMachines and SSHMachines and package
+// managementnode fill it in.
 type NodeSettings struct {
 	// Name of the machine on the host: the instance ID for templates in bootstrap data.
 	Name       string
@@ -192,7 +195,8 @@ rm -f %[1]s
 `, file, quote(s.Section+" ended with code"), backend.StageFile, quote(s.Section+" "+endMarker))
 }
 
-// endMarker replaces index and program once all commands of a section have run.
+// endMarker replaces index and program once all commands of a section have run. Package container recognizes it
+// (bootstrapstatus.go), so both must agree.
 const endMarker = "- end"
 
 // traced returns a script that records the running command and the failed commands. The next command still sees the

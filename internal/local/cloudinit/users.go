@@ -13,7 +13,8 @@ import (
 // sudoersFile is cloud-init's file for the sudo rules of the users it creates.
 const sudoersFile = "/etc/sudoers.d/90-cloud-init-users"
 
-// userItem is an item of the section users, with cloud-init's fields.
+// userItem is an item of the section users, with cloud-init's fields. changes.go also lists the users and their home
+// directories from it.
 type userItem struct {
 	Name         string     `yaml:"name"`
 	Gecos        string     `yaml:"gecos"`

@@ -14,12 +14,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// readUsedRanges reads the ranges that the host already uses.
+// readUsedRanges reads the ranges that the host already uses. controller.readRequested (observe.go) reads them when
+// [Decide] requests it.
 type readUsedRanges struct{}
 
 func (readUsedRanges) String() string { return "the address ranges that the host uses" }
 
-// readEndpoint reads the endpoint that is available for the cluster.
+// readEndpoint reads the endpoint that is available for the cluster. controller.readRequested (observe.go) reads it
+// when [Decide] requests it.
 type readEndpoint struct{}
 
 func (readEndpoint) String() string { return "an available endpoint for the cluster" }

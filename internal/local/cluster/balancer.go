@@ -126,7 +126,7 @@ func memberNames(members []backend.BalancerMember) string {
 }
 
 // balancerReady evaluates the condition LoadBalancerReady: whether the endpoint leads to an API server. The condition
-// is absent if no load balancer is needed.
+// is absent if no load balancer is needed. The report (status.go) calls it.
 func (j conditionInput) balancerReady() condition.Result {
 	if j.Cluster == nil || j.Capabilities.NoNetwork || !j.HasBalancers || isHosted(j.Cluster.Spec.ControlPlaneRef) {
 		return condition.Absent()

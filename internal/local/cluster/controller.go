@@ -29,7 +29,7 @@ import (
 // objects, so it must not change.
 const Name = "local-cluster"
 
-// Config contains the dependencies and options of the controller.
+// Config contains the dependencies and options of the controller. Package local fills it in.
 type Config struct {
 	// Instance names the management cluster on the host.
 	Instance string

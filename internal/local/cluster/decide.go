@@ -272,7 +272,7 @@ func decideEndpoint(s Snapshot, p *reconciler.Plan) {
 
 // outsideRangesMessage describes the Cluster's ranges that are not in its network, empty if all are. Docker's internal
 // networks drop the packets of such ranges between nodes, and Flannel as shipped with Slipway does not encapsulate
-// them.
+// them. The condition NetworkReady (status.go) shows it.
 func (s Snapshot) outsideRangesMessage() string {
 	if s.Cluster == nil || s.Network == nil {
 		return ""

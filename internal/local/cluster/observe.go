@@ -141,7 +141,8 @@ func isHosted(ref clusterv1.ContractVersionedObjectReference) bool {
 	return ref.Kind == hostedKind && ref.APIGroup == controlplanev1.GroupVersion.Group
 }
 
-// needsAddress reports whether the control plane needs an endpoint in a spec to listen on.
+// needsAddress reports whether the control plane needs an endpoint in a spec to listen on. [Decide] calls it for
+// clusters whose backend has no network.
 func needsAddress(p *controlplanev1.HostedControlPlane) bool {
 	return p.Spec.Backend.Simulated == nil && !p.Spec.ControlPlaneEndpoint.IsValid()
 }

@@ -74,7 +74,8 @@ func (b Balancers) DeleteBalancer(ctx context.Context, ref backend.Ref) error {
 // unambiguous, because namespaces contain no dots. It must not change, because running load balancers are found by it.
 func nameOf(o types.NamespacedName) string { return o.Namespace + "." + o.Name }
 
-// ClusterOfBalancer returns the LocalCluster whose load balancer has the name.
+// ClusterOfBalancer returns the LocalCluster whose load balancer has the name. Package local maps the exit of a load
+// balancer process to its LocalCluster with it.
 func ClusterOfBalancer(name string) (types.NamespacedName, bool) {
 	namespace, object, found := strings.Cut(name, ".")
 	return types.NamespacedName{Namespace: namespace, Name: object}, found

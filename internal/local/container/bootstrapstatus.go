@@ -47,7 +47,7 @@ const serverMark = "slipway: output of kube-apiserver"
 
 // Program returns a program that prints the status of the bootstrap: one word, then the last log lines of a configured
 // kubelet. After a failure, it also prints the last lines of the latest kube-apiserver containers and of the script,
-// each preceded by a mark.
+// each preceded by a mark. [Engine.Progress] runs it.
 func (t statusFiles) Program() string {
 	return fmt.Sprintf(`kubelet() { [ ! -e /var/lib/kubelet/config.yaml ] || journalctl --quiet --no-pager --output cat --lines %[6]d _SYSTEMD_UNIT=kubelet.service 2>/dev/null | tail -c %[8]d || true; }
 server() { for log in $(ls -t %[9]s/kube-system_kube-apiserver-*/kube-apiserver/*.log 2>/dev/null | head -n 2); do tail -n %[6]d "$log"; done 2>/dev/null | tail -c %[10]d || true; }
@@ -112,7 +112,8 @@ func lastLines(log string) string {
 const timedOut = "124"
 
 // trace matches a line printed by [statusScript]: the stage that a script waits for, the command that it runs, or a
-// failed command with its exit code.
+// failed command with its exit code. Package cloudinit writes these lines in its scripts (render.go), so both must
+// agree on sections, stages and the word end.
 var trace = regexp.MustCompile(`^(?:stage (boot|containerd)|(stage step|command) (bootcmd|runcmd|users) (-|\d{1,6}) (-|[\w.+-]{1,32})(?: (\d{1,3}))?)$`)
 
 // readTraces parses the lines of [statusScript] at the beginning of a text and returns the rest. It stops at the first

@@ -4,7 +4,8 @@
 // changes. [Engine] never pulls an image and never stores a secret where `docker inspect` shows it. It manages only the
 // containers, volumes and networks whose label dev.slipway.instance names this instance, or which were transferred from
 // another instance (package hosttransfer); identify.go is the only file that checks this, and every change takes a
-// value from it.
+// value from it. Package local adds the backend to the provider; `slipway up --node` and the commands that access nodes
+// create an [Engine] of their own.
 //
 // Users control the programs in a node, so its output is untrusted: texts are limited in size, reduced to one line
 // where they are part of a sentence, and stripped of secrets. [pathGuard] resolves the paths that a node mounts and

@@ -69,6 +69,7 @@ type Config struct {
 }
 
 // New returns the engine without connecting to it. It returns an error if the configuration or DOCKER_HOST is invalid.
+// Package local, `slipway move` and the commands that access nodes call it.
 func New(cfg Config) (*Engine, error) {
 	if cfg.Instance == "" {
 		return nil, fmt.Errorf("container backend: no instance name")
@@ -91,10 +92,11 @@ func New(cfg Config) (*Engine, error) {
 // inPod is a variable that the kubelet sets in each container.
 const inPod = "KUBERNETES_SERVICE_HOST"
 
-// Close closes the connections to the engine.
+// Close closes the connections to the engine. Commands call it when they end.
 func (e *Engine) Close() error { return e.api.Close() }
 
-// Ping checks whether the engine responds. If it does not, the error is a fault of kind Unreachable.
+// Ping checks whether the engine responds. If it does not, the error is a fault of kind Unreachable. Only tests call
+// it, before they need Docker.
 func (e *Engine) Ping(ctx context.Context) error {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()

@@ -37,7 +37,7 @@ func (e *Engine) readHost(ctx context.Context) (hostView, error) {
 }
 
 // currentView returns the listing of an earlier quota check with current records, or reads the host again if this
-// process has created a container since then. The caller holds e.allocation.
+// process has created a container since then. The caller holds e.allocation. [Engine.Create] calls it.
 func (e *Engine) currentView(ctx context.Context, earlier any) (hostView, error) {
 	if view, ok := earlier.(hostView); ok && view.creations == e.creations.Load() {
 		var err error
@@ -47,10 +47,10 @@ func (e *Engine) currentView(ctx context.Context, earlier any) (hostView, error)
 	return e.readHost(ctx)
 }
 
-// records returns the records of the reading.
+// records returns the records of the reading. [Engine.Create] calls it.
 func (v hostView) records() (hosttransfer.Ownership, error) { return v.ownership, nil }
 
-// machines returns the machines of this instance.
+// machines returns the machines of this instance. [Engine.List] and the quota of machines call it.
 func (v hostView) machines() []backend.Machine {
 	var out []backend.Machine
 	for _, c := range v.containers {
@@ -64,7 +64,8 @@ func (v hostView) machines() []backend.Machine {
 	return out
 }
 
-// usedAddresses returns the addresses of the containers on a network, including stopped containers.
+// usedAddresses returns the addresses of the containers on a network, including stopped containers. [Engine.Create]
+// chooses the address of a node with it.
 func (v hostView) usedAddresses(n ownNetwork) map[netip.Addr]bool {
 	used := map[netip.Addr]bool{}
 	for _, c := range v.containers {

@@ -43,7 +43,8 @@ func (r readRecords) owns(i hosttransfer.Item) (bool, error) {
 }
 
 // container looks up the container of ref. The error is a fault of kind Gone if there is none, and has the reason
-// reasonForeign if the container does not belong to the object.
+// reasonForeign if the container does not belong to the object. Every method of [Engine] for the container of an object
+// calls it first.
 func (e *Engine) container(ctx context.Context, ref backend.Ref, records readRecords) (ownContainer, container.InspectResponse, error) {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
@@ -65,7 +66,8 @@ func (e *Engine) container(ctx context.Context, ref backend.Ref, records readRec
 	return ownContainer{id: r.Container.ID, name: name}, r.Container, nil
 }
 
-// network looks up the network of a LocalCluster by its labels, and reports false if there is none.
+// network looks up the network of a LocalCluster by its labels, and reports false if there is none. Every method of
+// [Engine] for the network of a LocalCluster calls it first.
 func (e *Engine) network(ctx context.Context, ref backend.Ref, records readRecords) (ownNetwork, network.Summary, bool, error) {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
@@ -92,7 +94,8 @@ func (e *Engine) network(ctx context.Context, ref backend.Ref, records readRecor
 	return ownNetwork{id: found.ID, name: found.Name}, *found, true, nil
 }
 
-// volume looks up the volume of ref by its name. It returns the same faults as the method container.
+// volume looks up the volume of ref by its name. It returns the same faults as the method container. [Engine.Delete]
+// and [Engine.Inspect] call it.
 func (e *Engine) volume(ctx context.Context, ref backend.Ref, records readRecords) (ownVolume, error) {
 	ctx, cancel := withCallTimeout(ctx)
 	defer cancel()
@@ -147,7 +150,8 @@ func (e *Engine) listResources(ctx context.Context, filters client.Filters) (hos
 	return hostResources{containers: containers.Items, volumes: volumes.Items, networks: networks.Items}, nil
 }
 
-// items identifies the resources.
+// items identifies the resources. [Engine.ListOwned] returns them, and records of resources that no longer exist are
+// pruned by them.
 func (r hostResources) items() []hosttransfer.Item {
 	var out []hosttransfer.Item
 	for _, c := range r.containers {
@@ -162,7 +166,8 @@ func (r hostResources) items() []hosttransfer.Item {
 	return out
 }
 
-// listOwnResources lists the resources that match the filters and belong to this instance.
+// listOwnResources lists the resources that match the filters and belong to this instance. The cleanup (cleanup.go) and
+// [Engine.ListOwned] call it.
 func (e *Engine) listOwnResources(ctx context.Context, filters client.Filters) (hostResources, error) {
 	r, err := e.listResources(ctx, filters)
 	if err != nil {
@@ -175,7 +180,8 @@ func (e *Engine) listOwnResources(ctx context.Context, filters client.Filters) (
 	return r, err
 }
 
-// anyInstanceFilter selects the resources of all instances.
+// anyInstanceFilter selects the resources of all instances. The cleanup (cleanup.go) and the pruning of records
+// (ownership.go) use it.
 func anyInstanceFilter() client.Filters { return client.Filters{}.Add("label", backend.LabelInstance) }
 
 func (e *Engine) startContainer(ctx context.Context, c ownContainer) error {

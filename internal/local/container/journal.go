@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/backend"
 )
 
-// Journal selects a part of a machine's journal.
+// Journal selects a part of a machine's journal. `slipway logs` fills it in for nodes.
 type Journal struct {
 	Bootstrap bool     // the output of bootstrap data instead of the journal
 	Lines     int      // the number of last lines; below 0: all

@@ -30,7 +30,7 @@ type KernelHost struct {
 }
 
 // ThisHost returns the KernelHost of this process. systemd-resolved listens on loopback, so its own file is included
-// for the upstream servers.
+// for the upstream servers. [New] and commands call it.
 func ThisHost() KernelHost {
 	return KernelHost{
 		Proc: "/proc", Resolvers: []string{"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"}, Hosts: "/etc/hosts",
@@ -40,7 +40,7 @@ func ThisHost() KernelHost {
 
 // NameServers returns the name servers that Pods use for names outside of the cluster: none without internet access,
 // else the configured servers, else the host's servers that containers can reach by IPv4. The result is empty if the
-// host has only name servers on loopback.
+// host has only name servers on loopback. [Engine.Create] passes them to the node.
 func (h KernelHost) NameServers(internet bool, told []netip.Addr) ([]netip.Addr, error) {
 	switch {
 	case !internet:
@@ -124,6 +124,7 @@ func capabilities() []string {
 
 // MissingCapabilities returns the capabilities that no process on the host can have, according to the bounding set of
 // process 1. A container that requests one of them does not start, and a privileged container requests all.
+// [Engine.Create] calls it before it chooses the privileges of a container.
 func (h KernelHost) MissingCapabilities() ([]string, error) {
 	status, err := os.ReadFile(filepath.Join(h.Proc, "1/status"))
 	if err != nil {
@@ -174,7 +175,8 @@ func limits() []limit {
 	}
 }
 
-// RaiseLimits raises the limits that are too low, and returns a note for each that the host refuses.
+// RaiseLimits raises the limits that are too low, and returns a note for each that the host refuses. [Engine.Create]
+// calls it, and the LocalMachine controller emits the notes as events.
 func (h KernelHost) RaiseLimits() []string {
 	var notes []string
 	for _, l := range limits() {

@@ -52,7 +52,7 @@ func (e *Engine) guard(ctx context.Context) (pathGuard, error) {
 // places. It runs right before the container is created and right after it has started, because Docker follows links
 // when it mounts, and a user who can write to a directory that one node mounts could replace a directory in it with a
 // link. At that time no tenant's process runs in the container yet, so a container with a wrong mount can still be
-// removed.
+// removed. [Engine.Create] calls it.
 func (e *Engine) recheckMounts(ctx context.Context, mounts []backend.Mount) error {
 	if len(mounts) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/backend"
 )
 
-// profile contains the privileges of a node's container.
+// profile contains the privileges of a node's container. [Engine.Create] tries a privileged one first.
 type profile struct {
 	// Privileged is preferred for every node.
 	Privileged bool
@@ -42,7 +42,7 @@ type containerInput struct {
 
 // options returns the options for Docker. A node needs its own cgroup namespace, a writable /run and /tmp, and a volume
 // on /var, because overlayfs cannot be stacked on Docker's overlayfs. The volume has the container's name, because an
-// anonymous volume would leak when a user removes the container by hand.
+// anonymous volume would leak when a user removes the container by hand. [Engine.Create] calls it.
 func (r containerInput) options() client.ContainerCreateOptions {
 	return client.ContainerCreateOptions{
 		Name:       r.Spec.Name,

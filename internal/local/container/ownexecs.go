@@ -14,12 +14,13 @@ const execRecordTTL = 10 * time.Minute
 // after a timeout. The zero value is ready to use.
 type ownExecs struct{ timers sync.Map }
 
-// Begin records a command that this program is about to run.
+// Begin records a command that this program is about to run. Engine.stream calls it before each command.
 func (e *ownExecs) Begin(id string) {
 	e.timers.Store(id, time.AfterFunc(execRecordTTL, func() { e.timers.Delete(id) }))
 }
 
-// End reports whether the ended command was started by this program, and removes it from the record.
+// End reports whether the ended command was started by this program, and removes it from the record. [Engine.Watch]
+// calls it, so that it does not report the end of own commands as an event.
 func (e *ownExecs) End(id string) bool {
 	timer, own := e.timers.LoadAndDelete(id)
 	if own {

@@ -20,7 +20,7 @@ type pathGuard struct {
 func refusedPaths() []string { return []string{"/proc", "/sys", "/dev", "/run", "/var/run"} }
 
 // Resolve returns the path without symbolic links. The error is a message for the user if the path cannot be mounted:
-// it leads to no file or directory, or to a refused one.
+// it leads to no file or directory, or to a refused one. mounts.go calls it for each mount.
 func (g pathGuard) Resolve(path string) (string, error) {
 	if !filepath.IsAbs(path) || strings.ContainsRune(path, 0) {
 		return "", errors.New("it is not an absolute path on this host")

@@ -57,7 +57,7 @@ func (c *connection) close() {
 	_ = c.server.Close()
 }
 
-// newBalancer returns a load balancer without members.
+// newBalancer returns a load balancer without members. [RunInFolder] calls it.
 func newBalancer(now func() time.Time) *balancer {
 	return &balancer{now: now, members: map[string]*member{}}
 }
@@ -93,7 +93,7 @@ func (b *balancer) deleteUnused() {
 	}
 }
 
-// Serve accepts connections until the context ends, and then closes all of them.
+// Serve accepts connections until the context ends, and then closes all of them. [RunInFolder] calls it.
 func (b *balancer) Serve(ctx context.Context, l net.Listener) error {
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()

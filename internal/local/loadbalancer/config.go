@@ -22,7 +22,8 @@ type Config struct {
 	Members []Member `json:"members,omitempty"`
 }
 
-// Member is one API server.
+// Member is one API server. The container backend fills it in from backend.BalancerMember by a conversion, so both must
+// have the same fields.
 type Member struct {
 	Name    string         `json:"name"`
 	Address netip.AddrPort `json:"address"`
@@ -43,13 +44,15 @@ type State struct {
 	Failure string `json:"failure,omitempty"`
 }
 
-// Folder is the directory of one load balancer.
+// Folder is the directory of one load balancer. Both the [Supervisor] and the process use it.
 type Folder string
 
 // workingDirectory is the working directory of this process. Files below it are found even if the directory is renamed.
+// [RunInFolder] uses it as the directory of its load balancer.
 const workingDirectory Folder = "/proc/self/cwd"
 
-// exists reports whether the directory exists: a process can have a deleted working directory.
+// exists reports whether the directory exists: a process can have a deleted working directory. balancer.follow ends the
+// process when it returns false.
 func (f Folder) exists() bool {
 	info, err := os.Stat(string(f))
 	if err != nil {
@@ -68,7 +71,7 @@ func (f Folder) Log() string { return filepath.Join(string(f), "load-balancer.lo
 func (f Folder) config() string { return filepath.Join(string(f), "members.json") }
 func (f Folder) state() string  { return filepath.Join(string(f), "state.json") }
 
-// Load reads the configuration.
+// Load reads the configuration. The process calls it repeatedly, and [Supervisor.Config] once.
 func (f Folder) Load() (Config, error) {
 	var c Config
 	found, err := datadir.ReadJSON(f.config(), &c)
@@ -78,13 +81,14 @@ func (f Folder) Load() (Config, error) {
 	return c, err
 }
 
-// Save writes the configuration atomically.
+// Save writes the configuration atomically. [Supervisor.Ensure] calls it, and the process reads the file.
 func (f Folder) Save(c Config) error {
 	slices.SortFunc(c.Members, func(a, b Member) int { return strings.Compare(a.Name, b.Name) })
 	return datadir.WriteJSON(f.config(), c)
 }
 
 // ReadState returns the last state that the process reported. It is empty if the process has not reported any.
+// [Supervisor.Status] calls it.
 func (f Folder) ReadState() (State, error) {
 	var s State
 	_, err := datadir.ReadJSON(f.state(), &s)

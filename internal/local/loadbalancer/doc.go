@@ -5,9 +5,9 @@
 // manager does not interrupt the clients of a cluster. A [Supervisor] starts the process or adopts a running one,
 // updates its members through a file, and stops it.
 //
-// A leaving member gets no new connections; its connections remain open until they end or have been idle for two
-// seconds. The connections of a member that does not respond at all are closed after three checks, so that clients do
-// not wait in vain.
+// While another member is healthy, a leaving member gets no new connections, and its connections are closed once they
+// have been idle for two seconds. The connections of a member that does not respond at all are closed after three
+// checks, so that clients do not wait in vain.
 //
 // The process and its files:
 //

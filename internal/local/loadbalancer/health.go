@@ -35,7 +35,7 @@ type health struct {
 	missedChecks int
 }
 
-// isLost reports whether the member does not respond any more.
+// isLost reports whether the member does not respond any more. balancer.sweep closes the connections of lost members.
 func (h health) isLost() bool { return h.missedChecks >= maxMissedChecks }
 
 // check checks the health of all members until the context ends. The load balancer process runs it beside the
@@ -112,7 +112,7 @@ func checkReady(ctx context.Context, client *http.Client, m Member, now func() t
 	return health{problem: fmt.Sprintf("its API server is not ready (/readyz: status %d)", response.StatusCode)}
 }
 
-// State returns the health of the members.
+// State returns the health of the members. balancer.follow writes it to state.json.
 func (b *balancer) State() State {
 	b.mu.Lock()
 	defer b.mu.Unlock()

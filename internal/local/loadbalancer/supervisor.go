@@ -51,7 +51,7 @@ type startFailures struct {
 	until time.Time
 }
 
-// Status is the observed state of a load balancer.
+// Status is the observed state of a load balancer. The container backend converts it to backend.Balancer.
 type Status struct {
 	// Running is set if its process runs.
 	Running bool
@@ -62,7 +62,8 @@ type Status struct {
 }
 
 // Ensure writes the configuration of the load balancer and starts its process unless one is running. It does not wait
-// until the process listens. A failing process is started again with exponential backoff.
+// until the process listens. A failing process is started again with exponential backoff. The container backend calls
+// it in each EnsureBalancer.
 func (k *Supervisor) Ensure(name string, c Config) (Status, error) {
 	f, err := k.folder(name)
 	if err != nil {
@@ -83,7 +84,8 @@ func (k *Supervisor) Ensure(name string, c Config) (Status, error) {
 	return s, k.launch(name, f)
 }
 
-// Status returns the observed state of the load balancer; found is false if it does not exist.
+// Status returns the observed state of the load balancer; found is false if it does not exist. The container backend
+// calls it in each FindBalancer.
 func (k *Supervisor) Status(name string) (s Status, found bool, err error) {
 	f, err := k.folder(name)
 	if err != nil {
@@ -154,7 +156,8 @@ func (k *Supervisor) recordExit(name string, p *childproc.Process, ran time.Dura
 	k.failed[name] = startFailures{count: n, until: time.Now().Add(pause.Backoff(n, firstPause, lastPause))}
 }
 
-// Remove stops the load balancer and deletes its directory. A load balancer that does not exist is not an error.
+// Remove stops the load balancer and deletes its directory. A load balancer that does not exist is not an error. The
+// container backend calls it for a deleted LocalCluster or a changed address.
 func (k *Supervisor) Remove(ctx context.Context, name string) error {
 	f, err := k.folder(name)
 	if err != nil {

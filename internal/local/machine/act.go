@@ -22,12 +22,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// checkQuota reads the number of existing machines and the resolved mounts for a new machine.
+// checkQuota reads the number of existing machines and the resolved mounts for a new machine. controller.readRequested
+// (observe.go) reads them when [Decide] requests it.
 type checkQuota struct{}
 
 func (checkQuota) String() string { return "the quota for a new machine" }
 
-// readProgress reads the progress of the bootstrap.
+// readProgress reads the progress of the bootstrap. controller.readRequested (observe.go) reads it when [Decide]
+// requests it.
 type readProgress struct{ Name string }
 
 func (a readProgress) String() string {

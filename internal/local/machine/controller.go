@@ -30,9 +30,10 @@ import (
 // objects, so it must not change.
 const Name = "local-machine"
 
+// sentinel is the file that the message of a failed bootstrap (status.go) names.
 const sentinel = cloudinit.Sentinel
 
-// Config contains the dependencies and options of the controller.
+// Config contains the dependencies and options of the controller. Package local fills it in.
 type Config struct {
 	// Instance names the management cluster on the host.
 	Instance string

@@ -23,7 +23,8 @@ const (
 	etcdRecheck = 2 * time.Second
 )
 
-// readEtcd reads the progress of an order for the etcd member on the machine.
+// readEtcd reads the progress of an order for the etcd member on the machine. controller.readRequested (observe.go)
+// reads it when [Decide] requests it.
 type readEtcd struct{ Order recovery.EtcdOrder }
 
 func (a readEtcd) String() string { return "the etcd member, for " + string(a.Order.Step) }
@@ -60,7 +61,7 @@ func (a reportEtcd) String() string { return "report the result of the etcd orde
 
 // decideEtcd is the part of [Decide] that carries out, once, the order of the control plane for the etcd member on the
 // machine. Package recovery defines the orders and reports, which are annotations. An order can affect only the member
-// of this machine, even if another user writes it.
+// of this machine, even if another user writes it. [Decide] calls it for a provisioned machine.
 func decideEtcd(s Snapshot, p *reconciler.Plan) {
 	order := recovery.ParseOrder(s.Object.Annotations)
 	if order == nil || !s.controlPlane() || recovery.ParseReport(s.Object.Annotations).IsFor(*order) {
@@ -110,7 +111,8 @@ func waitForEtcd(s Snapshot, p *reconciler.Plan, order recovery.EtcdOrder) {
 	}
 }
 
-// EtcdResult is the observed state of the etcd member on a machine, for an order.
+// EtcdResult is the observed state of the etcd member on a machine, for an order. decideEtcd requests it with readEtcd,
+// and then decides with it.
 type EtcdResult struct {
 	Member recovery.MemberState
 	// Phase of an asynchronous order. Problem is the reason why the order fails, Unreachable is set if the backend did
@@ -120,7 +122,7 @@ type EtcdResult struct {
 	Unreachable bool
 }
 
-// readEtcdResult reads the result of an order.
+// readEtcdResult reads the result of an order. controller.readRequested (observe.go) calls it.
 func (c *controller) readEtcdResult(ctx context.Context, etcds backend.EtcdRecovery, s Snapshot, order recovery.EtcdOrder) (Snapshot, error) {
 	s.Etcd = &EtcdResult{}
 	var err error
@@ -178,7 +180,7 @@ func (c *controller) stage(etcds backend.EtcdRecovery, s Snapshot, order recover
 	}, order)
 }
 
-// actOnEtcd carries out an order.
+// actOnEtcd carries out an order. controller.act calls it for the actions above.
 func (c *controller) actOnEtcd(ctx context.Context, etcds backend.EtcdRecovery, s Snapshot, a reconciler.Action) error {
 	switch a := a.(type) {
 	case rebuildEtcd:

@@ -26,7 +26,7 @@ const kubeletTimeout = 10 * time.Second
 // reasonKubeletStopped: the kubelet of a provisioned machine was stopped.
 const reasonKubeletStopped = "KubeletStopped"
 
-// readKubelet reads the state of the kubelet.
+// readKubelet reads the state of the kubelet. controller.readRequested (observe.go) reads it when [Decide] requests it.
 type readKubelet struct{}
 
 func (readKubelet) String() string { return "the state of the kubelet" }
@@ -55,7 +55,8 @@ func nodeReady(m *clusterv1.Machine) metav1.ConditionStatus {
 	return c.Status
 }
 
-// nodeReadyChanged selects updates of Machines that change whether their Node is ready.
+// nodeReadyChanged selects updates of Machines that change whether their Node is ready. [Add] enqueues the LocalMachine
+// on these updates.
 func nodeReadyChanged() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*clusterv1.Machine)
@@ -64,7 +65,8 @@ func nodeReadyChanged() predicate.Predicate {
 	}}
 }
 
-// readKubeletState reads the state of the kubelet. Errors leave it unknown, because the state only explains a condition.
+// readKubeletState reads the state of the kubelet. Errors leave it unknown, because the state only explains a
+// condition. controller.readRequested (observe.go) calls it.
 func readKubeletState(ctx context.Context, kubelets backend.Kubelets, s Snapshot) Snapshot {
 	s.Kubelet = &backend.KubeletState{}
 	if kubelets == nil {
@@ -78,7 +80,8 @@ func readKubeletState(ctx context.Context, kubelets backend.Kubelets, s Snapshot
 	return s
 }
 
-// kubeletRunning evaluates the condition about the kubelet of a machine whose Node is not ready.
+// kubeletRunning evaluates the condition about the kubelet of a machine whose Node is not ready. The report (status.go)
+// calls it.
 func (j conditionInput) kubeletRunning() condition.Result {
 	if j.Kubelet == nil {
 		return condition.Absent()

@@ -14,7 +14,7 @@ import (
 
 // maskSecrets masks the secrets of the machine's bootstrap data in the output of the bootstrap and the kubelet, right
 // after the output was read, because more users can read a condition than the Secret. If the secrets cannot be
-// determined, no output is shown.
+// determined, no output is shown. controller.readBootstrapProgress calls it.
 func (c *controller) maskSecrets(ctx context.Context, s Snapshot, p backend.Progress) (backend.Progress, error) {
 	if p.Phase == backend.Unusable || p.Log == "" && p.Kubelet == "" && p.APIServer == "" { // the message for Unusable comes from the backend
 		return p, nil
@@ -42,7 +42,7 @@ func (c *controller) bootstrapSecrets(ctx context.Context, s Snapshot) ([]string
 }
 
 // skipped returns the parts of the bootstrap data that the machine does not apply. It returns nothing if the data are
-// gone or invalid.
+// gone or invalid. controller.readBootstrapProgress calls it, and a condition lists the parts.
 func (c *controller) skipped(ctx context.Context, s Snapshot) ([]string, error) {
 	data, err := c.readBootstrapData(ctx, s)
 	var out []string

@@ -192,7 +192,7 @@ func (s Snapshot) provisioned() bool {
 }
 
 // bootstrapSecretName returns the name of the bootstrap data Secret, empty if there is none. Machines of a pool use the
-// Secret of the pool; their own name is empty.
+// Secret of the pool; their own name is empty. [Decide] waits for it, and controller.act reads the Secret.
 func (s Snapshot) bootstrapSecretName() string {
 	name := ""
 	if s.Machine != nil {
@@ -224,7 +224,7 @@ func (s Snapshot) nodeVersion() string {
 }
 
 // versionSkew returns the unsupported version skew between the node image's kubelet and the hosted control plane, empty
-// if it is supported.
+// if it is supported. [Decide] does not create or bootstrap a machine with such a skew.
 func (s Snapshot) versionSkew() string {
 	if s.HostedControlPlane == nil {
 		return ""
@@ -253,6 +253,7 @@ func (s Snapshot) controlPlane() bool {
 }
 
 // failureDomain returns the failure domain of the machine. On a single host, failure domains are only names.
+// desiredMachine and [Report] call it.
 func (s Snapshot) failureDomain() string {
 	if s.Machine != nil && s.Machine.Spec.FailureDomain != "" {
 		return s.Machine.Spec.FailureDomain

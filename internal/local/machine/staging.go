@@ -22,7 +22,7 @@ type stager struct {
 	Jobs *jobs.Runner
 }
 
-// stagingTarget is the machine that receives a snapshot.
+// stagingTarget is the machine that receives a snapshot. controller.stage (etcd.go) fills it in.
 type stagingTarget struct {
 	// Machine is its LocalMachine, Version its Kubernetes version.
 	Machine client.ObjectKey
@@ -46,7 +46,7 @@ type stagingState struct {
 	Err error
 }
 
-// State returns the progress of an order in this process.
+// State returns the progress of an order in this process. readStaging (etcd.go) calls it.
 func (s *stager) State(machine client.ObjectKey, order recovery.EtcdOrder) stagingState {
 	if s == nil || s.Jobs == nil {
 		return stagingState{Err: fault.New(fault.Invalid, "RestoreImpossible", "This manager has no snapshot stores")}
@@ -60,7 +60,7 @@ func (s *stager) State(machine client.ObjectKey, order recovery.EtcdOrder) stagi
 	return out
 }
 
-// Start starts an order, unless others have to end first.
+// Start starts an order, unless others have to end first. controller.stage (etcd.go) calls it.
 func (s *stager) Start(to stagingTarget, order recovery.EtcdOrder) {
 	s.Jobs.Start(jobKey(to.Machine), order.String(), func(ctx context.Context) error { return s.stage(ctx, to, order.Snapshot) })
 }

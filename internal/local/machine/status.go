@@ -219,7 +219,7 @@ func whileRunning(c *backend.Command) string {
 	return ", while it ran " + c.String()
 }
 
-// bootstrapping returns a message about the current step of the bootstrap.
+// bootstrapping returns a message about the current step of the bootstrap. [Decide] waits with this message.
 func (s Snapshot) bootstrapping() string {
 	switch p := s.Progress; {
 	case p.WaitingFor == backend.StageContainerd:

@@ -20,7 +20,7 @@ import (
 )
 
 // readMembers reads the machines of the pool from the API server, because a stale cache must not cause machines to be
-// created or deleted.
+// created or deleted. controller.readLiveMembers (observe.go) reads them when [Decide] requests it.
 type readMembers struct{}
 
 func (readMembers) String() string { return "the machines of the pool" }

@@ -7,6 +7,8 @@ type spread struct {
 	used    map[string]int
 }
 
+// newSpread returns the spread of the existing machines. Machines that are being deleted do not count. [Decide] calls
+// it when it creates machines.
 func newSpread(s Snapshot) *spread {
 	out := &spread{domains: s.Pool.Spec.FailureDomains, used: map[string]int{}}
 	for _, m := range s.Members {
@@ -17,7 +19,8 @@ func newSpread(s Snapshot) *spread {
 	return out
 }
 
-// next returns the failure domain of the next machine, empty if the pool has none.
+// next returns the failure domain of the next machine, empty if the pool has none. [Decide] calls it once for each new
+// machine.
 func (s *spread) next() string {
 	best := ""
 	for _, d := range s.domains {

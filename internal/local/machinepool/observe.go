@@ -43,7 +43,8 @@ type Snapshot struct {
 	Now          time.Time
 }
 
-// PoolMember is one machine of the pool.
+// PoolMember is one machine of the pool. controller.observe fills it in, and [Decide] groups the members by the methods
+// below.
 type PoolMember struct {
 	Local *infrav1.LocalMachine
 	// Machine that owns it. Nil if there is none (yet).

@@ -46,7 +46,7 @@ func (b *balancers) recordCluster(ref backend.Ref) {
 }
 
 // deleteState is the function DeleteState of the backend. Without it, the control plane would retain its port and its
-// file.
+// file. The LocalCluster controller calls it through backend.Set.
 func (b *balancers) deleteState(cluster types.NamespacedName) error {
 	b.mu.Lock()
 	name := b.names[cluster]

@@ -91,7 +91,7 @@ func checkQuota(s *simulated.Server, namespace string, allowed policy.Configurat
 }
 
 // join creates the etcd member of a machine and, for the first machine, the objects that kubeadm init creates in the
-// cluster.
+// cluster. simulatedMachines.Create calls it.
 func (m *simulatedMachines) join(ctx context.Context, ref backend.Ref, spec backend.MachineSpec) error {
 	if members := m.server.Etcd(ref.ClusterKey()); members != nil {
 		joined, err := members.Join(spec.Hostname, Address(spec.Name).String())
@@ -126,7 +126,7 @@ func (m *simulatedMachines) join(ctx context.Context, ref backend.Ref, spec back
 }
 
 // leave updates the control plane when a machine is switched off: its etcd member stops, and the cluster is removed
-// with the last machine.
+// with the last machine. simulatedMachines.Delete calls it.
 func (m *simulatedMachines) leave(ref backend.Ref) error {
 	cluster := ref.ClusterKey()
 	members := m.server.Etcd(cluster)
@@ -207,7 +207,7 @@ func staticPods(spec backend.MachineSpec) []*corev1.Pod {
 	return out
 }
 
-// asControlPlane adds the labels and the taint of kubeadm's control plane nodes to the Node.
+// asControlPlane adds the labels and the taint of kubeadm's control plane nodes to the Node. newNode calls it.
 func asControlPlane(node *corev1.Node) {
 	node.Labels[controlPlaneRole] = ""
 	node.Labels["node.kubernetes.io/exclude-from-external-load-balancers"] = ""

@@ -22,7 +22,7 @@ type controlPlaneFaults struct {
 }
 
 // parseFaults parses the annotation. An unknown fault is an error, because a test that relies on it would prove
-// nothing.
+// nothing. simulatedMachines.SetFaults calls it.
 func parseFaults(text string) (controlPlaneFaults, error) {
 	var w controlPlaneFaults
 	for item := range strings.SplitSeq(text, ",") {
@@ -48,12 +48,13 @@ func parseFaults(text string) (controlPlaneFaults, error) {
 	return w, nil
 }
 
-// member applies the faults to an etcd member.
+// member applies the faults to an etcd member. simulatedMachines.SetFaults calls it.
 func (w controlPlaneFaults) member(m *store.EtcdMember) {
 	m.Stopped, m.Learner, m.Alarms, m.Delay = w.down, w.learner, w.alarms, w.delay
 }
 
 // change applies the faults to the status of a static Pod and reports whether the status changed.
+// simulatedMachines.SetFaults calls it for each static Pod.
 func (w controlPlaneFaults) change(pod *corev1.Pod, component string, now metav1.Time) bool {
 	down, ready := slices.Contains(w.pods, component) || component == "etcd" && w.down, corev1.ConditionTrue
 	if down {

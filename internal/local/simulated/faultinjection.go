@@ -13,7 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/backend"
 )
 
-// FaultyKubelets controls the kubelets of a backend's machines.
+// FaultyKubelets controls the kubelets of a backend's machines. The machines of this package implement it, and
+// [WrapFaulty] calls it.
 type FaultyKubelets interface {
 	// SetReady makes the Node of a machine ready or not.
 	SetReady(ctx context.Context, ref backend.Ref, ready bool) error

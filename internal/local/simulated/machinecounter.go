@@ -23,7 +23,7 @@ type machineCounter struct {
 	own     map[string]int
 }
 
-// seed counts the existing machines on first use.
+// seed counts the existing machines on first use. simulatedMachines.Inspect and simulatedMachines.CheckQuota call it.
 func (c *machineCounter) seed(ctx context.Context, r client.Reader) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,14 +43,14 @@ func (c *machineCounter) seed(ctx context.Context, r client.Reader) error {
 	return nil
 }
 
-// has reports whether the machine is counted.
+// has reports whether the machine is counted. simulatedMachines.Inspect calls it.
 func (c *machineCounter) has(key types.NamespacedName) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.members[key]
 }
 
-// quota returns the number of other machines.
+// quota returns the number of other machines. simulatedMachines.CheckQuota returns it.
 func (c *machineCounter) quota(key types.NamespacedName) backend.Quota {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +61,7 @@ func (c *machineCounter) quota(key types.NamespacedName) backend.Quota {
 	return room
 }
 
-// enter counts a machine, or returns a message if that exceeds the limit.
+// enter counts a machine, or returns a message if that exceeds the limit. simulatedMachines.Create calls it.
 func (c *machineCounter) enter(key types.NamespacedName, most policy.Maximum) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *machineCounter) add(key types.NamespacedName) {
 	}
 }
 
-// leave removes a machine from the count.
+// leave removes a machine from the count. simulatedMachines.Delete calls it.
 func (c *machineCounter) leave(key types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

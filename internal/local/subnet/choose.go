@@ -8,7 +8,7 @@ import (
 // chosenBits is the prefix length of a range that is chosen without wanted ranges: 16384 addresses.
 const chosenBits = 18
 
-// RangeRequest describes the requirements for a new range.
+// RangeRequest describes the requirements for a new range. Packages local/backend and operate/create fill it in.
 type RangeRequest struct {
 	// Taken are ranges that the new one must not overlap.
 	Taken []netip.Prefix

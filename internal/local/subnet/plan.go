@@ -31,6 +31,7 @@ type Layout struct {
 }
 
 // NewLayout divides a range. It returns an error for anything but an IPv4 prefix without host bits between /8 and /20.
+// `slipway create cluster` rejects invalid subnets with it, and the container backend computes the addresses of nodes.
 func NewLayout(subnet netip.Prefix) (Layout, error) {
 	switch {
 	case !subnet.IsValid() || !subnet.Addr().Is4():
@@ -49,7 +50,8 @@ func NewLayout(subnet netip.Prefix) (Layout, error) {
 	}, nil
 }
 
-// NodeAddress returns the lowest unused node address, and false if all are in use.
+// NodeAddress returns the lowest unused node address, and false if all are in use. The container backend calls it when
+// it creates a node.
 func (l Layout) NodeAddress(used map[netip.Addr]bool) (netip.Addr, bool) {
 	for octet := firstNode; octet <= lastNode; octet++ {
 		if a := withOctet(l.Nodes, byte(octet)); !used[a] {
@@ -59,13 +61,15 @@ func (l Layout) NodeAddress(used map[netip.Addr]bool) (netip.Addr, bool) {
 	return netip.Addr{}, false
 }
 
-// Overlapping returns the first of the ranges that overlaps the nodes' part, and false if none does.
+// Overlapping returns the first of the ranges that overlaps the nodes' part, and false if none does. The LocalCluster
+// controller calls it with the Pod and Service ranges of the Cluster.
 func (l Layout) Overlapping(ranges []netip.Prefix) (netip.Prefix, bool) {
 	return overlap(l.Nodes, ranges)
 }
 
 // Outside returns the ranges that are not within the subnet. An internal network drops their packets between nodes,
-// unless the network add-on encapsulates them.
+// unless the network add-on encapsulates them. The LocalCluster controller reports these ranges, and the container
+// backend adds routes to them on each node.
 func (l Layout) Outside(ranges []netip.Prefix) []netip.Prefix {
 	var out []netip.Prefix
 	for _, r := range ranges {

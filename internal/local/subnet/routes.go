@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// Route is a destination in the kernel's routing table with its interface.
+// Route is a destination in the kernel's routing table with its interface. The container backend shows the interface as
+// the user of the range.
 type Route struct {
 	Destination netip.Prefix
 	Interface   string

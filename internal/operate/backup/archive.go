@@ -48,7 +48,8 @@ const (
 	secretsFile = "secrets.tar.age"
 )
 
-// Info describes a backup. It is the file backup.json, so the JSON names must stay.
+// Info describes a backup. It is the file backup.json, so the JSON names must stay. [Take] fills it in; `slipway
+// backup` and `slipway restore` display it.
 type Info struct {
 	// Format is the version of the archive format.
 	Format int `json:"format"`
@@ -70,7 +71,7 @@ type Info struct {
 	Providers []provider.Installed `json:"providers,omitempty"`
 }
 
-// Archive is a backup.
+// Archive is a backup. [Take] creates it from a management cluster, and [Open] from a file.
 type Archive struct {
 	Info    Info
 	Objects []*unstructured.Unstructured
@@ -161,7 +162,7 @@ func (a Archive) writeTar(w io.Writer, content map[string][]byte) error {
 	return t.Close()
 }
 
-// readArchive reads an archive. The identities decrypt its Secrets if they are encrypted.
+// readArchive reads an archive. The identities decrypt its Secrets if they are encrypted. [Open] calls it.
 func readArchive(r io.Reader, identities []age.Identity) (Archive, error) {
 	info, content, err := readVerified(r)
 	if err != nil {

@@ -65,7 +65,7 @@ type Saved struct {
 }
 
 // Save writes the archive to a new file that only its owner can read. The file is renamed to its final name after it
-// has been read back and verified.
+// has been read back and verified. `slipway backup` calls it after [Take].
 func (a Archive) Save(path string, to []age.Recipient) (Saved, error) {
 	if err := CheckNew(path); err != nil {
 		return Saved{}, err
@@ -134,7 +134,7 @@ func (a Archive) save(path string, to []age.Recipient) (saved Saved, err error) 
 	return saved, nil
 }
 
-// Open reads the archive in a file.
+// Open reads the archive in a file. `slipway restore` calls it.
 func Open(path string, identities []age.Identity) (a Archive, err error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 )
 
 // sums returns the content of SHA256SUMS in an archive: the checksums of the files in the format of sha256sum.
+// [Archive.Write] calls it.
 func sums(content map[string][]byte) []byte {
 	var out bytes.Buffer
 	for _, name := range slices.Sorted(maps.Keys(content)) {
@@ -19,7 +20,7 @@ func sums(content map[string][]byte) []byte {
 }
 
 // verifyChecksums verifies the checksums of the files of an archive before it is used. Every file must have a checksum,
-// and every checksum a file.
+// and every checksum a file. [Open] calls it, and [Archive.Save] for the file that it has written.
 func verifyChecksums(content map[string][]byte) error {
 	text, there := content[sumsFile]
 	if !there {

@@ -121,7 +121,7 @@ func explainMissingNamespace(o *unstructured.Unstructured, err error) error {
 }
 
 // Delete deletes the Cluster, regardless of concurrent changes by controllers. It does nothing if the Cluster does not
-// exist.
+// exist. `slipway delete cluster` calls it.
 func Delete(ctx context.Context, c client.Client, key client.ObjectKey) error {
 	found := &clusterv1.Cluster{}
 	if err := c.Get(ctx, key, found); err != nil {

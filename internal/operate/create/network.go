@@ -19,7 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 )
 
-// Host has the constraints of the host for the subnet of a new cluster with a LocalCluster.
+// Host has the constraints of the host for the subnet of a new cluster with a LocalCluster. `slipway create cluster`
+// fills it in, for [SelectSubnet] and [CheckSubnet].
 type Host struct {
 	// Routes are the routes of the host.
 	Routes []netip.Prefix
@@ -28,7 +29,8 @@ type Host struct {
 }
 
 // SelectSubnet returns an unused subnet for a new cluster: it overlaps neither with clusters of the management cluster
-// nor with routes of the host, and the operator allows it. If r is nil, no management cluster is checked.
+// nor with routes of the host, and the operator allows it. If r is nil, no management cluster is checked. `slipway
+// create cluster` calls it if no subnet is requested.
 func SelectSubnet(ctx context.Context, r client.Reader, host Host) (netip.Prefix, error) {
 	used, err := networks(ctx, r)
 	if err != nil {
@@ -44,7 +46,7 @@ func SelectSubnet(ctx context.Context, r client.Reader, host Host) (netip.Prefix
 
 // CheckSubnet checks whether a new cluster can use a subnet. The Invalid fault names the owner of the subnet and an
 // unused one, or what the operator allows. A subnet used by a cluster with the given name is accepted; whether the
-// cluster already exists is checked elsewhere.
+// cluster already exists is checked elsewhere. `slipway create cluster` calls it for --subnet.
 func CheckSubnet(ctx context.Context, r client.Reader, key client.ObjectKey, want netip.Prefix, host Host) error {
 	if denied := host.denies(want); denied != "" {
 		return fault.New(fault.Invalid, reasonNetworkDenied, "--subnet: %s", denied)

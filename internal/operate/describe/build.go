@@ -292,7 +292,8 @@ func (o *Object) Kinds() []string {
 	return slices.Compact(kinds)
 }
 
-// showsConditions reports whether the conditions of an object are shown as rows.
+// showsConditions reports whether the conditions of an object are shown as rows. The rows of the tree (rows.go) call
+// it.
 func (o Options) showsConditions(kind, name string) bool {
 	return slices.ContainsFunc(o.ShowConditions, func(want string) bool {
 		return strings.EqualFold(want, "all") || strings.EqualFold(want, kind) || strings.EqualFold(want, kind+"/"+name)

@@ -17,7 +17,7 @@ import (
 const (
 	// reasonNotFound is the reason when the Cluster does not exist; Gone.
 	reasonNotFound = "ClusterNotFound"
-	// ReasonNamespace is the reason when the namespace does not exist; Gone.
+	// ReasonNamespace is the reason when the namespace does not exist; Gone. Package operate/create returns it, too.
 	ReasonNamespace = "NamespaceNotFound"
 )
 

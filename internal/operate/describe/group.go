@@ -12,7 +12,8 @@ import (
 const messagesShown = 10
 
 // group merges the rows of Machines in the same state into one row of the tree at the position of the first of them. A
-// machine with children, with conditions shown or with an upcoming remediation is not grouped.
+// machine with children, with conditions shown or with an upcoming remediation is not grouped. [Build] groups the
+// Machines of each owner with it.
 func (b builder) group(machines []*Object) []*Object {
 	if !b.Grouping {
 		return machines

@@ -25,7 +25,8 @@ type Remediation struct {
 	BlockedReason string `json:"held,omitempty"`
 }
 
-// text describes the remediation in one sentence. With a zero now it does not mention the remaining time.
+// text describes the remediation in one sentence. With a zero now it does not mention the remaining time. [Render]
+// calls it for the message column.
 func (r Remediation) text(now time.Time) string {
 	switch left := r.At.Sub(now); {
 	case r.BlockedReason != "":
@@ -41,7 +42,7 @@ func (r Remediation) text(now time.Time) string {
 
 // remediation returns the earliest upcoming remediation of the Machine, while the timeout of a check is running. No API
 // field has this information, so it is computed from the conditions, by the rules of the MachineHealthCheck controller.
-// Node conditions other than Ready are not available.
+// Node conditions other than Ready are not available. [Build] adds it to the row of the Machine.
 func (b builder) remediation(m *clusterv1.Machine) *Remediation {
 	checks := make([]*clusterv1.MachineHealthCheck, len(b.Checks))
 	for i := range b.Checks {

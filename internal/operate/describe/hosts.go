@@ -53,6 +53,7 @@ func ignoreNoMatch(err error) error {
 }
 
 // addHost adds the SSHHost of an SSHMachine below its row, if it has an issue that neither the row nor its Machine has.
+// [Build] calls it for the details of each Machine.
 func (b builder) addHost(row, machine *Object, ref Ref) {
 	u := b.Hosts[ref]
 	if row == nil || u == nil {

@@ -35,7 +35,8 @@ func (o *Object) Issues() []Condition {
 func (o *Object) hasExpectedStatus(c Condition) bool { return HasExpectedStatus(c, o.negative) }
 
 // HasExpectedStatus reports whether a condition has the status it should have. negative lists the types with negative
-// polarity in addition to those of Cluster API and the common ones of other projects.
+// polarity in addition to those of Cluster API and the common ones of other projects. Packages rootcause and ui use it
+// as well.
 func HasExpectedStatus(c Condition, negative []string) bool {
 	if slices.Contains(negativeTypes(), c.Type) || slices.Contains(negative, c.Type) {
 		return c.Status == metav1.ConditionFalse
@@ -45,7 +46,7 @@ func HasExpectedStatus(c Condition, negative []string) bool {
 
 // Shown returns the conditions that are shown below the headline: all if ShowConditions is set. Otherwise the issues
 // that are not included in the headline or the rows below, and Paused while it is true, because it explains why nothing
-// is reconciled.
+// is reconciled. [Render] and package ui call it.
 func (o *Object) Shown() []Condition {
 	if o.ShowConditions {
 		return o.Conditions
@@ -54,6 +55,7 @@ func (o *Object) Shown() []Condition {
 }
 
 // chooseShown selects the conditions to show, children first, and returns all displayed conditions of the subtree.
+// [Build] calls it at its end.
 func (o *Object) chooseShown() displayedConditions {
 	var all displayedConditions
 	for _, c := range o.Children {
@@ -75,7 +77,8 @@ func (o *Object) chooseShown() displayedConditions {
 	return all
 }
 
-// displayableConditions returns the headlines and issues of a subtree.
+// displayableConditions returns the headlines and issues of a subtree. [Build] compares them with the conditions of
+// other rows, so that no issue appears twice.
 func (o *Object) displayableConditions() displayedConditions {
 	all := displayedConditions(o.Issues())
 	if head := o.Headline(); head != nil {
@@ -119,7 +122,7 @@ var item = regexp.MustCompile(`^\* ([A-Z][A-Za-z0-9]*): (.+)$`)
 const logMarker = "; its last log lines:"
 
 // withoutLog removes the log lines of a control plane from a message, up to the next item. The text before them
-// describes how to view the log.
+// describes how to view the log. [Render] shortens messages with it.
 func withoutLog(message string) string {
 	var out []string
 	inLog := false
@@ -134,7 +137,7 @@ func withoutLog(message string) string {
 }
 
 // mergeRepeatedItems merges the lines of a message that are the same for several conditions: "* A, B: message". Lines
-// with continuation lines are left unchanged.
+// with continuation lines are left unchanged. [Render] calls it for each message.
 func mergeRepeatedItems(message string) string {
 	lines := strings.Split(message, "\n")
 	var out []string
@@ -155,7 +158,8 @@ func mergeRepeatedItems(message string) string {
 	return strings.Join(out, "\n")
 }
 
-// DisplayedIssues returns the issue messages displayed in the row of an object.
+// DisplayedIssues returns the issue messages displayed in the row of an object. The steps of package progress show
+// them.
 func (o *Object) DisplayedIssues() []string {
 	var messages []string
 	if head := o.Headline(); head != nil && head.Message != "" && !o.hasExpectedStatus(*head) {

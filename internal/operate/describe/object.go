@@ -53,7 +53,8 @@ type Object struct {
 	Children []*Object `json:"children,omitempty"`
 }
 
-// Replicas are the counters of a scalable object. A nil counter is not reported.
+// Replicas are the counters of a scalable object. A nil counter is not reported. [Build] fills them in; [Render] and
+// package ui display them.
 type Replicas struct {
 	Desired   *int32 `json:"desired,omitempty"`
 	Current   *int32 `json:"current,omitempty"`
@@ -104,7 +105,8 @@ func (o *Object) Headline() *Condition {
 	return nil
 }
 
-// add sums counters. A counter that neither operand reports remains nil.
+// add sums counters. A counter that neither operand reports remains nil. [Build] calls it for the row of the Cluster
+// and for grouped Machines.
 func (r *Replicas) add(s *Replicas) *Replicas {
 	if r == nil || s == nil {
 		return cmpOr(r, s)
@@ -136,7 +138,7 @@ func sum(a, b *int32) *int32 {
 	return &n
 }
 
-// Find returns the row of an object in the subtree, or nil.
+// Find returns the row of an object in the subtree, or nil. Package progress calls it to follow one object.
 func (o *Object) Find(kind, name string) *Object {
 	if o.Kind == kind && o.Name == name {
 		return o

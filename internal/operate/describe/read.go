@@ -25,7 +25,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Reader is the client interface that [Read] requires.
+// Reader is the client interface that [Read] requires. The commands pass the client of the management cluster.
 type Reader interface {
 	client.Reader
 	RESTMapper() meta.RESTMapper
@@ -33,7 +33,7 @@ type Reader interface {
 
 // Read reads the objects of a cluster, with the permissions of the command's user. It returns the API's error if the
 // Cluster does not exist. A provider object that does not exist, or whose kind is not installed, is recorded in Missing
-// instead.
+// instead. Commands read the input of [Build] with it, once or for each update.
 func Read(ctx context.Context, r Reader, key client.ObjectKey, o Options) (Snapshot, error) {
 	s, err := read(ctx, r, key, o, func(err error) error { return err })
 	if err != nil {
@@ -44,7 +44,7 @@ func Read(ctx context.Context, r Reader, key client.ObjectKey, o Options) (Snaps
 
 // ReadAvailable reads like [Read], but continues after a failed read. It returns the objects that can be read, with the
 // others in Unread, and the errors of all failed reads, without which the Snapshot is complete. If the Cluster itself
-// cannot be read, the Cluster of the Snapshot is nil.
+// cannot be read, the Cluster of the Snapshot is nil. Package ui calls it.
 func ReadAvailable(ctx context.Context, r Reader, key client.ObjectKey, o Options) (Snapshot, error) {
 	var failed []error
 	s, err := read(ctx, r, key, o, func(err error) error {

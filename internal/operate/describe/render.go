@@ -25,6 +25,7 @@ type Style struct {
 }
 
 // Render prints the tree as a table with a heading, one row per object. Long messages continue below their row.
+// `slipway describe cluster` prints the result.
 func Render(root *Object, s Style) string {
 	t := table{style: s, glyphs: ascii}
 	if s.Unicode {
@@ -42,13 +43,15 @@ var (
 	ascii         = glyphs{"|-", "`-", "| ", "  "}
 )
 
-// line is one row of the table: its cells, and the prefix of its continuation lines.
+// line is one row of the table: its cells, and the prefix of its continuation lines. [Render] creates lines; layout.go
+// fits them into the width of the terminal.
 type line struct {
 	cells []string
 	below string
 	paint string
 }
 
+// table is the output of [Render] under construction. layout.go computes the widths of its columns.
 type table struct {
 	style  Style
 	glyphs glyphs

@@ -55,7 +55,8 @@ func (b builder) identity(o metav1.Object, kind string) *Object {
 	}
 }
 
-// referenced returns the row of a provider object; nil if the reference is not set.
+// referenced returns the row of a provider object; nil if the reference is not set. [Build] calls it for each reference
+// to a provider object.
 func (b builder) referenced(role string, r clusterv1.ContractVersionedObjectReference) *Object {
 	if !r.IsDefined() {
 		return nil
@@ -113,7 +114,7 @@ func number(u *unstructured.Unstructured, path ...string) *int32 {
 	return &v
 }
 
-// clusterReplicas sums the counters of the control plane and the workers.
+// clusterReplicas sums the counters of the control plane and the workers. [Build] calls it for the row of the Cluster.
 func clusterReplicas(c *clusterv1.Cluster) *Replicas {
 	var total *Replicas
 	if p := c.Status.ControlPlane; p != nil {
@@ -125,7 +126,8 @@ func clusterReplicas(c *clusterv1.Cluster) *Replicas {
 	return total
 }
 
-// count returns 1 if the condition is true, 0 if it is not, and nil if it is not reported.
+// count returns 1 if the condition is true, 0 if it is not, and nil if it is not reported. [Build] sets the counters of
+// a Machine's row with it.
 func (o *Object) count(conditionType string) *int32 {
 	c := o.Condition(conditionType)
 	if c == nil {

@@ -48,7 +48,7 @@ func refOf(r clusterv1.ContractVersionedObjectReference) Ref {
 }
 
 // refs returns the references of the core objects to provider objects, optionally including templates, sorted and
-// without duplicates.
+// without duplicates. [Read] reads these objects.
 func (s Snapshot) refs(templates bool) []Ref {
 	all := []clusterv1.ContractVersionedObjectReference{s.Cluster.Spec.InfrastructureRef, s.Cluster.Spec.ControlPlaneRef}
 	machine := func(spec clusterv1.MachineSpec) {
@@ -86,7 +86,7 @@ func (s Snapshot) controlPlane() *unstructured.Unstructured {
 }
 
 // controlPlaneTemplate returns the reference to the infrastructure machine template of the control plane, from either
-// contract version. ok is false for a control plane without Machines.
+// contract version. ok is false for a control plane without Machines. [Read] and [Build] call it.
 func (s Snapshot) controlPlaneTemplate() (ref Ref, ok bool) {
 	cp := s.controlPlane()
 	if cp == nil {

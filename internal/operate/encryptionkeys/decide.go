@@ -30,7 +30,8 @@ const (
 	reasonUnreachable = "WorkloadClusterUnreachable"
 )
 
-// snapshot is the state of a cluster whose encryption keys are rotated, the input of [decide].
+// snapshot is the state of a cluster whose encryption keys are rotated, the input of [decide]. Rotator.read fills it
+// in.
 type snapshot struct {
 	Cluster *clusterv1.Cluster
 	Plane   *hostedv1.HostedControlPlane
@@ -138,6 +139,7 @@ type Plan struct {
 // does.
 func (p Plan) NeedsConfirmation() bool { return !p.UnderWay && p.Problem == "" }
 
+// planOf returns the plan that [Rotator.Prepare] displays before the rotation starts or continues.
 func planOf(s snapshot) Plan {
 	p := Plan{Cluster: s.Cluster.Name, Keys: s.Plane.Status.EncryptionKeys, UnderWay: s.UnderWay()}
 	step, err := decide(s)
@@ -163,7 +165,7 @@ func planOf(s snapshot) Plan {
 	return p
 }
 
-// Lines formats the plan for display.
+// Lines formats the plan for display. `slipway rotate encryption` prints them before the confirmation.
 func (p Plan) Lines() []string {
 	out := []string{fmt.Sprintf("Rotation of the keys that encrypt the etcd data of cluster %s:", p.Cluster)}
 	out = append(out, progress.PhaseLines(p.Steps)...)

@@ -1,7 +1,8 @@
 // Package encryptionkeys rotates the keys that encrypt the etcd data of a hosted control plane, while the cluster is
 // running. It reads the progress from Secret <cluster>-encryption and the status of the HostedControlPlane, computes
 // the next step ([decide], without side effects), executes it, and waits until the control plane has followed
-// ([Rotator.Run]). The command can be killed at any time, and continues when it is run again:
+// ([Rotator.Run]). `slipway rotate encryption` uses this package. The command can be killed at any time, and continues
+// when it is run again:
 //
 //	Secret has            control plane runs with   next step
 //	old                   old                       add new keys before the old ones

@@ -47,7 +47,8 @@ func (o Rotator) Run(ctx context.Context, namespace string, p Plan) error {
 }
 
 // run is one run of a rotation. Once the rotation has started, effective keys without former ones mean that it is done,
-// even if the response to the last write was lost.
+// even if the response to the last write was lost. [Rotator.Run] creates it; [progress.Operation.Follow] calls its
+// step.
 type run struct {
 	Rotator
 	cluster client.ObjectKey

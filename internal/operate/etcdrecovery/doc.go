@@ -6,5 +6,6 @@
 // recent data, and reports which data would be preserved, lost, and which is unknown ([Recoverer.Prepare]); then it
 // requests the recovery and follows it until the control plane is restored ([Recoverer.Run]). The package only sets
 // annotations and reads status: the controllers access the stores, the etcd members, the nodes and the data
-// directories, on the host that has them.
+// directories, on the host that has them. The commands are `slipway snapshots`, `slipway restore controlplane` and
+// `slipway recover controlplane`.
 package etcdrecovery

@@ -22,7 +22,8 @@ const (
 	reasonRecoveryFailed      = "RecoveryFailed"
 )
 
-// RecoveryMember is a Machine with the known state of its etcd member.
+// RecoveryMember is a Machine with the known state of its etcd member. The survey (rebuild_survey.go) fills it in, and
+// the plan selects the survivor among the members.
 type RecoveryMember struct {
 	Machine string `json:"machine"`
 	Node    string `json:"node,omitempty"`
@@ -62,7 +63,7 @@ type RecoverySnapshot struct {
 	want recovery.Snapshot
 }
 
-// RecoveryOptions has the options of a recovery.
+// RecoveryOptions has the options of a recovery. `slipway recover controlplane` fills it in from its flags.
 type RecoveryOptions struct {
 	// Survivor is the Machine to rebuild from; empty for the one with the most recent data.
 	Survivor      string
@@ -72,7 +73,8 @@ type RecoveryOptions struct {
 }
 
 // chooseForSnapshot selects the Machine on which a snapshot is restored: the named one, or the oldest one that runs.
-// The Node of a Machine that joined after the snapshot is not in the snapshot.
+// The Node of a Machine that joined after the snapshot is not in the snapshot. [Recoverer.Prepare] calls it for a
+// recovery from a snapshot.
 func chooseForSnapshot(plane string, members []RecoveryMember, want RecoveryOptions, s Snapshot) (RecoveryMember, error) {
 	older := slices.DeleteFunc(slices.Clone(members), func(m RecoveryMember) bool { return m.Node == "" || !m.Created.Before(s.Time) })
 	if want.Survivor != "" {
@@ -138,7 +140,8 @@ func lostText(members []RecoveryMember) string {
 	return strings.Join(out, "; ")
 }
 
-// memberOf returns the state of a Machine that is known before the survey.
+// memberOf returns the state of a Machine that is known before the survey. The survey (rebuild_survey.go) calls it for
+// each Machine.
 func memberOf(m clusterv1.Machine) RecoveryMember {
 	out := RecoveryMember{Machine: m.Name, Node: m.Status.NodeRef.Name, Created: m.CreationTimestamp.Time}
 	c := condition.Set(m.Status.Conditions).Get(clusterv1.InfrastructureReadyCondition)
@@ -155,7 +158,7 @@ func memberOf(m clusterv1.Machine) RecoveryMember {
 // does.
 func (p RecoveryPlan) NeedsConfirmation() bool { return !p.UnderWay }
 
-// Lines formats the plan for display.
+// Lines formats the plan for display. `slipway recover controlplane` prints them before the confirmation.
 func (p RecoveryPlan) Lines() []string {
 	if p.UnderWay && p.Snapshot != nil {
 		return []string{fmt.Sprintf("A restore of the control plane of cluster %s from snapshot %s on Machine %s is under way (%s).", p.Cluster, p.Snapshot.Name, p.Survivor, p.ID)}

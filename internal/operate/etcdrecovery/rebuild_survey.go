@@ -21,6 +21,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/recovery"
 )
 
+// nodeOf returns the name of a Machine's Node for the plan; empty if it cannot be read. [Recoverer.Prepare] calls it
+// for a recovery that is already in progress.
 func (o Recoverer) nodeOf(ctx context.Context, namespace, machine string) string {
 	m := &clusterv1.Machine{}
 	if o.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: machine}, m) != nil {

@@ -33,7 +33,8 @@ const (
 	reasonBusy = "RestoreUnderway"
 )
 
-// Snapshot is a snapshot listed in the status of a policy.
+// Snapshot is a snapshot listed in the status of a policy. [ListSnapshots] returns it, and `slipway snapshots list`
+// prints it as JSON, so the field names must not change.
 type Snapshot struct {
 	Cluster   string    `json:"cluster"`
 	Policy    string    `json:"policy"`
@@ -55,7 +56,8 @@ type SnapshotList struct {
 	Problems []string `json:"problems,omitempty"`
 }
 
-// ListSnapshots returns the snapshots of one Cluster or of all Clusters in a namespace, newest first.
+// ListSnapshots returns the snapshots of one Cluster or of all Clusters in a namespace, newest first. `slipway
+// snapshots list` calls it, and [SnapshotClient.Prepare] finds a snapshot in the result.
 func ListSnapshots(ctx context.Context, c client.Client, namespace, cluster string) (SnapshotList, error) {
 	policies, err := policiesOf(ctx, c, namespace)
 	if err != nil {
@@ -97,6 +99,7 @@ func policiesOf(ctx context.Context, c client.Client, namespace string) ([]hoste
 }
 
 // policyFor returns the policy for a Cluster: the named policy, or the only one that selects the Cluster.
+// [SnapshotClient.Take] calls it.
 func policyFor(ctx context.Context, c client.Client, cluster *clusterv1.Cluster, named string) (*hostedv1.EtcdSnapshotPolicy, error) {
 	all, err := policiesOf(ctx, c, cluster.Namespace)
 	if err != nil {

@@ -35,7 +35,8 @@ type Restore struct {
 	key client.ObjectKey
 }
 
-// RestoreOptions selects the snapshot to restore, and the options of the restore.
+// RestoreOptions selects the snapshot to restore, and the options of the restore. `slipway restore controlplane` fills
+// it in from its flags.
 type RestoreOptions struct {
 	// Name is the snapshot; empty for the newest. Policy is the policy that stores it; empty for any policy that lists
 	// it.
@@ -45,7 +46,7 @@ type RestoreOptions struct {
 }
 
 // Prepare finds the control plane of a Cluster and the snapshot, and returns the data that a restore would lose. It
-// changes nothing.
+// changes nothing. `slipway restore controlplane` calls it before the confirmation.
 func (o SnapshotClient) Prepare(ctx context.Context, cluster *clusterv1.Cluster, want RestoreOptions) (Restore, error) {
 	ref := cluster.Spec.ControlPlaneRef
 	if ref.Kind == "KubeadmControlPlane" {
@@ -74,7 +75,8 @@ func (o SnapshotClient) Prepare(ctx context.Context, cluster *clusterv1.Cluster,
 	return out, err
 }
 
-// MachinesSince returns the names of the Machines of a Cluster that were created after a time.
+// MachinesSince returns the names of the Machines of a Cluster that were created after a time. Recoverer.snapshot calls
+// it as well.
 func (o SnapshotClient) MachinesSince(ctx context.Context, cluster *clusterv1.Cluster, at time.Time) ([]string, error) {
 	machines := &clusterv1.MachineList{}
 	if err := o.Client.List(ctx, machines, client.InNamespace(cluster.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster.Name}); err != nil {
@@ -148,7 +150,8 @@ func joinNames(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// Run requests the restore and waits until the API server serves the data of the snapshot.
+// Run requests the restore and waits until the API server serves the data of the snapshot. `slipway restore
+// controlplane` calls it after the confirmation.
 func (o SnapshotClient) Run(ctx context.Context, r Restore) error {
 	plane := &hostedv1.HostedControlPlane{}
 	if err := o.Client.Get(ctx, r.key, plane); err != nil {

@@ -33,7 +33,7 @@ const (
 type SnapshotClient struct{ progress.Operation }
 
 // Take requests a snapshot of a Cluster from a policy and waits until it is stored. Without a policy name it uses the
-// only policy that selects the Cluster.
+// only policy that selects the Cluster. `slipway snapshots take` calls it.
 func (o SnapshotClient) Take(ctx context.Context, cluster *clusterv1.Cluster, policy string) (Snapshot, error) {
 	p, err := policyFor(ctx, o.Client, cluster, policy)
 	if err != nil {

@@ -46,7 +46,7 @@ const (
 	ReasonNotSigned = "CredentialsNotSigned"
 )
 
-// CredentialsRequest describes the requested credentials.
+// CredentialsRequest describes the requested credentials. `slipway get kubeconfig` fills it in from its flags.
 type CredentialsRequest struct {
 	// User is the user name in the API server and in audit logs.
 	User string
@@ -58,7 +58,8 @@ type CredentialsRequest struct {
 	Validity time.Duration
 }
 
-// Credentials are a client certificate and its key, PEM-encoded.
+// Credentials are a client certificate and its key, PEM-encoded. [Issue], [IssueManagement] and [RequestFrom] return it
+// to `slipway get kubeconfig`.
 type Credentials struct {
 	Certificate, Key []byte
 	// Binding is the ClusterRoleBinding that grants permissions; empty if there is none. Expires is the end of the
@@ -183,7 +184,7 @@ func deleteExpiredBindings(ctx context.Context, c kubernetes.Interface, now time
 }
 
 // Kubeconfig returns a kubeconfig with these credentials for the API server of the administrator's connection. cluster
-// is the name of the cluster in the file.
+// is the name of the cluster in the file. `slipway get kubeconfig` writes the result.
 func (c Credentials) Kubeconfig(administrator *rest.Config, cluster, user string) ([]byte, error) {
 	if c.Server != nil {
 		administrator = c.Server

@@ -25,7 +25,7 @@ import (
 // signedWithin is the timeout for the cluster to sign.
 const signedWithin = 30 * time.Second
 
-// subject has the name of the request and the groups in a certificate.
+// subject has the name of the request and the groups in a certificate. [Issue] and [IssueManagement] fill it in.
 type subject struct {
 	name   string
 	groups []string

@@ -6,7 +6,8 @@
 // [RequestFrom] requests such credentials from the manager of the management cluster, for users without the
 // administrator's kubeconfig. In the workload cluster the package owns the ClusterRoleBindings and
 // CertificateSigningRequests named slipway-personal-*. It never reads the key of a CA, does not use or issue the group
-// system:masters, and sends no private keys.
+// system:masters, and sends no private keys. `slipway get kubeconfig` uses this package; `slipway hosts reboot` and the
+// rotation of encryption keys read the administrator's kubeconfig.
 //
 // The binding is created last: a command that is killed before leaves only a request, which the cluster deletes within
 // a day, and no permissions. Credentials are issued in this order:

@@ -18,7 +18,7 @@ import (
 
 // Reasons of faults.
 const (
-	// ReasonNotYet is the reason when the kubeconfig does not exist yet; Gone.
+	// ReasonNotYet is the reason when the kubeconfig does not exist yet; Gone. `slipway get kubeconfig` recognizes it.
 	ReasonNotYet = "KubeconfigNotReady"
 	// reasonEmpty is the reason when the Secret contains no kubeconfig; Invalid.
 	reasonEmpty = "KubeconfigEmpty"

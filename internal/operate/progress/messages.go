@@ -57,7 +57,8 @@ func flat(message string) string {
 // replica counts of a group, which its step already displays. Their controllers write these words, so they must agree.
 var replicaCounts = regexp.MustCompile(`^(\* )?(\d+ available replicas, at least \d+ required( \(spec\.replicas is \d+\))?$|Rolling out \d+ not up-to-date replicas$|Scaling (up|down) from \d+ to \d+ replicas$)`)
 
-// withoutReplicaCounts removes the replica counts of a group from its message.
+// withoutReplicaCounts removes the replica counts of a group from its message. Steps have their own counts, so
+// builder.ownIssues (steps.go) calls it for messages.
 func withoutReplicaCounts(message string) string {
 	var out []string
 	for _, line := range strings.Split(message, "\n") {

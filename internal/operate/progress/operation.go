@@ -31,7 +31,8 @@ type Operation struct {
 const maxUnreachableSteps = 30
 
 // Follow repeats a step until it is done, and reports its reason for waiting when it changes. It retries after a
-// conflict, and while a cluster may be restarting. timeout describes the state of the operation after a timeout.
+// conflict, and while a cluster may be restarting. timeout describes the state of the operation after a timeout. The
+// commands that rotate, recover, restore and take snapshots wait with it.
 func (o Operation) Follow(ctx context.Context, timeout string, step func(context.Context) (done bool, wait string, err error)) error {
 	last, failures := "", 0
 	for {
@@ -72,7 +73,7 @@ func operationEnd(ctx context.Context, timeout, last string) error {
 	return fault.New(fault.Transient, "Timeout", "%s", timeout).From(ctx.Err())
 }
 
-// Report reports a progress message.
+// Report reports a progress message. Commands that follow an operation report their own messages with it.
 func (o Operation) Report(format string, args ...any) {
 	if o.Progress != nil {
 		o.Progress(fmt.Sprintf(format, args...))
@@ -87,7 +88,7 @@ type Phase struct {
 }
 
 // Phases returns the phases of an operation in order. current is the index of the phase in progress; it is negative
-// before the operation starts.
+// before the operation starts. Both rotations compute the phases of their plans with it.
 func Phases(current int, names ...string) []Phase {
 	var out []Phase
 	for i, name := range names {
@@ -102,7 +103,7 @@ func Phases(current int, names ...string) []Phase {
 	return out
 }
 
-// PhaseLines formats phases for display.
+// PhaseLines formats phases for display. The plans of both rotations call it.
 func PhaseLines(phases []Phase) []string {
 	var out []string
 	for i, p := range phases {

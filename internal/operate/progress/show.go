@@ -39,7 +39,8 @@ type printed struct {
 	at   time.Time
 }
 
-// NewPlain returns a reporter that displays the time elapsed since now.
+// NewPlain returns a reporter that displays the time elapsed since now. Package cli/term calls it if the output is no
+// terminal.
 func NewPlain(w io.Writer, now func() time.Time) *Plain {
 	return &Plain{w: w, now: now, start: now(), last: map[string]printed{}}
 }
@@ -90,7 +91,7 @@ type Live struct {
 	ended    map[string]time.Duration
 }
 
-// TerminalOptions are the capabilities of the terminal.
+// TerminalOptions are the capabilities of the terminal. Package cli/term fills them in for the reporter of a command.
 type TerminalOptions struct {
 	// Width is the width in columns to which lines are truncated; 0 for no limit.
 	Width int
@@ -100,7 +101,8 @@ type TerminalOptions struct {
 	Color bool
 }
 
-// NewLive returns a reporter that displays the time elapsed since now.
+// NewLive returns a reporter that displays the time elapsed since now. Package cli/term calls it if the output is a
+// terminal.
 func NewLive(w io.Writer, look TerminalOptions, now func() time.Time) *Live {
 	return &Live{w: w, terminal: look, now: now, start: now(), ended: map[string]time.Duration{}}
 }

@@ -34,7 +34,7 @@ type Step struct {
 const (
 	// reasonPaused is the reason when the Cluster, or a rollout in it, is paused.
 	reasonPaused = "ClusterPaused"
-	// ReasonRefused is the reason when a provider cannot fulfill the spec.
+	// ReasonRefused is the reason when a provider cannot fulfill the spec. `slipway create cluster` recognizes it.
 	ReasonRefused = "SpecRefused"
 	// reasonDeleted is the reason when the Cluster is being deleted, or gone.
 	reasonDeleted = "ClusterDeleted"

@@ -185,7 +185,8 @@ func isOwned(o metav1.Object, kind, name, label string) bool {
 	return o.GetLabels()[label] == name
 }
 
-// pendingChange describes a change of the spec that a control plane has not completed; empty if there is none.
+// pendingChange describes a change of the spec that a control plane has not completed; empty if there is none. The step
+// of the control plane (steps.go) shows it.
 func pendingChange(u *unstructured.Unstructured) string {
 	if u == nil {
 		return ""

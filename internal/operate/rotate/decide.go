@@ -31,6 +31,7 @@ type snapshot struct {
 }
 
 // restartTolerance is the maximum distance in the future of a restart that the rotation itself has requested.
+// blockers.go compares restarts with it.
 const restartTolerance = 2 * time.Minute
 
 // action is an action of a rotation. [Rotator.Run] executes it, and prints its String as progress.
@@ -51,7 +52,8 @@ func (a install) String() string {
 	return "The rotation is done"
 }
 
-// recordPhase records that the phase is in effect, with the Machines that existed at this time.
+// recordPhase records that the phase is in effect, with the Machines that existed at this time. [Rotator.Run] executes
+// it with rotationState.recordInEffect.
 type recordPhase struct{ Machines string }
 
 func (a recordPhase) String() string { return "The control plane has followed" }
@@ -63,7 +65,7 @@ func (a restart) String() string {
 	return "MachineDeployment " + a.Deployment + " replaces its Machines"
 }
 
-// replace deletes a Machine of a MachinePool, so that its infrastructure provider replaces it.
+// replace deletes a Machine of a MachinePool, so that its infrastructure provider replaces it. [decide] plans it.
 type replace struct{ Machine, Pool string }
 
 func (a replace) String() string {

@@ -4,7 +4,8 @@
 // be killed at any time, and continues when it is run again. During a rotation the package owns tls.crt and tls.key of
 // the Secret, its keys next.key, previous.key and rotation, and spec.rollout.after of MachineDeployments, or of their
 // topology if it is set there. A private key is never written anywhere but to the Secret. A CA with a chain of its own,
-// or the CA of a KubeadmControlPlane, is not supported; kubeadm supports only one CA at a time.
+// or the CA of a KubeadmControlPlane, is not supported; kubeadm supports only one CA at a time. `slipway rotate
+// authority` uses this package.
 //
 // The phases of a rotation are:
 //

@@ -48,6 +48,7 @@ func (p Plan) UnderWay() bool { return p.Phase != phaseNone }
 // does.
 func (p Plan) NeedsConfirmation() bool { return !p.UnderWay() && p.Problem == "" }
 
+// planOf returns the plan that [Rotator.Prepare] displays before the rotation starts or continues.
 func planOf(s snapshot, state rotationState, given *pki.Pair) Plan {
 	p := Plan{Cluster: s.Cluster.Name, Phase: state.Phase, Old: certificate(state.signer.Cert)}
 	switch {
@@ -109,7 +110,7 @@ func (s snapshot) nodesText() string {
 	return fmt.Sprintf("%d nodes (%s)", len(s.Machines), strings.Join(names, ", "))
 }
 
-// Lines formats the plan for display.
+// Lines formats the plan for display. `slipway rotate authority` prints them before the confirmation.
 func (p Plan) Lines() []string {
 	out := []string{fmt.Sprintf("Rotation of the certificate authority of cluster %s:", p.Cluster)}
 	if p.Old != nil {

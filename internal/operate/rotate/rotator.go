@@ -65,7 +65,7 @@ func (o Rotator) Run(ctx context.Context, namespace string, p Plan) error {
 }
 
 // run is one run of a rotation. Once the rotation has started, a Secret without a rotation means that it is done, even
-// if the response to the last write was lost.
+// if the response to the last write was lost. [Rotator.Run] creates it; [progress.Operation.Follow] calls its step.
 type run struct {
 	Rotator
 	cluster client.ObjectKey

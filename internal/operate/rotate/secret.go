@@ -27,7 +27,7 @@ const (
 	reasonCertificate = "InvalidAuthority"
 )
 
-// Phase is the phase of a rotation.
+// Phase is the phase of a rotation. The Secret contains it as a string.
 type Phase string
 
 // The phases in order. In phaseNone there is no rotation.
@@ -55,6 +55,7 @@ type record struct {
 }
 
 // rotationState is the state of the rotation, as read from the Secret of the CA. It is read again before each step.
+// [decide] computes the next step from it.
 type rotationState struct {
 	Phase Phase
 	// InEffect means that the control plane has followed; Outdated are the names of the Machines that existed then.
@@ -99,7 +100,7 @@ func read(secret *corev1.Secret) (rotationState, error) {
 	return s, nil
 }
 
-// next returns the new CA of a rotation in progress.
+// next returns the new CA of a rotation in progress. [Rotator.Prepare] compares the CA of the flags with it.
 func (s rotationState) next() pki.Pair {
 	if s.Phase == phaseTrustBoth {
 		return s.other
@@ -137,7 +138,7 @@ func split(data []byte) ([][]byte, error) {
 }
 
 // install updates the Secret to the phase after the current one. next is the new CA for phaseTrustBoth. The key that
-// signs and the CAs that are trusted change in one write, so that a crash leaves a known phase.
+// signs and the CAs that are trusted change in one write, so that a crash leaves a known phase. Rotator.act calls it.
 func (s rotationState) install(secret *corev1.Secret, next pki.Pair) {
 	data := map[string][]byte{}
 	for key, value := range secret.Data {
@@ -164,7 +165,8 @@ func (s rotationState) install(secret *corev1.Secret, next pki.Pair) {
 	secret.Data = data
 }
 
-// recordInEffect records in the Secret that the phase is in effect, and the Machines that existed then.
+// recordInEffect records in the Secret that the phase is in effect, and the Machines that existed then. Rotator.act
+// calls it.
 func (s rotationState) recordInEffect(secret *corev1.Secret, machines []string) {
 	secret.Data[recordKey] = record{Phase: s.Phase, InEffect: true, Outdated: machines}.encoded()
 }
@@ -178,7 +180,8 @@ func concatCerts(first, second pki.Pair) []byte {
 	return append(first.FirstCertPEM(), second.FirstCertPEM()...)
 }
 
-// generate generates a new CA with the key algorithm of the old one.
+// generate generates a new CA with the key algorithm of the old one. Rotator.newPair calls it if the user provides no
+// CA.
 func (s rotationState) generate(now time.Time) (pki.Pair, error) {
 	data, err := secrets.Generate(secrets.CA, secrets.KeyOptions{Algorithm: algorithmOf(s.signer.Cert)}, now)
 	if err != nil {
@@ -206,7 +209,8 @@ func algorithmOf(cert *x509.Certificate) pki.Algorithm {
 	return ""
 }
 
-// ParseCA parses a CA provided by the user as PEM data. It must be valid now, and without a chain.
+// ParseCA parses a CA provided by the user as PEM data. It must be valid now, and without a chain. `slipway rotate
+// authority` calls it for its flags.
 func ParseCA(certPEM, keyPEM []byte, now time.Time) (pki.Pair, error) {
 	certs, err := split(certPEM)
 	if err != nil {
@@ -235,7 +239,8 @@ func ParseCA(certPEM, keyPEM []byte, now time.Time) (pki.Pair, error) {
 	return pair, err
 }
 
-// checkNew returns an error if the new CA cannot replace the old one.
+// checkNew returns an error if the new CA cannot replace the old one. [Rotator.Prepare] calls it, and Rotator.newPair
+// again before the CA is installed.
 func (s rotationState) checkNew(next pki.Pair) error {
 	if bytes.Equal(s.signer.Cert.RawSubjectPublicKeyInfo, next.Cert.RawSubjectPublicKeyInfo) {
 		return fault.New(fault.Invalid, reasonCertificate, "the new authority has the key of the current authority, so all its certificates would stay valid: generate a new key")

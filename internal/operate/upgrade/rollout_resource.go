@@ -13,11 +13,12 @@ const (
 	reasonResource = "InvalidRolloutResource"
 	// reasonNotFound is the reason when the object does not exist; Gone.
 	reasonNotFound = "RolloutResourceNotFound"
-	// ReasonState is the reason when the state of the object does not allow the change; Invalid.
+	// ReasonState is the reason when the state of the object does not allow the change; Invalid. `slipway rollout
+	// status` returns it for a paused rollout.
 	ReasonState = "InvalidRolloutState"
 )
 
-// RolloutKind is a kind with rollouts.
+// RolloutKind is a kind with rollouts. The values are part of the JSON output of `slipway rollout status`.
 type RolloutKind string
 
 // The kinds with rollouts.
@@ -49,13 +50,15 @@ func names(k RolloutKind) []string {
 	return append(out, "mp")
 }
 
-// Changeable returns the kinds whose rollout can be restarted, paused and resumed.
+// Changeable returns the kinds whose rollout can be restarted, paused and resumed. The commands of `slipway rollout`
+// accept them.
 func Changeable() []RolloutKind { return []RolloutKind{MachineDeployment, kubeadmControlPlane} }
 
-// Readable returns the kinds whose rollout status can be read.
+// Readable returns the kinds whose rollout status can be read. `slipway rollout status` accepts them.
 func Readable() []RolloutKind { return append(Changeable(), machinePool) }
 
-// ParseResource parses resources as kubectl does: "md/a", "md/a kcp/b", or "md a b".
+// ParseResource parses resources as kubectl does: "md/a", "md/a kcp/b", or "md a b". All commands of `slipway rollout`
+// parse their arguments with it.
 func ParseResource(args []string, kinds []RolloutKind) ([]RolloutResource, error) {
 	if len(args) == 0 {
 		return nil, fault.New(fault.Invalid, reasonResource, "name what rolls out, for example machinedeployment/NAME; the kinds are: %s", list(kinds))

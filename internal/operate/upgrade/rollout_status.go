@@ -34,7 +34,8 @@ type RolloutProgress struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// ReadRollout returns the progress of the rollout of a resource.
+// ReadRollout returns the progress of the rollout of a resource. `slipway rollout status` calls it, repeatedly while it
+// follows a rollout.
 func ReadRollout(ctx context.Context, c client.Reader, namespace string, r RolloutResource, now time.Time) (RolloutProgress, error) {
 	o, err := get(ctx, c, namespace, r)
 	if err != nil {
@@ -110,7 +111,8 @@ func (s *RolloutProgress) setFromConditions(conditions []metav1.Condition) {
 	}
 }
 
-// Done reports whether all Machines are up to date and available, and no surplus Machine is left.
+// Done reports whether all Machines are up to date and available, and no surplus Machine is left. `slipway rollout
+// status` ends when it returns true.
 func (s RolloutProgress) Done() bool {
 	return s.Observed && s.UpToDate >= s.Desired && s.Replicas == s.Desired && s.Available >= s.Desired
 }

@@ -56,7 +56,8 @@ type Step struct {
 	Workers []Group `json:"workers,omitempty"`
 }
 
-// Group is a MachineDeployment or MachinePool of the topology.
+// Group is a MachineDeployment or MachinePool of the topology. [NewPlan] fills it in. `slipway upgrade cluster` prints
+// it, also as JSON, so the field names must not change.
 type Group struct {
 	Kind string `json:"kind"`
 	// Name is the name in the topology.
@@ -250,7 +251,7 @@ func Apply(ctx context.Context, c client.Client, read *clusterv1.Cluster, to str
 	return nil
 }
 
-// Lines formats the plan for display.
+// Lines formats the plan for display. `slipway upgrade cluster` prints them.
 func (p Plan) Lines() []string {
 	if p.Extension != "" {
 		return []string{fmt.Sprintf("Upgrade of cluster %s from %s to %s; handler %s decides the steps on the way.", p.Cluster, p.From, p.To, p.Extension)}

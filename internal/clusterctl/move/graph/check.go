@@ -14,7 +14,8 @@ import (
 // BlockMove is the annotation of the clusterctl contract with which a provider blocks the move of an object.
 const BlockMove = "clusterctl.cluster.x-k8s.io/block-move"
 
-// Provider is an installed provider in an inventory.
+// Provider is an installed provider in an inventory. Package transfer reads it from the inventory, and package
+// operate/backup from an archive.
 type Provider struct{ Name, Type, Version, Namespace string }
 
 // CheckItem returns the problems that prevent the move of an object. The plan of a move calls it for each object.
@@ -61,7 +62,7 @@ func IsInitialized(o *unstructured.Unstructured) bool {
 }
 
 // MissingProviders returns the providers that the target lacks, or has in an older version. It returns none if the
-// target has no inventory; then only kinds are compared.
+// target has no inventory; then only kinds are compared. The plan of a move and the restore of a backup call it.
 func MissingProviders(source, target []Provider) []string {
 	if len(target) == 0 {
 		return nil
@@ -83,7 +84,7 @@ func MissingProviders(source, target []Provider) []string {
 }
 
 // BlockedObjects returns the objects that a provider still blocks. Before a move creates anything at the target, it
-// waits until there are none.
+// waits until there are none. Move.awaitRelease (package move) calls it.
 func BlockedObjects(items []Item) []string {
 	var out []string
 	for _, i := range items {
@@ -108,7 +109,8 @@ func hasTrueCondition(o *unstructured.Unstructured, name string) bool {
 	return ConditionStatus(o, name) == "True"
 }
 
-// ConditionStatus returns the status of a condition, or "" if the object does not have it.
+// ConditionStatus returns the status of a condition, or "" if the object does not have it. Package move checks with it
+// whether the store of a policy is available.
 func ConditionStatus(o *unstructured.Unstructured, name string) string {
 	all, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, one := range all {
@@ -120,7 +122,8 @@ func ConditionStatus(o *unstructured.Unstructured, name string) string {
 	return ""
 }
 
-// IsClusterPaused reports whether a Cluster is paused.
+// IsClusterPaused reports whether a Cluster is paused. The plan of a move rejects a Cluster at the target that is not
+// paused.
 func IsClusterPaused(o *unstructured.Unstructured) bool { return isTrueAt(o, "spec", "paused") }
 
 // IsClassPaused reports whether an object has the paused annotation.
@@ -147,7 +150,7 @@ func UnobservedPauses(items []Item, waited time.Duration) []string {
 }
 
 // InfrastructureNamespaces returns the namespaces of infrastructure providers. A move also reads the Secrets of these
-// namespaces, because identities of clusters may use them.
+// namespaces, because identities of clusters may use them. Move.readObjects (package move) calls it.
 func InfrastructureNamespaces(all []Provider) []string {
 	var out []string
 	for _, p := range all {

@@ -21,7 +21,8 @@ import (
 
 // Labels of the clusterctl contract on objects and on the CRDs of their kinds.
 const (
-	// MoveLabel marks objects that move even though no Cluster owns them.
+	// MoveLabel marks objects that move even though no Cluster owns them. Packages move and transfer read the label as
+	// well.
 	MoveLabel = "clusterctl.cluster.x-k8s.io/move"
 	// MoveHierarchyLabel marks objects that move with all objects they own.
 	MoveHierarchyLabel = infrastructure.MoveHierarchyLabel
@@ -39,7 +40,7 @@ const (
 // change.
 type ID struct{ Group, Kind, Namespace, Name string }
 
-// IDOf returns the ID of an object.
+// IDOf returns the ID of an object. Packages transfer, move and backup identify each object that they read with it.
 func IDOf(o *unstructured.Unstructured) ID {
 	k := o.GroupVersionKind()
 	return ID{k.Group, k.Kind, o.GetNamespace(), o.GetName()}
@@ -53,7 +54,7 @@ func (i ID) String() string {
 	return i.Kind + " " + i.Namespace + "/" + i.Name
 }
 
-// Compare orders IDs by kind, namespace and name.
+// Compare orders IDs by kind, namespace and name. [Build] sorts its nodes by it, and [LeftBehind] its messages.
 func (i ID) Compare(j ID) int {
 	return cmp.Or(strings.Compare(i.Kind, j.Kind), strings.Compare(i.Group, j.Group),
 		strings.Compare(i.Namespace, j.Namespace), strings.Compare(i.Name, j.Name))
@@ -64,7 +65,8 @@ func (i ID) IsCore(kind string) bool {
 	return i.Kind == kind && (i.Group == clusterv1.GroupVersion.Group || i.Group == addonsv1.GroupVersion.Group)
 }
 
-// Object is an object read from a management cluster.
+// Object is an object read from a management cluster. Packages move, transfer and backup read it; [Build] links it to
+// others.
 type Object struct {
 	*unstructured.Unstructured
 	// Marked and MarkedHierarchy mean that the CRD of its kind has the label [MoveLabel] or [MoveHierarchyLabel].
@@ -73,7 +75,8 @@ type Object struct {
 	Saved bool
 }
 
-// Node is an object with its links, which determine whether it moves.
+// Node is an object with its links, which determine whether it moves. [Build] creates it, and [Graph.Select] classifies
+// it.
 type Node struct {
 	Object
 	ID ID
@@ -90,7 +93,8 @@ type Node struct {
 	boundToParents bool
 }
 
-// Graph has the objects read from the source of a move, with their links.
+// Graph has the objects read from the source of a move, with their links. [Build] creates it, and a move selects
+// objects from it.
 type Graph struct {
 	nodes []*Node // sorted
 	byID  map[ID]*Node
@@ -194,7 +198,8 @@ func (g *Graph) addImplicitLinks(n *Node, clusters map[string][]string) {
 	g.linkReferences(n)
 }
 
-// IsSnapshotPolicy reports whether the ID is an EtcdSnapshotPolicy.
+// IsSnapshotPolicy reports whether the ID is an EtcdSnapshotPolicy. Package move finds the policies of a transfer of
+// data with it.
 func IsSnapshotPolicy(id ID) bool {
 	return id.Group == hostedv1.GroupVersion.Group && id.Kind == "EtcdSnapshotPolicy"
 }
@@ -243,6 +248,7 @@ func clusterOfSecret(names []string, n *Node) string {
 }
 
 // ClassOf returns the ID of a Cluster's ClusterClass, for both API versions of the Cluster; empty if it has none.
+// [Build] links Clusters with it, and a move reads the class at both management clusters.
 func ClassOf(cluster *unstructured.Unstructured) ID {
 	text := func(path ...string) string {
 		s, _, _ := unstructured.NestedString(cluster.UnstructuredContent(), append([]string{"spec", "topology"}, path...)...)
@@ -256,6 +262,7 @@ func ClassOf(cluster *unstructured.Unstructured) ID {
 }
 
 // owns reports whether n owns other, directly or indirectly. The depth is limited to detect cycles.
+// Graph.linkReferences calls it, so that links and owners do not form a cycle.
 func (n *Node) owns(other *Node, depth int) bool {
 	const deepest = 16
 	if depth > deepest {

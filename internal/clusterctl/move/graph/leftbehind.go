@@ -27,7 +27,7 @@ type UnmovedObject struct {
 }
 
 // LeftBehind describes the linked objects that do not move, in one sentence for each kind and type of link. The
-// sentences are problems of the plan, and prevent the move.
+// sentences are problems of the plan, and prevent the move. Package move calls it for its plan.
 func LeftBehind(all []UnmovedObject) []string {
 	type group struct{ kind, link string }
 	var order []group

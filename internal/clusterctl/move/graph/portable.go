@@ -15,11 +15,11 @@ import (
 )
 
 // DeleteForMove is the annotation of the clusterctl contract on an object that is deleted because it was moved to the
-// target.
+// target. Package move sets it before it deletes at the source, and removes it in a rollback.
 const DeleteForMove = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
 // Strip returns a copy of an object without status and cluster-specific metadata, for its creation in another
-// management cluster or its export to a file.
+// management cluster or its export to a file. Package transfer and exports call it for each object.
 func Strip(old *unstructured.Unstructured) *unstructured.Unstructured {
 	content := maps.Clone(old.Object)
 	delete(content, "status")
@@ -43,7 +43,8 @@ func Strip(old *unstructured.Unstructured) *unstructured.Unstructured {
 	return o
 }
 
-// IsDeletedForMove reports whether an object is being deleted because it was moved.
+// IsDeletedForMove reports whether an object is being deleted because it was moved. A transfer creates no object with
+// this mark, and a rollback removes the mark.
 func IsDeletedForMove(o *unstructured.Unstructured) bool {
 	_, marked := o.GetAnnotations()[DeleteForMove]
 	return marked
@@ -122,7 +123,7 @@ func number(v any) string {
 }
 
 // Pause pauses or resumes a Cluster, ClusterClass or SSHHost. To resume, the field or annotation is removed instead of
-// set to false.
+// set to false. Packages move and transfer call it.
 func Pause(o *unstructured.Unstructured, paused bool) {
 	if IDOf(o).IsCore(Cluster) {
 		if paused {
@@ -135,7 +136,7 @@ func Pause(o *unstructured.Unstructured, paused bool) {
 	Annotate(o, clusterv1.PausedAnnotation, paused)
 }
 
-// Annotate sets an annotation to the empty value, or removes it.
+// Annotate sets an annotation to the empty value, or removes it. Package move calls it for the annotations of a move.
 func Annotate(o *unstructured.Unstructured, key string, present bool) {
 	all := o.GetAnnotations()
 	if all == nil {

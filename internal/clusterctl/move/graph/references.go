@@ -10,7 +10,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Link is a reference from an object that a move includes to another object.
+// Link is a reference from an object that a move includes to another object. [Graph.UnselectedLinks] returns it, and
+// package transfer resolves it to an object.
 type Link struct {
 	From, To ID
 	// UID is the UID of an owner; empty if To is referenced in the spec of From.
@@ -20,7 +21,8 @@ type Link struct {
 }
 
 // References returns the objects in the same namespace that the spec of an object refers to. A reference has a kind, a
-// name, and a group or API version; Cluster API kinds also refer to Secrets and ConfigMaps without a group.
+// name, and a group or API version; Cluster API kinds also refer to Secrets and ConfigMaps without a group. [Build]
+// follows them, and package transfer reads the objects of a ClusterClass with them.
 func References(o *unstructured.Unstructured) []ID {
 	from := IDOf(o)
 	var out []ID
@@ -92,7 +94,7 @@ func visit(value any, do func(map[string]any)) {
 }
 
 // linkReferences adds links from the references in the spec of an object: the referenced object moves with the
-// referring one. This includes restored objects, whose owner references are still missing.
+// referring one. This includes restored objects, whose owner references are still missing. [Build] calls it.
 func (g *Graph) linkReferences(n *Node) {
 	for _, id := range References(n.Unstructured) {
 		to := g.byID[id]

@@ -15,14 +15,14 @@ type Scope struct {
 	Clusters []string
 }
 
-// Item is a selected object.
+// Item is a selected object. [Graph.Select] returns it. Moves, exports and backups process items in its order.
 type Item struct {
 	*Node
 	// Copy means that the object is created if missing, and left at the source.
 	Copy bool
 }
 
-// Selection has the objects to move.
+// Selection has the objects to move. [Graph.Select] returns it.
 type Selection struct {
 	// Levels are the objects ordered by dependency, dependencies first.
 	Levels [][]Item
@@ -35,7 +35,7 @@ type Selection struct {
 // Items returns all objects of the selection, owners first.
 func (s Selection) Items() []Item { return slices.Concat(s.Levels...) }
 
-// Find returns the items of a Cluster API kind.
+// Find returns the items of a Cluster API kind. Package move finds the Clusters of the selection with it.
 func (s Selection) Find(kind string) []Item {
 	var out []Item
 	for _, i := range s.Items() {
@@ -46,7 +46,8 @@ func (s Selection) Find(kind string) []Item {
 	return out
 }
 
-// Select determines the objects to move, to copy and to reject, by the rules in the package documentation.
+// Select determines the objects to move, to copy and to reject, by the rules in the package documentation. Moves,
+// exports, backups and restores call it.
 func (g *Graph) Select(w Scope) Selection {
 	s := Selection{refused: map[ID]bool{}}
 	chosen := map[*Node]*Item{}

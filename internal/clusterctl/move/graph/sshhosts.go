@@ -15,12 +15,13 @@ const (
 	SSHMachine = "SSHMachine"
 )
 
-// IsSSH reports whether the ID has the given kind of the SSH provider.
+// IsSSH reports whether the ID has the given kind of the SSH provider. Packages move and transfer call it as well.
 func (i ID) IsSSH(kind string) bool {
 	return i.Group == infrav1.GroupVersion.Group && i.Kind == kind
 }
 
-// MachineOf returns the SSHMachine that has claimed an SSHHost, and whether there is one.
+// MachineOf returns the SSHMachine that has claimed an SSHHost, and whether there is one. Package move finds the
+// SSHMachine of a host with it.
 func MachineOf(host *unstructured.Unstructured) (machine ID, claimID string, claimed bool) {
 	claim, claimed, _ := unstructured.NestedMap(host.UnstructuredContent(), "status", "claim")
 	namespace, _ := claim["namespace"].(string)
@@ -29,7 +30,8 @@ func MachineOf(host *unstructured.Unstructured) (machine ID, claimID string, cla
 	return ID{infrav1.GroupVersion.Group, SSHMachine, namespace, name}, claimID, claimed
 }
 
-// CredentialsOf returns the Secrets with the credentials of an SSHHost and its jump host.
+// CredentialsOf returns the Secrets with the credentials of an SSHHost and its jump host. [Build] links these Secrets,
+// and a move checks that they exist.
 func CredentialsOf(host *unstructured.Unstructured) []ID {
 	var out []ID
 	for _, path := range [][]string{{"spec"}, {"spec", "jump"}} {
@@ -41,7 +43,7 @@ func CredentialsOf(host *unstructured.Unstructured) []ID {
 }
 
 // linkHost links an SSHHost to the SSHMachine that has claimed it. The SSHMachine must have the claim ID, because users
-// can create one with any name.
+// can create one with any name. [Build] calls it.
 func (g *Graph) linkHost(n *Node) {
 	id, claimID, _ := MachineOf(n.Unstructured)
 	if machine := g.byID[id]; machine != nil && claimID != "" && field(machine.Unstructured, "spec", "claimID") == claimID {
@@ -60,13 +62,13 @@ func (n *Node) movesOnlyWithMachine() bool {
 	return claimed || n.GetLabels()[MoveHierarchyLabel] == infrastructure.MoveInUse
 }
 
-// isOfHost reports whether an object is an SSHHost, or a Secret that an SSHHost owns.
+// isOfHost reports whether an object is an SSHHost, or a Secret that an SSHHost owns. [Graph.Select] calls it.
 func (n *Node) isOfHost() bool {
 	return n.ID.IsSSH(SSHHost) || n.ID.Kind == "Secret" && slices.ContainsFunc(n.Owners, func(o *Node) bool { return o.ID.IsSSH(SSHHost) })
 }
 
 // sharedCredentials returns an SSHHost that does not move and has its credentials in a Secret that another SSHHost
-// owns, with which the Secret would be deleted.
+// owns, with which the Secret would be deleted. [Graph.Select] rejects such a Secret.
 func (n *Node) sharedCredentials() *Node {
 	for _, p := range n.parents {
 		if p.ID.IsSSH(SSHHost) && len(p.roots) == 0 && !slices.Contains(n.Owners, p) {
@@ -77,11 +79,11 @@ func (n *Node) sharedCredentials() *Node {
 }
 
 // IsPausable reports whether a move pauses an object: the Clusters and ClusterClasses, from which other objects learn
-// it, and the SSHHosts.
+// it, and the SSHHosts. Package move pauses and resumes the objects for which it returns true.
 func (i ID) IsPausable() bool { return i.IsCore(Cluster) || i.IsCore(clusterClass) || i.IsSSH(SSHHost) }
 
 // InPauseOrder returns the IDs that a move pauses or resumes in this order: SSHHosts are known before the Clusters
-// whose machines use them, and classes before the Clusters of them.
+// whose machines use them, and classes before the Clusters of them. Package move pauses and resumes with it.
 func InPauseOrder[T any](all []T, id func(T) ID) (out [][]T) {
 	for _, is := range []func(ID) bool{
 		func(i ID) bool { return i.IsSSH(SSHHost) }, func(i ID) bool { return i.IsCore(clusterClass) }, func(i ID) bool { return i.IsCore(Cluster) },

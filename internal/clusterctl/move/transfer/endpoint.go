@@ -26,7 +26,7 @@ type Endpoint struct {
 	Name string
 }
 
-// New returns an Endpoint for a client.
+// New returns an Endpoint for a client. Package move creates one for the source and one for the target.
 func New(name string, c client.Client) *Endpoint {
 	return &Endpoint{Client: c, Writer: kube.NewWriter(c, "move"), Name: name}
 }
@@ -34,7 +34,8 @@ func New(name string, c client.Client) *Endpoint {
 // page is the page size of list requests.
 const page = 500
 
-// List lists all objects of a kind, in one namespace or in all if namespace is empty.
+// List lists all objects of a kind, in one namespace or in all if namespace is empty. Package move lists the Clusters
+// and SSHHosts of the target with it.
 func (s *Endpoint) List(ctx context.Context, k Kind, namespace string) ([]graph.Object, error) {
 	return s.list(ctx, k, namespace, func(graph.Object) bool { return true })
 }
@@ -97,7 +98,7 @@ func (s *Endpoint) Read(ctx context.Context, kinds []Kind, namespace string, sec
 }
 
 // ReadClasses reads the ClusterClasses in other namespaces that the Clusters among the objects use, with their
-// templates.
+// templates. Move.readObjects (package move) calls it.
 func (s *Endpoint) ReadClasses(ctx context.Context, kinds []Kind, objects []graph.Object) ([]graph.Object, error) {
 	var out []graph.Object
 	seen := map[graph.ID]bool{}
@@ -135,7 +136,8 @@ func (s *Endpoint) ReadClasses(ctx context.Context, kinds []Kind, objects []grap
 }
 
 // Providers returns the providers in the inventory; none if it is empty, as in many embedded management clusters.
-// Built-in providers are recorded for other programs and excluded; their support is determined by kinds.
+// Built-in providers are recorded for other programs and excluded; their support is determined by kinds. The plan of a
+// move compares the providers of both management clusters.
 func (s *Endpoint) Providers(ctx context.Context) ([]graph.Provider, error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(schema.GroupVersionKind{Group: managedLabel, Version: "v1alpha3", Kind: "ProviderList"})
@@ -155,7 +157,8 @@ func (s *Endpoint) Providers(ctx context.Context) ([]graph.Provider, error) {
 	return out, nil
 }
 
-// Identity returns the identity of a management cluster: the UID of its kube-system Namespace.
+// Identity returns the identity of a management cluster: the UID of its kube-system Namespace. The journal contains
+// both identities, so that a move continues only between the same management clusters.
 func (s *Endpoint) Identity(ctx context.Context) (types.UID, error) {
 	var ns corev1.Namespace
 	if err := s.Client.Get(ctx, client.ObjectKey{Name: metav1.NamespaceSystem}, &ns); err != nil {
@@ -164,7 +167,7 @@ func (s *Endpoint) Identity(ctx context.Context) (types.UID, error) {
 	return ns.UID, nil
 }
 
-// Namespaces returns the existing namespaces.
+// Namespaces returns the existing namespaces. The plan of a move lists the namespaces that the target lacks.
 func (s *Endpoint) Namespaces(ctx context.Context) (map[string]bool, error) {
 	var list corev1.NamespaceList
 	if err := s.Client.List(ctx, &list); err != nil {
@@ -177,7 +180,8 @@ func (s *Endpoint) Namespaces(ctx context.Context) (map[string]bool, error) {
 	return out, nil
 }
 
-// Find reads the objects that exist, with one list per kind and namespace.
+// Find reads the objects that exist, with one list per kind and namespace. Package move reads the objects of the target
+// with it.
 func (s *Endpoint) Find(ctx context.Context, ids []graph.ID, version func(graph.ID) string) (map[graph.ID]graph.Object, error) {
 	return s.find(ctx, ids, version, func(graph.Object) {})
 }
@@ -224,7 +228,8 @@ func (s *Endpoint) Get(ctx context.Context, id graph.ID, version string) (*unstr
 }
 
 // SetPaused pauses or resumes a Cluster, ClusterClass or SSHHost. To resume, the field or annotation is removed instead
-// of set to false. An object that no longer exists is skipped.
+// of set to false. An object that no longer exists is skipped. Package move pauses the source with it, and at the end
+// resumes the target.
 func (s *Endpoint) SetPaused(ctx context.Context, id graph.ID, version string, paused bool) error {
 	live, err := s.Get(ctx, id, version)
 	if err != nil || live == nil {
@@ -233,7 +238,8 @@ func (s *Endpoint) SetPaused(ctx context.Context, id graph.ID, version string, p
 	return s.Writer.Patch(ctx, live, func(o client.Object) { graph.Pause(o.(*unstructured.Unstructured), paused) })
 }
 
-// EnsureNamespace creates a namespace if it does not exist.
+// EnsureNamespace creates a namespace if it does not exist. Package move calls it for the target before it creates
+// objects there.
 func (s *Endpoint) EnsureNamespace(ctx context.Context, name string) error {
 	ns := &corev1.Namespace{}
 	err := s.Client.Get(ctx, client.ObjectKey{Name: name}, ns)
@@ -243,7 +249,8 @@ func (s *Endpoint) EnsureNamespace(ctx context.Context, name string) error {
 	return s.Writer.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 }
 
-// FindEntries reads the objects of the entries that exist.
+// FindEntries reads the objects of the entries that exist. Package move reads the present state with it before it
+// deletes or restores.
 func (s *Endpoint) FindEntries(ctx context.Context, entries []Entry, at func(Entry) graph.ID) (map[graph.ID]graph.Object, error) {
 	return s.findTrimmed(ctx, entries, at, func(graph.Object) {})
 }

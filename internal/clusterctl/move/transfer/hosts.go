@@ -21,6 +21,7 @@ func isHostKind(k Kind) bool { return graph.ID{Group: k.Group, Kind: k.Kind}.IsS
 // readHosts reads the SSHHosts of the namespace and, because the operator has them in namespaces of their own, SSHHosts
 // in other namespaces. It also reads the Secrets of the ones that may move: SSHHosts in use, and labelled ones that are
 // offered to the namespace. Users of a namespace without machines on SSHHosts need no right to read them.
+// [Endpoint.Read] calls it.
 func (s *Endpoint) readHosts(ctx context.Context, kinds []Kind, namespace string, objects []graph.Object) ([]graph.Object, error) {
 	at := slices.IndexFunc(kinds, isHostKind)
 	if at < 0 {
@@ -50,7 +51,8 @@ func (s *Endpoint) readHosts(ctx context.Context, kinds []Kind, namespace string
 	return s.withCredentials(ctx, namespace, slices.DeleteFunc(hosts, func(h graph.Object) bool { return isForeign(h, namespace, labels) }))
 }
 
-// NamespaceLabels returns the labels of a Namespace, none if it does not exist.
+// NamespaceLabels returns the labels of a Namespace, none if it does not exist. Package move checks the SSHHosts of
+// other namespaces with them.
 func (s *Endpoint) NamespaceLabels(ctx context.Context, name string) (map[string]string, error) {
 	var ns corev1.Namespace
 	err := s.Client.Get(ctx, client.ObjectKey{Name: name}, &ns)
@@ -71,7 +73,8 @@ func isLabelled(host graph.Object) bool {
 	return alone || hierarchy || host.Marked || host.MarkedHierarchy
 }
 
-// IsOffered reports whether SSHMachines of another namespace may claim an SSHHost, by the labels of the Namespace.
+// IsOffered reports whether SSHMachines of another namespace may claim an SSHHost, by the labels of the Namespace. A
+// labelled SSHHost of another namespace moves only if it is offered to the moved namespace.
 func IsOffered(host *unstructured.Unstructured, namespace map[string]string) bool {
 	fields, offered, _ := unstructured.NestedMap(host.UnstructuredContent(), "spec", "offeredTo")
 	var selector metav1.LabelSelector

@@ -25,7 +25,7 @@ const managedLabel = "clusterctl.cluster.x-k8s.io"
 // cluster.x-k8s.io/v1beta2.
 const contractPrefix = "cluster.x-k8s.io/v"
 
-// Kind is a kind whose objects may move.
+// Kind is a kind whose objects may move. [Endpoint.Kinds] returns the kinds of a management cluster.
 type Kind struct {
 	schema.GroupVersionKind
 	Namespaced bool
@@ -163,7 +163,8 @@ func IsNoMatch(err error) bool {
 	return errors.As(err, &kind) || errors.As(err, &resource)
 }
 
-// KindOf returns the kind of an object, or the zero value if it is not among the kinds.
+// KindOf returns the kind of an object, or the zero value if it is not among the kinds. Package move looks up the kind
+// of each entry with it.
 func KindOf(kinds []Kind, id graph.ID) Kind {
 	for _, k := range kinds {
 		if k.Group == id.Group && k.Kind == id.Kind {

@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 )
 
-// Survey finds objects that a move would leave behind, for its plan.
+// Survey finds objects that a move would leave behind, for its plan. Move.readLeft (package move) creates it.
 type Survey struct {
 	Source *Endpoint
 	// Target is nil if the objects are written to files.

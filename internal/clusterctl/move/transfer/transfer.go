@@ -20,7 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Entry is an object of a plan. Its JSON names are short, because the journal has an entry for each object.
+// Entry is an object of a plan. Its JSON names are short, because the journal has an entry for each object. The plan of
+// package move has one entry for each selected object.
 type Entry struct {
 	ID graph.ID `json:"i"`
 	// To is the ID at the target, if it differs.
@@ -35,7 +36,8 @@ type Entry struct {
 	Existed bool `json:"e,omitempty"`
 }
 
-// At returns the ID at the target.
+// At returns the ID at the target. Package move uses it as TargetID of the transfer to the target, and as SourceID of
+// the reverse transfer.
 func (e Entry) At() graph.ID {
 	if e.To != nil {
 		return *e.To
@@ -159,7 +161,8 @@ func (t *Transfer) loadOwner(ctx context.Context, e Entry, ref metav1.OwnerRefer
 	return err
 }
 
-// Run creates missing objects and updates changed ones, owners first.
+// Run creates missing objects and updates changed ones, owners first. The phases creating and deleting of a move call
+// it, and the restore from files.
 func (t *Transfer) Run(ctx context.Context) error {
 	if err := t.Load(ctx); err != nil {
 		return err
@@ -193,7 +196,7 @@ func Each(ctx context.Context, entries []Entry, do func(context.Context, Entry) 
 	return group.Wait()
 }
 
-// TransferEntry creates or updates one object.
+// TransferEntry creates or updates one object. A rollback recreates single objects with it.
 func (t *Transfer) TransferEntry(ctx context.Context, e Entry) error {
 	old, exists := t.Source[t.SourceID(e)]
 	if !exists {
