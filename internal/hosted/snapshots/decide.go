@@ -172,10 +172,13 @@ func namesOf(s snapshot, cluster string) []string {
 	return out
 }
 
+// isStoredText is the removal reason of a request that is fulfilled.
+const isStoredText = "the snapshot is stored"
+
 // snapshotRequest is a snapshot that a user requested with the annotation.
 type snapshotRequest struct {
 	name, cluster string
-	// removalReason is the reason why the request can be removed, or empty if it is still to be fulfilled. Function
+	// removalReason is the reason why the request can be removed, or empty if it is still to be fulfilled. Method
 	// events compares the text for a stored snapshot, for which there is no warning.
 	removalReason string
 	// stored is true if the snapshot is stored but not yet listed in the status. The request is removed in a later
@@ -208,7 +211,7 @@ func requestOf(s snapshot) snapshotRequest {
 		newest := namesOf(s, cluster)
 		newest = newest[max(0, len(newest)-hostedv1.MaxListedSnapshots):] // the status lists only these
 		if r.stored = slices.Contains(newest, r.name) && !isListed(s.Policy, r.name); !r.stored {
-			r.removalReason = "the snapshot is stored"
+			r.removalReason = isStoredText
 		}
 	case s.Clusters[i].Problem != "":
 		r.removalReason = s.Clusters[i].Problem

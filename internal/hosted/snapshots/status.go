@@ -184,7 +184,7 @@ func events(s snapshot, now []hostedv1.ClusterSnapshots, out reconciler.Outcome)
 		}
 	}
 	for _, a := range out.Done {
-		if r, ok := a.(removeRequest); ok && r.Why != "the snapshot is stored" {
+		if r, ok := a.(removeRequest); ok && r.Why != isStoredText {
 			list = append(list, reconciler.Warning("SnapshotRequestRefused", "No snapshot %s: %s", redact.Clip(r.Name, maxMessage), r.Why))
 		}
 	}

@@ -1,6 +1,10 @@
 package world
 
 import (
+	"cmp"
+	"maps"
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -52,7 +56,10 @@ func (c *Collector) observe(e memory.Event) {
 		return
 	}
 	gone := e.Old.GetUID()
-	for o := range c.dependents[gone] {
+	dependents := slices.SortedFunc(maps.Keys(c.dependents[gone]), func(a, b object) int {
+		return cmp.Or(cmp.Compare(a.kind.String(), b.kind.String()), cmp.Compare(a.key.String(), b.key.String()))
+	})
+	for _, o := range dependents {
 		u := c.world.API.Lookup(o.kind.GroupKind(), o.key)
 		if u == nil || c.isOwned(u, gone) {
 			continue

@@ -130,16 +130,6 @@ func (m MemberMatching) Orphans() EtcdMembers {
 	return slices.DeleteFunc(slices.Clone(m.Members), func(member EtcdMember) bool { return member.Class != memberOrphaned })
 }
 
-// Named returns the member with the given name, or false if it does not exist.
-func (m MemberMatching) Named(name string) (EtcdMember, bool) {
-	for _, member := range m.Members {
-		if member.Name == name && name != "" {
-			return member, true
-		}
-	}
-	return EtcdMember{}, false
-}
-
 // eliminate links the last remaining member with the last remaining Machine, if the member may run on the Machine.
 func (in MatchInput) eliminate(l links) {
 	free := slices.DeleteFunc(slices.Clone(in.State.Etcd.Members), func(m etcd.Member) bool { return len(l.machinesOf(m.ID)) > 0 })
