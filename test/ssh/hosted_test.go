@@ -174,7 +174,7 @@ func testSecondManager(other installation, machines []host) {
 	if after := run(other.T, "docker", "exec", m.name, "cat", "/etc/slipway/machine.json"); after != before {
 		other.Errorf("the record was changed from %s to %s", before, after)
 	}
-	other.run("hosts", "remove", m.name, "--yes")
+	other.run("hosts", "remove", m.name, "--leave-bundles", "--yes")
 }
 
 // testScale removes a worker, and creates one again.
