@@ -214,8 +214,8 @@ func testRollout(in installation, demo api) {
 	in.Logf("%-40s %6.1f s", "rollout of three workers", time.Since(began).Seconds())
 }
 
-// testLostHost kills a host, whose Machine must be replaced on the free one, and starts it again: it must be cleaned, and not
-// come back as a node.
+// testLostHost kills a host and releases it by force, as the condition of its SSHMachine demands. Its Machine must be replaced on
+// the free host. The lost host starts again: it must be cleaned, and not come back as a node.
 func testLostHost(in installation, demo api, machines []host) {
 	in.Helper()
 	in.run("kubectl", "patch", "cluster", "demo", "--type=json", "-p", `[{"op": "add", "path": "/spec/topology/workers/machineDeployments/0/healthCheck", "value":
@@ -223,6 +223,15 @@ func testLostHost(in installation, demo api, machines []host) {
 	used := strings.Fields(in.get("sshhosts", `{.items[?(@.status.state=="InUse")].metadata.name}`))
 	lost := machines[slices.IndexFunc(machines, func(m host) bool { return m.name == used[0] })]
 	run(in.T, "docker", "kill", lost.name)
+	sshMachine := "sshmachine/" + in.get("sshhost/"+lost.name, "{.status.claim.name}")
+	eventually(in.T, "the deletion to wait for the lost host", patience, func() error {
+		messages := in.get(sshMachine, "{.status.conditions[*].message}")
+		if in.get(sshMachine, "{.metadata.deletionTimestamp}") == "" || !strings.Contains(messages, "force-release") {
+			return errors.New(messages)
+		}
+		return nil
+	})
+	in.run("kubectl", "annotate", sshMachine, "infrastructure.slipway.dev/force-release=true")
 	began := time.Now()
 	eventually(in.T, "the lost machine to be replaced", patience, func() error {
 		for _, m := range machines {
