@@ -256,6 +256,9 @@ func (o object) failureProblem() (problem, bool) {
 			Text:    "The provider of {kind} gave up: correct the cause in the message, then delete {kind} {name} or its Machine to have it replaced",
 			Command: describeText,
 		}
+		if o.ref.Kind == "Machine" {
+			p.fixed = Remedy{Text: "Correct the cause in the message if it can happen again, then delete Machine {name} to have it replaced", Command: deleteMachine}
+		}
 		if o.isDeleting() { // nothing is to be deleted any more
 			p.weight, p.fixed = weightProgress, Remedy{}
 		}

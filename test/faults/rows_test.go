@@ -125,7 +125,7 @@ func machineRows() []row {
 		{id: "W6", fault: "volume is not detached", inject: deletedMachine(func(n *namespace, _, node string) {
 			n.attachVolume(n.workload("fleet"), node)
 		}), object: "Machine fleet-workers-", cause: "pv-data-0", remedy: "CSI driver"},
-		{id: "P1", fault: "pool reports provider IDs that no Node has", inject: pool(`["foo://ghost-1", "foo://ghost-2"]`), object: "MachinePool mp", cause: "foo://ghost-1", remedy: "Correct spec.providerIDList"},
+		{id: "P1", fault: "pool reports provider IDs that no Node has", inject: pool(`["foo://ghost-1", "foo://ghost-2"]`), object: "MachinePool mp", cause: "foo://ghost-1", remedy: "orrect spec.providerIDList"},
 		{id: "P2", fault: "pool reports a provider ID twice", inject: pool(`["foo://one", "foo://one"]`), object: "MachinePool mp", cause: "foo://one", remedy: "spec.providerID"},
 		{id: "P3", fault: "pool with wrong types", inject: pool(`foo`), object: "MachinePool mp", cause: "want array, have string", remedy: "Report it to the provider"},
 		{id: "H1", fault: "more unhealthy Machines than a health check allows", inject: func(n *namespace) string {
@@ -338,14 +338,14 @@ func ownRows() []row {
 			machine, _ := n.machine()
 			n.remove("LocalMachine", machine)
 			return "Machine/" + machine
-		}, object: "Machine fleet-workers-", cause: "LocalMachine", remedy: "elete Machine fleet-workers-"},
+		}, object: "Machine fleet-workers-", cause: "LocalMachine", remedy: "delete machine fleet-workers-"},
 		{id: "N9", fault: "pre-drain hook that nothing removes", inject: deletedMachine(func(n *namespace, machine, _ string) {
 			n.annotate("Machine", machine, "pre-drain.delete.hook.machine.cluster.x-k8s.io/storage", "storage-operator")
 		}), object: "Machine fleet-workers-", cause: "pre-drain.delete.hook.machine.cluster.x-k8s.io/storage", remedy: "owner of the"},
 		{id: "N10", fault: "ClusterClass that does not exist", inject: func(n *namespace) string {
 			n.managed()
 			return "Cluster/top"
-		}, object: "Cluster top", cause: "ClusterClass simulated", remedy: "reate "},
+		}, object: "Cluster top", cause: "/simulated to be created", remedy: "reate ClusterClass simulated"},
 		{id: "N11", fault: "kube-scheduler of a control plane Machine crashes", inject: planeFault("pod-down=kube-scheduler"), object: "Machine spire-", cause: "kube-scheduler", remedy: "Read the log of the container"},
 		{id: "N12", fault: "Node deleted by hand", inject: func(n *namespace) string {
 			n.fleet("LocalMachineTemplate", fmt.Sprintf("{spec: {template: {metadata: {annotations: {%s: 10m}}}}}", notReadyAfter))

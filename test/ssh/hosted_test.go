@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -215,7 +216,7 @@ func testRollout(in installation, demo api) {
 }
 
 // testLostHost kills a host and releases it by force, as the condition of its SSHMachine demands. Its Machine must be replaced on
-// the free host. The lost host starts again: it must be cleaned, and not come back as a node.
+// the free host. The lost host starts again: it must be cleaned, and not run a node any more.
 func testLostHost(in installation, demo api, machines []host) {
 	in.Helper()
 	in.run("kubectl", "patch", "cluster", "demo", "--type=json", "-p", `[{"op": "add", "path": "/spec/topology/workers/machineDeployments/0/healthCheck", "value":
@@ -246,12 +247,18 @@ func testLostHost(in installation, demo api, machines []host) {
 	})
 	in.Logf("%-40s %6.1f s", "replacement of a lost host", time.Since(began).Seconds())
 	run(in.T, "docker", "start", lost.name)
-	eventually(in.T, "the lost host to be clean", patience, func() error {
-		if _, err := demo.client.CoreV1().Nodes().Get(demo, lost.name, metav1.GetOptions{}); err == nil {
-			return fmt.Errorf("Node %s exists", lost.name)
+	eventually(in.T, "the lost host to be clean", patience, func() error { return in.available(1) })
+	// Until it was clean, its kubelet could create the Node again (docs/ssh-cleaning.md), which has no kubelet now.
+	eventually(in.T, "the Node of the lost host not to be Ready", patience, func() error {
+		err := demo.ready(lost.name)
+		if err == nil {
+			return fmt.Errorf("Node %s is Ready", lost.name)
 		}
-		return in.available(1)
+		return nil
 	})
+	if err := demo.client.CoreV1().Nodes().Delete(demo, lost.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		in.Error(err)
+	}
 	if machines := strings.Fields(in.get("machines", "{.items[*].metadata.name}")); len(machines) != 3 {
 		in.Errorf("Machines %v", machines)
 	}
