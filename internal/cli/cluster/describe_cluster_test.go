@@ -2,17 +2,14 @@ package cluster
 
 import (
 	"bytes"
-	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 	"github.com/slipwayhq/slipway/test/mirrortest"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 func TestDescribeBeginsWithTheCause(t *testing.T) {
@@ -48,7 +45,7 @@ func TestDescribeWatchBeginsWithTheCause(t *testing.T) {
 
 // On a terminal, the remarks remain below the tree: the next frame would clear what was printed to standard error.
 func TestDescribeWatchShowsRemarksOnTheScreen(t *testing.T) {
-	screen, program := terminal(t)
+	screen, program := testkit.Terminal(t)
 	now, root, stderr := time.Now(), &describe.Object{Kind: "Cluster", Name: "demo"}, &bytes.Buffer{}
 	w := treeWatch{env: term.Env{Out: program, Err: stderr, Getenv: func(string) string { return "" }, Now: func() time.Time { return now }},
 		cause: clusterCause{remarks: []string{"Causes may be missing, because of the test"}}, causeAt: now, tree: describe.Render(root, describe.Style{})}
@@ -62,26 +59,4 @@ func TestDescribeWatchShowsRemarksOnTheScreen(t *testing.T) {
 			t.Errorf("%v, the frame is %q, standard error %q", err, frame[:n], stderr)
 		}
 	}
-}
-
-// terminal opens a pseudo terminal: the side of the user and that of the program.
-func terminal(t *testing.T) (screen, program *os.File) {
-	t.Helper()
-	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = screen.Close() })
-	if err := unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = program.Close() })
-	return screen, program
 }

@@ -2,41 +2,19 @@ package term
 
 import (
 	"bufio"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"testing"
 
-	"golang.org/x/sys/unix"
 	"golang.org/x/term"
-)
 
-// terminal opens a pseudo terminal, and what a person at it would see.
-func terminal(t *testing.T) (screen, program *os.File) {
-	t.Helper()
-	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = screen.Close() })
-	if err := unix.IoctlSetPointerInt(int(screen.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	n, err := unix.IoctlGetInt(int(screen.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = program.Close() })
-	return screen, program
-}
+	"github.com/slipwayhq/slipway/test/testkit"
+)
 
 // A condition that another wrote does not clear the screen; what draws on it does.
 func TestGuard(t *testing.T) {
-	screen, program := terminal(t)
+	screen, program := testkit.Terminal(t)
 	out := escapeTerminal(program)
 	if !isTerminal(out) || !term.IsTerminal(int(Unescaped(out).(*os.File).Fd())) {
 		t.Error("a terminal is none any more")
