@@ -62,8 +62,8 @@ func (f logsFlags) sshMachine(all []infrav1.SSHMachine, name string) (*infrav1.S
 	return byName[found], err
 }
 
-// hostLog writes the journal of the units on the host of an SSHMachine. The status of an SSHMachine is written by tenants as well, so
-// the claim of the host has to be the claim of the machine.
+// hostLog writes the journal of the units on the host of an SSHMachine. The status of an SSHMachine is not trusted: the host must have
+// the claim of the machine.
 func (f logsFlags) hostLog(ctx context.Context, e term.Env, c *management.Connection, m *infrav1.SSHMachine) error {
 	if f.follow {
 		return fault.New(fault.Invalid, reasonNoLog, "the log of a host over SSH cannot be followed; leave out --follow")
