@@ -46,7 +46,8 @@ func isTopologyDryRun(r Request) bool {
 	return asks
 }
 
-// templateOf returns the labels and annotations in a template, and its immutable part.
+// templateOf returns the labels and annotations in a template, and its immutable part. Every kind for which [Validate]
+// calls validateOwnTemplate needs a case, because the spec of a kind without one could be changed.
 func templateOf(object runtime.Object) (clusterv1.ObjectMeta, any) {
 	switch template := object.(type) {
 	case *localv1.LocalClusterTemplate:
@@ -72,7 +73,8 @@ func validateLocalMachinePool(r Request, pool *localv1.LocalMachinePool) Respons
 }
 
 // validateManager rejects removing the managed-by annotation from an infrastructure object: the controller would create
-// infrastructure that already exists. The value of the annotation may change, because no controller uses it.
+// infrastructure that already exists. The value of the annotation may change, because no controller uses it. The
+// validations of LocalClusters, LocalMachines, LocalMachinePools, SSHClusters and SSHMachines call it.
 func validateManager(r Request) field.ErrorList {
 	before, ok := r.Old.(metav1.Object)
 	after, ok2 := r.New.(metav1.Object)

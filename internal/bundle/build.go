@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// Archives of container images. The scripts of package ssh/remote find them on a host by these paths.
+	// Archives of container images. The scripts of package ssh/remote check for images/node.tar on a host, and import
+	// all archives in images/.
 	nodeImages         = "images/node.tar"
 	controlPlaneImages = "images/control-plane.tar"
 )

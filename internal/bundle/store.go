@@ -24,8 +24,9 @@ import (
 // draftPrefix begins the names of directories of bundles that are being written.
 const draftPrefix = ".draft-"
 
-// Store is a directory with a bundle in each subdirectory. `slipway bundle` changes it, and the SSH provider only reads
-// it. A directory is replaced as a whole, never changed.
+// Store is a directory with a bundle in each subdirectory. A bundle contains the programs and container images that
+// turn a Linux host into a node of one Kubernetes version. `slipway bundle` changes the store, and the SSH provider
+// only reads it. A directory is replaced as a whole, never changed.
 type Store struct{ Dir string }
 
 // name returns the name of a bundle's directory.

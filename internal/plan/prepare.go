@@ -49,7 +49,8 @@ func PrepareObjects(s *Snapshot, c *Change, namespace string) error {
 	return nil
 }
 
-// unknownFields returns an error with the fields that are unknown in the version of each object.
+// unknownFields returns an error with the fields that are unknown in the version of each object. It must run before the
+// conversion, which drops unknown fields.
 func unknownFields(crds []*apiextensionsv1.CustomResourceDefinition, objects []*unstructured.Unstructured) error {
 	var problems []string
 	for _, u := range objects {

@@ -33,9 +33,10 @@ func (p *HostPair) beforeWrite() error {
 	return p.BeforeWrite()
 }
 
-// Transfer transfers the ownership of a Cluster's resources on the host, in the phase deleting, after all objects exist
-// at the target. It is idempotent. The order of its writes must not change, because an interrupted transfer continues
-// from them (package documentation).
+// Transfer transfers the ownership of a Cluster's resources on the host. Move.transferHostOwnership calls it for each
+// Cluster in the phase deleting, after all objects exist at the target and before any is deleted at the source. It is
+// idempotent. The order of its writes must not change, because an interrupted transfer continues from them (package
+// documentation).
 func (p *HostPair) Transfer(ctx context.Context, h ClusterResources) error {
 	if err := p.beforeWrite(); err != nil {
 		return err

@@ -18,7 +18,7 @@ import (
 )
 
 // readTargetHosts reads the SSHHosts and the labels of the Namespaces of the target, if SSHHosts are to be moved.
-// Package move calls it for the input of the plan (observe.go).
+// readInput calls it.
 func (m *Move) readTargetHosts(ctx context.Context, f *planInput) error {
 	hosts := movedHosts(f.selection)
 	if len(hosts) == 0 {
@@ -164,8 +164,8 @@ func (m *Move) isOfHosts(ctx context.Context, j *journal, e transfer.Entry) (boo
 	return moves(source) && (!isUsed || e.Existed && addressOf(source) == addressOf(target)), nil
 }
 
-// isMoving reports whether an SSHHost is one that the move selects, or that it has created. A created one has lost its status,
-// but its metadata has the namespace that uses it. The labels are those of the Namespace at the source.
+// isMoving reports whether an SSHHost is one that the move selects, or that it has created. A created one has lost its
+// status, but its metadata has the namespace that uses it. The labels belong to the Namespace at the source.
 func (m *Move) isMoving(host *unstructured.Unstructured, labels map[string]string) bool {
 	machine, _, claimed := graph.MachineOf(host)
 	if claimed {

@@ -20,8 +20,8 @@ import (
 // isRecorded reports whether the pool was recorded as complete.
 func isRecorded(s Snapshot) bool { return s.Pool.Status.ObservedGeneration > 0 }
 
-// isComplete reports whether all objects of the pool exist, so that Machines may be created. [Report] records the
-// result in status.observedGeneration.
+// isComplete reports whether all objects of the pool exist, so that Machines may be created. decideMachines calls it
+// before it creates Machines. [Report] records the result in status.observedGeneration.
 func isComplete(s Snapshot) bool {
 	switch {
 	case isRecorded(s):
@@ -82,9 +82,9 @@ func withoutInfraMachine(s Snapshot) map[string]bool {
 	return out
 }
 
-// awaited reports whether the infrastructure machine of a Machine may still be restored: it existed when the
-// Machine got its provider ID and was not observed since. A Machine without a provider ID counts as restored only
-// if the pool is not recorded as complete.
+// awaited reports whether the infrastructure machine of a Machine may still be restored: it existed when the Machine
+// got its provider ID, and the status does not record that it was observed since. A Machine without a provider ID may
+// come from a backup only while the pool is not recorded as complete.
 func awaited(s Snapshot, m clusterv1.Machine) bool {
 	return !ptr.Deref(m.Status.Initialization.InfrastructureProvisioned, false) && (m.Spec.ProviderID != "" || !isRecorded(s))
 }
@@ -105,7 +105,7 @@ func waitForParts(s Snapshot, p *reconciler.Plan) {
 
 // followsList reports whether the infrastructure's list of provider IDs may replace the pool's. Before the pool is
 // recorded as complete, its list must not contain instances without a Machine, because after a crash these would count
-// as instances to be restored. Until then, copyProviderFields does not change the pool's list.
+// as instances to be restored. If the result is false, copyProviderFields does not change the pool's list.
 func followsList(s Snapshot) bool {
 	return hasUsableList(s) && (isRecorded(s) || !hasMachines(s) || len(missingMachines(s)) == 0 && len(without(s, s.Infra.ProviderIDList.Or(nil))) == 0)
 }

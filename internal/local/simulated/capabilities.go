@@ -16,12 +16,14 @@ import (
 // maximumSetting is the name of the limit for simulated machines.
 const maximumSetting = "maxima.simulatedNodes"
 
-// Capabilities implements backend.Machines for the LocalMachine controller.
+// Capabilities implements a method of backend.Machines. The LocalMachine controller calls it in each reconciliation,
+// and backend.CapacityCalculator calls it for a machine that has only a spec, without name and UID.
 func (m *simulatedMachines) Capabilities(r backend.MachineRequest) backend.Capabilities {
 	return MachineCapabilities(r)
 }
 
-// MachineCapabilities returns the properties of a simulated machine that are known before it exists.
+// MachineCapabilities returns the properties of a simulated machine that are known before it exists. It is exported for
+// the tests of package local/machine, whose own backend returns it.
 func MachineCapabilities(r backend.MachineRequest) backend.Capabilities {
 	return backend.Capabilities{
 		Volatile: true, Immediate: true, ReachesEtcd: true, Startup: startup(r.Object), Capacity: capacity(), Denied: r.Policy.DeniedSimulated(),
@@ -67,7 +69,8 @@ func capacity() corev1.ResourceList {
 	}
 }
 
-// Address returns the address of a Node. It is deterministic and in 100.64.0.0/10, which is not routed.
+// Address returns the address of a Node. It is in 100.64.0.0/10, which is not routed. It is deterministic, because the
+// address of an existing Node must not change, but not unique.
 func Address(machineName string) netip.Addr {
 	n := hashOf(machineName)
 	return netip.AddrFrom4([4]byte{100, 64 | byte(n>>16)&0x3f, byte(n >> 8), byte(n)})

@@ -43,8 +43,8 @@ func (s snapshot) member(name string) *member {
 	return nil
 }
 
-// isInitial reports whether the member creates the cluster with kubeadm: the control plane does not exist yet, and the first
-// machine gets bootstrap data before all others.
+// isInitial reports whether the member creates the cluster with kubeadm: the control plane does not exist yet, and the
+// first machine gets bootstrap data before all others.
 func (s snapshot) isInitial(m member) bool {
 	first := slices.IndexFunc(s.Members, func(m member) bool { return m.Bootstrapping && !m.Released })
 	return !s.isCreated() && first >= 0 && s.Members[first].Name == m.Name
@@ -87,9 +87,10 @@ func decideVirtualIP(s snapshot, p *reconciler.Plan) {
 	}
 }
 
-// decideMembers configures the hosts that can hold the virtual IP address. Two hosts hold it at the same time if one starts
-// before the others send it their advertisements. Therefore all hosts learn about a new one before it starts. decide calls it
-// after decideVirtualIP. The first row that applies decides:
+// decideMembers configures the hosts that can hold the virtual IP address. Two hosts hold it at the same time if one
+// starts before the others send it their advertisements. Therefore a new host starts after all running hosts have it in
+// their configuration: actions run in order until one fails. decide calls it after decideVirtualIP. The first two rows
+// apply to the whole cluster, the others to each host; the first row that applies decides:
 //
 //	the state of a host is unknown                       read it
 //	a host or the address of its node is unknown         wait
@@ -142,7 +143,7 @@ func decideMembers(s snapshot, p *reconciler.Plan) {
 	}
 }
 
-// unreachable returns the addresses of the members that cannot be told about a new one.
+// unreachable returns the addresses of the members whose configuration cannot be changed when a new one starts.
 func (s snapshot) unreachable() (out []netip.Addr) {
 	for _, m := range s.Members {
 		if m.State.Fault != nil {

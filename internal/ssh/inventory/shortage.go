@@ -20,9 +20,11 @@ type Group struct {
 	Installed, ControlPlane bool
 }
 
-// Shortage describes how many hosts are missing for groups of machines of a namespace, with the labels that they need and
-// the reasons why other hosts cannot be claimed. It is empty if all machines can claim a host now. A host that two groups
-// could claim counts once. `slipway create cluster` fails with it.
+// Shortage describes how many hosts are missing for groups of machines of a namespace, with the labels that they need
+// and the reasons why other hosts cannot be claimed. It is empty if each group has enough hosts, and all groups
+// together have enough different hosts. For one or two groups, there is then a host for each machine; a third group
+// would require a check of each pair of groups, too. No host is reserved. [Request.Choose] uses the same rules for
+// claims. `slipway create cluster` calls it before it creates anything, and fails if hosts are missing.
 func Shortage(namespace Namespace, hosts []*infrav1.SSHHost, groups []Group) string {
 	var lines []string
 	needed, any := 0, map[*infrav1.SSHHost]bool{}
