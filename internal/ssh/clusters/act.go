@@ -57,7 +57,8 @@ func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) e
 	return reconciler.UnknownAction("SSH cluster", a)
 }
 
-// configure writes the configuration of a member. A refusal of the host is remembered, so that the next plan waits.
+// configure writes the configuration of a member. A refusal of the host is remembered, so that the next plan waits. A running
+// host that refuses runs on with its previous configuration, so its state stays as it was read.
 func (c *controller) configure(ctx context.Context, s snapshot, m member, a configure) error {
 	ctx, cancel := context.WithTimeout(ctx, hostTimeout)
 	defer cancel()
@@ -67,7 +68,11 @@ func (c *controller) configure(ctx context.Context, s snapshot, m member, a conf
 		err = inventory.Neutral(m.Host, h.ConfigureVirtualIP(ctx, s.configuration(m), remote.VirtualIPConditions{Unused: a.Unused, Silent: a.Silent}))
 	}
 	if f := fault.As(err); f != nil && f.Kind == fault.Invalid {
-		c.states.put(key, m, memberState{At: c.now(), Refused: f, RefusedAt: c.now()})
+		state := memberState{At: c.now(), Refused: f, RefusedAt: c.now()}
+		if m.State != nil {
+			state.VirtualIPState = m.State.VirtualIPState
+		}
+		c.states.put(key, m, state)
 		return nil
 	}
 	c.states.drop(key, m)

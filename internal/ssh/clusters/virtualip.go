@@ -89,8 +89,8 @@ func decideVirtualIP(s snapshot, p *reconciler.Plan) {
 
 // decideMembers configures the hosts that can hold the virtual IP address. Two hosts hold it at the same time if one
 // starts before the others send it their advertisements. Therefore a new host starts after all running hosts have it in
-// their configuration: actions run in order until one fails. decide calls it after decideVirtualIP. The first two rows
-// apply to the whole cluster, the others to each host; the first row that applies decides:
+// their configuration, also if one of them refuses it. decide calls it after decideVirtualIP. The first three rows apply
+// to the whole cluster, the others to each host; the first row that applies decides:
 //
 //	the state of a host is unknown                       read it
 //	a host or the address of its node is unknown         wait
@@ -120,17 +120,24 @@ func decideMembers(s snapshot, p *reconciler.Plan) {
 		return
 	}
 	p.RecheckIn(steadyInterval)
+	outdated := false
 	for _, m := range s.Members {
 		p.RecheckIn(m.State.At.Add(m.State.interval()).Sub(s.Now))
 		waitForMember(m, p)
 		if m.runs() && !m.Released && m.State.Digest != s.digest(m) {
-			p.Do(configure{Machine: m.Name, Why: "the control plane hosts or their roles have changed"})
+			outdated = true
+			if !s.refusedRecently(m) {
+				p.Do(configure{Machine: m.Name, Why: "the control plane hosts or their roles have changed"})
+			}
 		}
+	}
+	if outdated {
+		p.RecheckIn(unsteadyInterval) // the next plan starts other hosts, unless a running host has refused
+		return
 	}
 	held := s.holders() > 0
 	for _, m := range s.Members {
-		refused := m.State.Refused != nil && s.Now.Sub(m.State.RefusedAt) < refusedInterval
-		if m.runs() || m.Released || !m.Prepared || m.State.Fault != nil || refused || !s.isCreated() && !s.isInitial(m) {
+		if m.runs() || m.Released || !m.Prepared || m.State.Fault != nil || s.refusedRecently(m) || !s.isCreated() && !s.isInitial(m) {
 			continue
 		}
 		p.Do(configure{Machine: m.Name, Why: "its host is prepared", Unused: !held, Silent: s.unreachable()})
@@ -141,6 +148,11 @@ func decideMembers(s snapshot, p *reconciler.Plan) {
 	if len(p.Actions) > 0 || !held {
 		p.RecheckIn(unsteadyInterval)
 	}
+}
+
+// refusedRecently reports whether a host is not configured at the moment, because it refused its configuration.
+func (s snapshot) refusedRecently(m member) bool {
+	return m.State.Refused != nil && s.Now.Sub(m.State.RefusedAt) < refusedInterval
 }
 
 // unreachable returns the addresses of the members whose configuration cannot be changed when a new one starts.

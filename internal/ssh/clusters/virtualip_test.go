@@ -103,6 +103,7 @@ type siteHost struct {
 	unreachable bool
 	dead        bool
 	holds       bool
+	refuses     bool
 	calls       int
 }
 
@@ -127,6 +128,9 @@ type siteConnection struct {
 func (c siteConnection) ConfigureVirtualIP(_ context.Context, v remote.VirtualIP, only remote.VirtualIPConditions) error {
 	h := c.hosts[c.address]
 	h.calls++
+	if h.refuses {
+		return fault.New(fault.Invalid, "NoInterface", "no interface has the address of the node")
+	}
 	if only.Unused && (c.foreign || c.held() > 0) {
 		return fault.New(fault.Invalid, reasonInUse, "in use")
 	}
@@ -378,6 +382,29 @@ func TestUnreachableHolder(t *testing.T) {
 	}
 }
 
+// A host that holds the address and refuses the configuration with a new host would not send it advertisements.
+func TestRefusingHolder(t *testing.T) {
+	c := newCluster(t)
+	c.add(0)
+	c.reconcile(5)
+	c.initialize()
+	c.reconcile(2)
+	c.host(0).refuses = true
+	c.add(1)
+	o := c.reconcile(6)
+	if c.host(1).running {
+		t.Error("the new host starts beside a holder that does not know it")
+	}
+	ready := condition.Set(o.Status.Conditions).Get(clusterv1.ReadyCondition)
+	if heldReason(o) != reasonHeld || ready == nil {
+		t.Errorf("%+v", o.Status.Conditions)
+	}
+	c.host(0).refuses = false
+	if c.reconcile(6); !c.host(1).running || !c.host(0).holds {
+		t.Errorf("%+v, %+v", c.host(0), c.host(1))
+	}
+}
+
 // However machines come and go and hosts are lost, no two hosts hold the address, and in the end one does.
 func TestNeverTwoHolders(t *testing.T) {
 	for seed := range uint64(15) {
@@ -403,11 +430,14 @@ func TestNeverTwoHolders(t *testing.T) {
 			case n == 3:
 				h := c.host(alive[random.IntN(len(alive))])
 				h.unreachable = !h.unreachable
+			case n == 4:
+				h := c.host(alive[random.IntN(len(alive))])
+				h.refuses = !h.refuses
 			}
 			c.reconcile(random.IntN(3))
 		}
 		for _, n := range alive {
-			c.host(n).unreachable = false
+			c.host(n).unreachable, c.host(n).refuses = false, false
 		}
 		if o := c.reconcile(8); c.site.held() != 1 || heldReason(o) != reasonHeld {
 			t.Fatalf("seed %d: %d holders: %+v", seed, c.site.held(), o.Status.Conditions)
