@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/slipwayhq/slipway/internal/plan/world"
+	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
 // HostChange is a host of an inventory whose machine changes.
@@ -132,14 +133,12 @@ func isSame(a, b *HostUser) bool {
 // missingHosts counts the objects that wait for a host, by the message of their wait.
 func missingHosts(waits []Waiting, after map[id]*unstructured.Unstructured) (out []MissingHosts) {
 	for _, w := range waits {
-		if len(w.Waits) == 0 || w.Waits[0].Reason != world.ReasonNoHost {
-			continue
-		}
+		noHost := slices.IndexFunc(w.Waits, func(w reconciler.Wait) bool { return w.Reason == world.ReasonNoHost })
 		u := waiting(w, after)
-		if u == nil {
+		if noHost < 0 || u == nil {
 			continue
 		}
-		one := MissingHosts{Cluster: clusterOf(u), Count: 1, Message: w.Waits[0].Message}
+		one := MissingHosts{Cluster: clusterOf(u), Count: 1, Message: w.Waits[noHost].Message}
 		at := slices.IndexFunc(out, func(m MissingHosts) bool { return m.Cluster == one.Cluster && m.Message == one.Message })
 		if at >= 0 {
 			out[at].Count++
