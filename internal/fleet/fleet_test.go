@@ -184,7 +184,7 @@ func TestMachines(t *testing.T) {
 
 func TestNodes(t *testing.T) {
 	m := machinesOf(t, mirrortest.Cluster("team", "a"))[0]
-	row, ok := fleet.NewNode(m)
+	row, ok := fleet.NewNode(m, mirrortest.Now())
 	got := []string{row.Name, row.Machine, row.Role, row.Version, row.StatusText(), row.Address, row.Image, row.Runtime, string(row.Health), row.Reason}
 	if diff := cmp.Diff([]string{"a-cp-node", "a-cp", "control-plane", "v1.36.0", "Ready", "172.30.0.5", "Debian 12", "containerd://2.1", "Healthy", ""}, got); diff != "" || !ok {
 		t.Error(diff)
@@ -194,11 +194,21 @@ func TestNodes(t *testing.T) {
 			c.Status, c.Message, c.LastTransitionTime = metav1.ConditionUnknown, "* Node.Ready: Kubelet stopped posting node status.", metav1.NewTime(mirrortest.Now())
 		}
 	}
-	if row, _ := fleet.NewNode(m); row.Health != fleet.Problem || row.StatusText() != "Unknown" || row.Reason != "Node.Ready: Kubelet stopped posting node status." || row.Since == nil {
+	if row, _ := fleet.NewNode(m, mirrortest.Now()); row.Health != fleet.Problem || row.StatusText() != "Unknown" || row.Reason != "Node.Ready: Kubelet stopped posting node status." || row.Since == nil {
 		t.Errorf("not ready: %+v", row)
 	}
+	for i := range m.Status.Conditions {
+		if c := &m.Status.Conditions[i]; c.Type == clusterv1.MachineNodeReadyCondition {
+			c.Status, c.Message = metav1.ConditionFalse, "* Node.Ready: container runtime network not ready"
+		}
+	}
+	for age, want := range map[time.Duration]fleet.Health{59 * time.Second: "Changing", time.Minute: fleet.Problem} {
+		if row, _ := fleet.NewNode(m, mirrortest.Now().Add(age)); row.Health != want {
+			t.Errorf("not ready since it joined %s ago: %s", age, row.Health)
+		}
+	}
 	m.Status.NodeRef.Name = ""
-	if _, ok := fleet.NewNode(m); ok {
+	if _, ok := fleet.NewNode(m, mirrortest.Now()); ok {
 		t.Error("a Machine without a Node has a row")
 	}
 }

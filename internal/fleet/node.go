@@ -38,9 +38,13 @@ type Node struct {
 	Labels  map[string]string `json:"-"`
 }
 
+// nodeStartTime is how long a kubelet may report that it is not ready before that is a problem: it starts, as each Node
+// does that has just joined.
+const nodeStartTime = time.Minute
+
 // NewNode computes the row of the Node of a Machine. It reports false if the Machine has no Node. `slipway get nodes`
 // calls it.
-func NewNode(m *clusterv1.Machine) (Node, bool) {
+func NewNode(m *clusterv1.Machine, now time.Time) (Node, bool) {
 	if m.Status.NodeRef.Name == "" {
 		return Node{}, false
 	}
@@ -57,6 +61,9 @@ func NewNode(m *clusterv1.Machine) (Node, bool) {
 		if c := have.Get(t); c != nil && c.Status != metav1.ConditionTrue {
 			row.Health, row.Since = Problem, zeroTime(c.LastTransitionTime)
 			row.Reason = redact.Clip(cmp.Or(firstLine(c.Message), c.Reason), maxReason)
+			if t == clusterv1.MachineNodeReadyCondition && c.Status == metav1.ConditionFalse && now.Sub(c.LastTransitionTime.Time) < nodeStartTime {
+				row.Health = changing
+			}
 			break
 		}
 	}

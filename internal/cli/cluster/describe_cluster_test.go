@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 	"github.com/slipwayhq/slipway/test/mirrortest"
@@ -57,6 +59,24 @@ func TestDescribeWatchShowsRemarksOnTheScreen(t *testing.T) {
 		n, err := screen.Read(frame)
 		if _, remark, _ := strings.Cut(string(frame[:n]), "Cluster/demo"); err != nil || !strings.Contains(remark, "Causes may be missing") || stderr.Len() > 0 {
 			t.Errorf("%v, the frame is %q, standard error %q", err, frame[:n], stderr)
+		}
+	}
+}
+
+// A terminal never scrolls, because that would retain the previous tree above the new one.
+func TestDescribeWatchFits(t *testing.T) {
+	w := treeWatch{cause: clusterCause{remarks: []string{"a remark"}}}
+	tree := strings.Repeat("a line of the tree\n", 9)
+	for name, tc := range map[string]struct {
+		screen term.Screen
+		want   string
+	}{
+		"all":          {term.Screen{Width: 80, Height: 24}, tree + "\na remark\n"},
+		"unknown size": {term.Screen{}, tree + "\na remark\n"},
+		"too many":     {term.Screen{Width: 80, Height: 10}, strings.Repeat("a line of the tree\n", 5) + "4 more lines do not fit on the terminal. Without --watch, all of them are printed.\n\na remark\n"},
+	} {
+		if diff := cmp.Diff(clearScreen+tc.want, w.drawing(tree, tc.screen)); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
 		}
 	}
 }

@@ -78,14 +78,14 @@ func (w *treeWatch) show(ctx context.Context, root *describe.Object, style descr
 	ageless := style
 	ageless.Now = time.Time{}
 	tree := describe.Render(root, ageless)
-	isLive := term.DetectScreen(w.env, w.env.Out).Live
+	screen := term.DetectScreen(w.env, w.env.Out)
 	if now := w.env.Now(); tree != w.tree || now.Sub(w.causeAt) >= watchCause {
 		before := w.cause.remarks
 		w.cause, w.causeAt, w.tree = w.causes.read(ctx), now, tree
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if !isLive && !slices.Equal(before, w.cause.remarks) {
+		if !screen.Live && !slices.Equal(before, w.cause.remarks) {
 			if err := w.cause.printRemarks(w.env.Err); err != nil {
 				return err
 			}
@@ -94,11 +94,8 @@ func (w *treeWatch) show(ctx context.Context, root *describe.Object, style descr
 	state := w.cause.text(time.Time{}) + tree
 	text := w.cause.text(w.env.Now()) + describe.Render(root, style)
 	switch {
-	case isLive: // standard error would be cleared as well
-		text = clearScreen + text
-		if len(w.cause.remarks) > 0 {
-			text += "\n" + redact.Escape(strings.Join(w.cause.remarks, "\n")) + "\n"
-		}
+	case screen.Live:
+		text = w.drawing(text, screen)
 	case state == w.shown:
 		return nil
 	case w.shown != "":
@@ -107,4 +104,20 @@ func (w *treeWatch) show(ctx context.Context, root *describe.Object, style descr
 	w.shown = state
 	_, err := io.WriteString(term.Unescaped(w.env.Out), text)
 	return err
+}
+
+// drawing returns the text that replaces the contents of a terminal. The remarks are part of it, because standard error
+// would be cleared as well. It is not longer than the terminal, because a terminal that scrolls retains the previous tree
+// above the new one.
+func (w *treeWatch) drawing(text string, screen term.Screen) string {
+	footer := ""
+	if len(w.cause.remarks) > 0 {
+		footer = "\n" + redact.Escape(strings.Join(w.cause.remarks, "\n")) + "\n"
+	}
+	const reserved = 3 // for the remark below, which may be wrapped, and the line of the cursor
+	fitting, others := screen.Fit(text, screen.Height-strings.Count(footer, "\n")-reserved)
+	if others > 0 {
+		fitting += fmt.Sprintf("%d more lines do not fit on the terminal. Without --watch, all of them are printed.\n", others)
+	}
+	return clearScreen + fitting + footer
 }

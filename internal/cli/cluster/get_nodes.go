@@ -44,10 +44,10 @@ func machinePoolKind() schema.GroupKind {
 
 // nodeRows computes the rows of all Nodes, which takes little time.
 func nodeRows(s *mirror.Store) func([]fleet.Key, time.Time) []fleet.Node {
-	return func([]fleet.Key, time.Time) []fleet.Node { return readNodes(s) }
+	return func(_ []fleet.Key, now time.Time) []fleet.Node { return readNodes(s, now) }
 }
 
-func readNodes(s *mirror.Store) []fleet.Node {
+func readNodes(s *mirror.Store, now time.Time) []fleet.Node {
 	rows := []fleet.Node{}
 	ofMachines := map[fleet.Key]map[string]bool{}
 	for _, u := range s.Objects(machineKind(), "") {
@@ -55,7 +55,7 @@ func readNodes(s *mirror.Store) []fleet.Node {
 		if !ok {
 			continue
 		}
-		if row, ok := fleet.NewNode(machine); ok {
+		if row, ok := fleet.NewNode(machine, now); ok {
 			rows = append(rows, row)
 			cluster := fleet.Key{Namespace: row.Namespace, Name: row.Cluster}
 			if ofMachines[cluster] == nil {
