@@ -46,6 +46,7 @@ func TestReferenceControllers(t *testing.T) {
 			m.install(t, filepath.Join(module, p.folder, "config/default"), "sigs.k8s.io/cluster-api/"+p.folder)
 			if p.hosted != "" {
 				t.Run("hosted", func(t *testing.T) { m.hosted(t, written{p.hosted, p.controller}) })
+				t.Run("why", func(t *testing.T) { m.explains(t, name == "core") })
 			}
 			t.Run("kubeadm", func(t *testing.T) { m.kubeadm(t, written{p.kubeadm, p.controller}) })
 		})
