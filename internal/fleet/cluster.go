@@ -15,7 +15,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// Cluster is the row of a cluster.
+// Cluster is the row of a cluster. `slipway get clusters` prints it, also as JSON for scripts, so its JSON names must
+// not change. The page of `slipway ui` shows it, too.
 type Cluster struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`

@@ -10,7 +10,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
-// Machine is the row of a Machine. `slipway get machines` prints it.
+// Machine is the row of a Machine. `slipway get machines` prints it, also as JSON, so its JSON names must not change.
 type Machine struct {
 	Namespace string `json:"namespace"`
 	Cluster   string `json:"cluster"`

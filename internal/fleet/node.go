@@ -13,7 +13,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/redact"
 )
 
-// Node is the row of a Node, from the status of its Machine. `slipway get nodes` prints it.
+// Node is the row of a Node, from the status of its Machine. `slipway get nodes` prints it, also as JSON, so its JSON
+// names must not change.
 type Node struct {
 	Namespace string `json:"namespace"`
 	Cluster   string `json:"cluster"`

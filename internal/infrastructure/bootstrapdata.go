@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// ReasonBootstrapData is the reason of the wait for bootstrap data.
+// ReasonBootstrapData is the reason of the wait for bootstrap data. Package rootcause has a remedy for it.
 const ReasonBootstrapData = "WaitingForBootstrapData"
 
 // WaitForBootstrapData adds a wait for the bootstrap data of a machine in the Cluster to the plan of a LocalMachine, a

@@ -17,8 +17,8 @@ const (
 const podsPerNode = 110
 
 // NodeCapacity returns the capacity of a node that may use all of a machine: its processors, and its memory and disk in
-// bytes. A disk of 0 is unknown. The SSH provider computes with it the capacity in the status of SSHMachineTemplates
-// ([TemplateReconciler]).
+// bytes. A disk of 0 is unknown. The Local and SSH providers compute with it the capacity in the status of their
+// machine templates ([TemplateReconciler]).
 func NodeCapacity(processors, memory, disk int64) corev1.ResourceList {
 	list := corev1.ResourceList{
 		corev1.ResourceCPU:    *resource.NewQuantity(processors, resource.DecimalSI),

@@ -28,6 +28,7 @@ type ManagedReconciler struct {
 	OnObject func(client.Object)
 }
 
+// Reconcile passes the request to Inner if this provider manages the object. controller-runtime calls it.
 func (g ManagedReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	o := g.New()
 	err := g.Client.Get(ctx, req.NamespacedName, o)

@@ -166,7 +166,8 @@ func Key(kind string, o client.ObjectKey, part ...string) string {
 	return strings.Join(append([]string{kind, o.Namespace, o.Name}, part...), "/")
 }
 
-// Changed enqueues the object of the given kind whose job has finished. It does nothing if j is nil.
+// Changed enqueues the object of the given kind whose job has finished. The controllers of SSHHosts, SSHMachines,
+// EtcdSnapshotPolicies and HostedControlPlanes watch it. It does nothing if j is nil.
 func (j *Runner) Changed(kind string) source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		if j == nil {

@@ -30,7 +30,8 @@ const (
 	// syncTimeout is how long the first read of a kind waits for the cache before the API server is called to determine
 	// the cause.
 	syncTimeout = 3 * time.Second
-	// refusalTTL is how long the determined cause is reused for other objects of the kind.
+	// refusalTTL is how long the determined cause is reused for other objects of the kind. If there is no cause, it is
+	// also how long read waits for the cache once more.
 	refusalTTL = 10 * time.Second
 )
 

@@ -65,9 +65,10 @@ func (w *Writer) DryRunCreate(ctx context.Context, want *unstructured.Unstructur
 }
 
 // DryRun returns the live object as it would be after applying want. It writes nothing. The topology controller finds
-// the changes of an object with it, the KubeadmControlPlane controller the changes of an in-place update. Webhooks
-// recognize the dry run by the annotation [clusterv1.TopologyDryRunAnnotation], and accept changes that they would
-// otherwise reject.
+// the changes of an object with it, the KubeadmControlPlane controller the changes of an in-place update. Packages
+// certificates, install and providerupgrade of clusterctl check with it what the API server would accept or change.
+// Webhooks recognize the dry run by the annotation [clusterv1.TopologyDryRunAnnotation], and accept changes that they
+// would otherwise reject.
 func (w *Writer) DryRun(ctx context.Context, live client.Object, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	answer := withUID(want, live.GetUID()).DeepCopy()
 	annotations := answer.GetAnnotations()
@@ -95,9 +96,9 @@ func IsApplied(live client.Object, manager string, want map[string]any) (bool, e
 	return w.unchanged(live, want)
 }
 
-// OwnershipTransfer transfers the ownership of fields between field managers. Controllers use it for fields that the
-// reference implementation, or an earlier field manager of Slipway, applied: without the transfer, both managers own a
-// field, and neither can remove it.
+// OwnershipTransfer transfers the ownership of fields between field managers. Controllers and package
+// clusterctl/install use it for fields that the reference implementation, or an earlier field manager of Slipway,
+// applied: without the transfer, both managers own a field, and neither can remove it.
 type OwnershipTransfer struct {
 	// From are the managers that lose fields, whatever their operation.
 	From []string

@@ -65,7 +65,8 @@ func (r *References) LimitedTo(filter string) *References {
 }
 
 // IndexedBy makes List use an index by a label, instead of reading all objects of the kind. name must be unique for
-// each controller, because the same index cannot be created twice.
+// each controller, because the same index cannot be created twice. The MachineSet, MachinePool, KubeadmControlPlane and
+// topology controllers call it once, at their creation.
 func (r *References) IndexedBy(indexer client.FieldIndexer, name, label string) *References {
 	r.field, r.label = name+"."+label, label
 	r.index = func(u *unstructured.Unstructured) error {

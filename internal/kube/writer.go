@@ -247,7 +247,7 @@ func withoutManagedFields(o client.Object) client.Object {
 }
 
 // Create creates the object. If it exists already, this is a success if it has the same controller owner (a repeated
-// create after a crash); otherwise it is an invalid state that a user has to resolve.
+// create after a crash), or if obj has none; otherwise it is an invalid state that a user has to resolve.
 func (w *Writer) Create(ctx context.Context, obj client.Object) error {
 	kind := w.KindOf(obj)
 	err := w.client.Create(ctx, obj, client.FieldOwner(w.owner))

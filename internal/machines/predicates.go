@@ -23,7 +23,9 @@ func Changed(conditionTypes ...string) predicate.Predicate {
 	}}
 }
 
-// ConcernsOwner reports whether a change of a Machine affects its owner.
+// ConcernsOwner reports whether a change of a Machine affects its owner. If an owner reads another field, the field has
+// to be compared here, because other changes do not enqueue the owner. A delay until the next reconciliation may be
+// acceptable.
 func ConcernsOwner(before, after *clusterv1.Machine, conditionTypes ...string) bool {
 	conditionTypes = append(conditionTypes, clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition,
 		clusterv1.MachineUpToDateCondition, clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition,

@@ -25,7 +25,7 @@ type PreflightWorkers struct {
 // WorkerChecks returns the checks for worker Machines. Cluster API defines the checks and their names; Kubernetes and
 // kubeadm define the version skew.
 //
-//	ControlPlaneIsStable     it is neither provisioned nor upgraded, and the topology has no upgrade pending
+//	ControlPlaneIsStable     not being provisioned or upgraded, and the topology has no upgrade pending
 //	KubernetesVersionSkew    not newer than the running control plane, and at most 3 minor versions older
 //	KubeadmVersionSkew       the minor version of the running control plane, if kubeadm joins the Machine
 //	ControlPlaneVersionSkew  the version in the control plane's spec, in Clusters with a topology

@@ -29,6 +29,8 @@ const (
 	priorityHealthy
 )
 
+// PriorityOf returns the priority of a Machine; the first case that applies determines it. The MachineDeployment
+// controller calls it, too.
 func PriorityOf(m OwnedMachine) DeletionPriority {
 	_, marked := m.Annotations[clusterv1.DeleteMachineAnnotation]
 	_, updating := m.Annotations[clusterv1.UpdateInProgressAnnotation]

@@ -14,6 +14,7 @@
 //	another version                      delete the container
 //	container stopped                    start it
 //	not joined yet                       create a bootstrap token, run kubeadm join
+//	join runs, or cannot run             wait
 //	join failed or interrupted           delete the container and start over
 //	joined, Node deleted                 delete the container and start over
 //	joined, Node Ready                   nothing

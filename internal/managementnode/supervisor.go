@@ -73,7 +73,7 @@ func New(cfg Config) (*Supervisor, error) {
 	return &Supervisor{cfg: cfg, reader: c, writer: kube.NewWriter(c, Name), ready: make(chan struct{})}, nil
 }
 
-// Ready returns a channel that is closed when the node is Ready for the first time.
+// Ready returns a channel that is closed when the node is Ready for the first time. `slipway up --node` waits for it.
 func (k *Supervisor) Ready() <-chan struct{} { return k.ready }
 
 // Run maintains the node until ctx ends. Failures are reported and retried. `slipway up --node` runs it in the

@@ -91,7 +91,8 @@ type Config struct {
 	Policy policy.Configuration
 	// Starting is called, if set, after all checks and before the first controller starts.
 	Starting func()
-	// Ready is called, if set, when all controllers have started or wait for the CRDs of other providers.
+	// Ready is called, if set, when the controllers wait for the CRDs of other providers, and when all controllers have
+	// started. The second call is made on the leader only, as for Working.
 	Ready func()
 	// Working is called, if set, when all controllers run. With leader election, it is called on the leader
 	// only.

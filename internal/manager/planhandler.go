@@ -22,7 +22,7 @@ import (
 // of an object.
 const plansPath = "/debug/plans/"
 
-// PlanHandler serves, for `slipway explain`, the plans of a store at GET
+// PlanHandler serves, for `slipway explain` and `slipway ui`, the plans of a store at GET
 // /debug/plans/<group>/<kind>/<namespace>/<name>. It authenticates users by a verified client certificate or a
 // TokenReview, and authorizes them with a SubjectAccessReview for getting the object. The response to an unauthorized
 // user does not reveal whether the object exists. Without an API for authorization it rejects every request.

@@ -23,7 +23,7 @@ const (
 )
 
 // ObjectPlans contains the last plans of one object, as the diagnostics endpoint returns them. The JSON names must
-// stay, because `slipway explain` may be of another version.
+// stay, because `slipway explain` and `slipway ui` may be of another version.
 type ObjectPlans struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`

@@ -221,7 +221,8 @@ func (c Config) becameReady() {
 	}
 }
 
-// afterCaches is a runnable that calls ready when the caches are synced, which is when the controllers start.
+// afterCaches is a runnable that calls ready when the caches are synced, which is when the controllers start. Like
+// them, it waits for leadership, because it does not implement NeedLeaderElection.
 type afterCaches struct {
 	mgr   manager.Manager
 	ready func()

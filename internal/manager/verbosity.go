@@ -13,7 +13,8 @@ import (
 const maxVerbosity = 10
 
 // verbosity serves the log level at /debug/flags/v of the diagnostics endpoint, like Kubernetes components. PUT sets it
-// to a number from 0 to 10, and GET returns it. [diagnostics] adds it to the server.
+// to a number from 0 to 10, and GET returns it. Level n of the controllers' logger is level -n of slog. [diagnostics]
+// adds it to the server.
 func verbosity(level *slog.LevelVar) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.Method {

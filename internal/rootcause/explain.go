@@ -21,8 +21,9 @@ const (
 	maxVisits = 100 * maxNodes
 )
 
-// Explain returns the root cause chain of an object, or false if everything is as it should be. An object that cannot be
-// read has no chain. An object without a problem has the chain of the objects that it owns or refers to.
+// Explain returns the root cause chain of an object, or false if everything is as it should be. `slipway explain`,
+// `slipway describe cluster` and package ui call it. An object that cannot be read has no chain. An object without a
+// problem has the chain of the objects that it owns or refers to.
 func Explain(g Graph, of Ref, now time.Time) (Chain, bool) {
 	s := newSearch(g, now)
 	return s.explain(of)

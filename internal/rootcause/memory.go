@@ -143,7 +143,7 @@ func (m *Memory) ReachLimit(of Ref, limit string) {
 }
 
 // Limits returns the limits that the last searches for the objects have reached, so that explanations may be
-// incomplete. The page of `slipway ui` shows them.
+// incomplete. `slipway explain` and `slipway get` print them.
 func (m *Memory) Limits() []string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

@@ -200,8 +200,9 @@ func shellWord(word string) string {
 	return fmt.Sprintf("'%s'", strings.ReplaceAll(word, "'", `'\''`))
 }
 
-// WithFlags returns a command of a remedy with the flags that select the management cluster, such as " --kubeconfig prod". It
-// returns commands that do not connect to a management cluster as they are.
+// WithFlags returns a command of a remedy with the flags that select the management cluster, such as " --kubeconfig
+// prod". The list commands, `slipway explain` and package ui call it, so that users can run the command as it is shown.
+// It returns commands that do not connect to a management cluster as they are.
 func WithFlags(command, flags string) string {
 	words := strings.Fields(command)
 	if flags == "" || len(words) < 3 || words[0] != "slipway" || words[2] == "--help" {

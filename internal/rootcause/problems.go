@@ -8,9 +8,9 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// Problems returns the chains of objects, one for each root cause: first those that need a user, with causes that make a
-// Cluster unavailable before others, then those that end without one. Older causes come first. `slipway explain` and
-// the page of `slipway ui` list them.
+// Problems returns the chains of objects, one for each root cause: first those that need a user, with causes that make
+// a Cluster unavailable before others, then those that end without one. Older causes come first. `slipway explain`
+// lists them.
 func Problems(g Graph, of []Ref, now time.Time) []Chain {
 	s := newSearch(g, now)
 	best := map[Ref]Chain{}

@@ -114,7 +114,8 @@ func unspecific(g group) group {
 	return g
 }
 
-// reasonTable indexes the groups of remedies by reason.
+// reasonTable indexes the groups of remedies by reason. Each reason must be in one group only, which a test checks: a
+// second one would replace the first.
 func reasonTable() map[string]remedy {
 	table := map[string]remedy{}
 	for _, groups := range [][]group{commonRemedies(), machineRemedies(), planeRemedies(), topologyRemedies(), localRemedies(), snapshotRemedies(), sshRemedies()} {

@@ -1,6 +1,7 @@
-// Package topology computes the desired objects of a Cluster with a ClusterClass, for the topology controller. From a
-// [Snapshot] (the Cluster, its class with the templates, and the existing objects) and the [Versions] that each part
-// may have now, [NewDraft] and [Draft.DesiredState] compute every object of the topology, with name, labels,
+// Package topology computes the desired objects of a Cluster with a ClusterClass, for the topology controller. The
+// ClusterClass controller and the admission webhooks use its types and its rules for references and annotations, too.
+// From a [Snapshot] (the Cluster, its class with the templates, and the existing objects) and the [Versions] that each
+// part may have now, [NewDraft] and [Draft.DesiredState] compute every object of the topology, with name, labels,
 // annotations and spec, in the order in which they are to be written. The package reads and writes no objects; package
 // lifecycle decides when a version may change, and packages patch and variables apply the patches of the class.
 //

@@ -1,7 +1,7 @@
-// Package ui serves a read-only page about the Cluster API objects of management clusters. Each management cluster is a
-// [Source] with a copy of its objects in memory (package fleet/mirror). Pages are rendered on the server from that copy
-// with html/template, and a script of the page fetches a page again after a server-sent event and replaces the parts that
-// differ.
+// Package ui serves the read-only page of `slipway ui` about the Cluster API objects of management clusters. Each
+// management cluster is a [Source] with a copy of its objects in memory (package fleet/mirror). Pages are rendered on
+// the server from that copy with html/template, and a script of the page fetches a page again after a server-sent event
+// and replaces the parts that differ.
 //
 //	guard.go     which requests are accepted: loopback, token, session cookie, Host, Origin, methods
 //	hub.go       changes of objects -> events, at most two a second for each page

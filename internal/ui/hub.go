@@ -130,9 +130,10 @@ func (h *hub) position() uint64 {
 // close ends all streams, which a shutdown of the server would otherwise wait for. [Server.Serve] calls it at its end.
 func (h *hub) close() { h.once.Do(func() { close(h.closed) }) }
 
-// serve writes the events of a stream until the request ends. A page sends the position at which it was rendered, or after
-// a reconnect the ID of its last event. If any change followed, it gets an event at once, because the change may be one of
-// its topics.
+// serve writes the events of a stream until the request ends. A page sends the position at which it was rendered, or
+// after a reconnect the ID of its last event. If any change followed, it gets an event at once, because the change may
+// be one of its topics. The script of the page (assets/app.js) names the parameter "after" and, as in forward, the
+// event "change".
 func (h *hub) serve(w http.ResponseWriter, r *http.Request, topics ...string) {
 	s, ok := h.subscribe(topics...)
 	if !ok {

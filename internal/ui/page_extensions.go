@@ -23,7 +23,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
-// Names of the metrics that the page reads, and limits.
+// Names of the metrics that the page reads, and limits. Package hook registers the metrics under the same names.
 const (
 	callsMetric    = "capi_runtime_sdk_requests_total"
 	durationMetric = "capi_runtime_sdk_request_duration_seconds"

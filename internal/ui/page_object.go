@@ -124,10 +124,9 @@ func (c *objectContent) addMetadata(q request, u *unstructured.Unstructured) {
 
 // noChainText is the text for an object without a root cause chain:
 //
-//	kind cannot be read now       not known, with the reason
-//	kind is not copied            not computed
-//	object is not copied yet      not computed
-//	otherwise                     everything is as it should be
+//	object is copied, but its kind cannot be read now    not known, with the reason
+//	object or its kind is not copied, or not yet         not computed
+//	otherwise                                            everything is as it should be
 func noChainText(kind string, stored bool, c mirror.Copy) string {
 	switch {
 	case c.Reason != "" && stored:

@@ -20,7 +20,8 @@ const (
 	maxLanes = 40
 )
 
-// Stages of a Machine, in their order.
+// Stages of a Machine, in their order. They are also CSS classes of the picture, so assets/app.css must name them
+// equally.
 const (
 	stageCreating = "creating"
 	stageRunning  = "running"

@@ -71,7 +71,8 @@ func NewServer(sources []*Source, now func() time.Time) (*Server, error) {
 	return s, nil
 }
 
-// Handler returns the handler of all paths, without the guard.
+// Handler returns the handler of all paths, without the guard. The methods url, clusterURL and detailURL of [Source]
+// build the paths, and topicsOf splits them. They must be changed together.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	assets, _ := fs.Sub(assetFiles, "assets") // cannot fail for a constant name

@@ -48,7 +48,7 @@ func (r request) hash() string {
 // issueReason returns the reason to issue a certificate, or "" if the Secret is up to date. [Reconcile] calls it for
 // each Certificate. authority is nil for a self-signed certificate. A certificate is issued when:
 //
-//   - there is no Secret, or its content cannot be read
+//   - there is no Secret, its content is incomplete or cannot be read, or its certificate is not valid yet
 //   - the names, the issuer or the lifetime have changed
 //   - it is about to expire, unless it expires together with its CA: so would a new one
 //   - its CA was renewed

@@ -5,7 +5,8 @@
 //	builtin    Slipway's minimal CRDs for Issuer, ClusterIssuer and Certificate; [Reconcile] issues the certificates
 //	install    cert-manager itself, as configured in the configuration file
 //	external   none
-//	automatic  builtin if the CRDs are Slipway's, external if cert-manager works, else install
+//	automatic  builtin if the CRDs are Slipway's; external if the configuration file declares it, or if another
+//	           cert-manager exists, or if the cert-manager of init works; else install
 //
 // [Reconcile] issues and renews the Secrets of Certificates from selfSigned and ca issuers, and injects the CA into
 // webhook configurations and CRDs whose annotation cert-manager.io/inject-ca-from names a Certificate. A [Controller]

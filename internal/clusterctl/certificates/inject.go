@@ -25,7 +25,7 @@ type target struct {
 	set    func(o client.Object, authority []byte)
 }
 
-// targets returns the kinds whose objects can have the annotation.
+// targets returns the kinds whose objects can have the annotation. [Controller] watches them, too.
 func targets() []target {
 	return []target{
 		{

@@ -43,7 +43,9 @@ func Reconcile(ctx context.Context, c client.Client, now time.Time) error {
 		return fmt.Errorf("listing Certificates: %w", err)
 	}
 	var problems []error
-	for range 2 { // the second iteration issues Certificates whose CA was issued in the first
+	// The second iteration issues Certificates whose CA was issued in the first. A longer chain of CAs may need further
+	// reconciliations, which the [Controller] starts because it watches the Secrets.
+	for range 2 {
 		problems = nil
 		for i := range list.Items {
 			problems = append(problems, r.certificate(ctx, &list.Items[i]))

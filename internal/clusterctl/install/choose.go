@@ -42,7 +42,8 @@ func (c Choice) Label() string { return c.Type.Label(c.Reference.Name) }
 //	named, built into this management cluster         not installed: a note, or an error if a version was named
 //	installation started earlier and not finished     installed, in the version that was started
 //	named, but already installed by that command      not installed again: a note
-//	nothing named and no core provider                cluster-api, and kubeadm for bootstrap and control plane
+//	none named of a type, and no core provider yet    cluster-api, and kubeadm for bootstrap and control plane
+//	"-" named                                         none of the type
 func Choose(named map[provider.Type][]string, installed []provider.Installed, builtin []providerset.Name) ([]Choice, []string, error) {
 	first := !slices.Contains(builtin, providerset.Core) &&
 		!slices.ContainsFunc(installed, func(p provider.Installed) bool { return p.Type == provider.Core && !p.Installing })

@@ -75,14 +75,16 @@ func listed(installed []provider.Installed) string {
 	return out
 }
 
-// Uninstall plans the deletion of providers for "slipway delete", in reverse installation order. The inventory object
-// is deleted last, so that the command can be repeated after an interruption.
+// Uninstall plans the deletion of providers for "slipway delete", in the reverse of [repository.InstallOrder]. The
+// inventory object is deleted after all objects except Namespaces, so that the command can be repeated after an
+// interruption.
 //
 //	webhook configurations   would reject the following deletions
 //	Deployments              would recreate other objects
 //	everything else          in reverse creation order
-//	CRDs, Namespaces         if requested
+//	CRDs                     if requested
 //	the inventory object
+//	Namespaces               if requested; one of them contains the inventory object
 func Uninstall(providers []InstalledProvider, d DeletionOptions) Plan {
 	var p Plan
 	providers = slices.Clone(providers)

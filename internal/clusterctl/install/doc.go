@@ -2,11 +2,12 @@
 // cluster (`slipway init` and `delete`). [ReadCluster] reads the state of the management cluster, [Choose] selects the
 // providers, and a [ProviderLoader] loads them from their repositories. A change is a [Plan], a list of [Step] values,
 // which is computed before anything is written ([Install], [Uninstall]), displayed by --dry-run, and executed by
-// [Runner.Run]. Every step is idempotent. An installation first records the providers as incomplete in the inventory,
-// and completes each inventory object when all objects of the provider exist; therefore the same command completes the
-// installation after an interruption at any point, and includes incomplete providers even if they are not named again.
-// The field manager of the objects is slipway-clusterctl. The data of a Secret is never displayed. [VersionCheck]
-// reports to the user that a newer release of Slipway is available.
+// [Runner.Run]. `slipway upgrade apply` executes the plans of package providerupgrade in the same way. Every step is
+// idempotent. An installation first records the providers as incomplete in the inventory, and completes each inventory
+// object when all objects of the provider exist; therefore the same command completes the installation after an
+// interruption at any point, and includes incomplete providers even if they are not named again. The field manager of
+// the objects is slipway-clusterctl. The data of a Secret is never displayed. [VersionCheck] reports to the user that a
+// newer release of Slipway is available.
 //
 //	request ────┐
 //	inventory ──┼─ checks ─ Plan ──┬─ display

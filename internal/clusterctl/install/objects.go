@@ -67,6 +67,8 @@ func Kinds(d discovery.DiscoveryInterface) ([]schema.GroupVersionKind, error) {
 	if err != nil && !errors.As(err, &partial) {
 		return nil, fmt.Errorf("listing the kinds of the management cluster: %w", err)
 	}
+	// Endpoints and EndpointSlices copy the labels of their Service, which takes them along. Plans have steps of their
+	// own for inventory objects.
 	skip := []schema.GroupKind{{Kind: "Event"}, {Group: "events.k8s.io", Kind: "Event"}, {Kind: "Endpoints"}, {Group: "discovery.k8s.io", Kind: "EndpointSlice"}, provider.InventoryKind().GroupKind()}
 	var out []schema.GroupVersionKind
 	for _, list := range lists {

@@ -159,7 +159,8 @@ func usesCertManager(o *unstructured.Unstructured) bool {
 	return o.GroupVersionKind().Group == "cert-manager.io"
 }
 
-// checkInstalled returns an error if a provider is named twice, or is already installed.
+// checkInstalled returns an error if a provider is named twice, or is already installed. The items must be sorted, so
+// that equal providers are adjacent.
 func checkInstalled(items []LoadedProvider, installed []provider.Installed) error {
 	for n, i := range items {
 		if n > 0 && items[n-1].Provider.Label() == i.Provider.Label() {

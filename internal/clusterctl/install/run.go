@@ -42,7 +42,8 @@ const reasonStep = "InstallationIncomplete"
 // Runner executes plans: of "slipway init", "delete" and "upgrade apply", and of the CRDs that `slipway up` installs.
 type Runner struct {
 	Client client.Client
-	// Certify issues certificates for cert-manager objects.
+	// Certify issues certificates for cert-manager objects. The commands set it to the function Reconcile of package
+	// certificates, which imports this package. It may be nil for plans without such objects.
 	Certify func(ctx context.Context) error
 	// Timeout is the total timeout for the Deployments of a plan to become available.
 	Timeout time.Duration

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Verb is the action of a step. Runner.step executes it; a new verb needs a case there.
+// Verb is the action of a step. Runner.step executes it; a new verb needs a case there. Scripts read the values in the
+// output of --dry-run.
 type Verb string
 
 // The verbs of a step.
@@ -39,7 +40,7 @@ type Step struct {
 	Verb Verb
 	// Provider is the label of the step's provider; empty for all providers.
 	Provider string
-	// Object is the object to apply. For other verbs only its kind and name are used.
+	// Object is the object to apply, or to send in the dry run of [Accept]. Other verbs use only its kind and name.
 	Object *unstructured.Unstructured
 	// Timeout is the timeout of a wait; zero means the timeout of the Runner.
 	Timeout time.Duration

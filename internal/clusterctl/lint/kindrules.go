@@ -33,7 +33,7 @@ func kindRules() []Rule {
 	for _, role := range contract.Roles() {
 		for _, c := range contract.Rules(role) {
 			if slices.Contains([]string{"Namespaced", "ContractLabel", "Name", "ListKind"}, c.Name) || seen[c.Name] {
-				continue
+				continue // the rules above check them
 			}
 			seen[c.Name] = true
 			rules = append(rules, Rule{"contract-" + c.Name, c.Says, c.Mandatory, contractRule(c)})
@@ -103,8 +103,8 @@ func crdName(r *release, report reporter) {
 	}
 }
 
-// crdRule returns a rule that applies to all roles. Kinds without a role, such as identities, need not fulfill the
-// contract.
+// crdRule returns a rule that applies to all roles, so that the rules of any role contain it. Templates must comply
+// with it as well. Other kinds without a role, such as identities, need not fulfill the contract.
 func crdRule(name string) func(*release, reporter) {
 	return func(r *release, report reporter) {
 		for _, c := range contract.Rules(contract.RoleInfraCluster) {

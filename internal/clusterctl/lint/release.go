@@ -29,7 +29,7 @@ const (
 	classPrefix      = "clusterclass-"
 )
 
-// release is one version of a provider. [lint] reads one for each release, and passes it to the check of each rule.
+// release is one version of a provider. [Dir] reads one from each folder, and lint passes it to the check of each rule.
 type release struct {
 	folder, label, version string
 	files                  map[string][]byte // files with rules

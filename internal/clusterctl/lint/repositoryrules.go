@@ -108,6 +108,7 @@ func componentsPresent(r *release, report reporter) {
 	}
 }
 
+// variablesReadable skips ClusterClass files, which the rules class-readable and class-variables check.
 func variablesReadable(r *release, report reporter) {
 	for _, name := range r.names("") {
 		if name == repository.MetadataFile || strings.HasPrefix(name, classPrefix) {

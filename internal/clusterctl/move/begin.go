@@ -11,8 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// resumeFromJournal returns the journal of this move, or nil if no move is under way. [Move.Run] and [Move.Rollback]
-// call it first. done means that the move was complete except for the journal at the target, which is deleted now.
+// resumeFromJournal returns the journal of this move, or nil if no move is under way. The journal is a ConfigMap with
+// the plan and the phase of a move. [Move.Run] and [Move.Rollback] call it first. done means that the move was complete
+// except for the journal at the target, which is deleted now.
 func (m *Move) resumeFromJournal(ctx context.Context) (j *journal, done bool, err error) {
 	from, to, err := m.identities(ctx)
 	if err != nil {
@@ -91,8 +92,8 @@ func (m *Move) begin(ctx context.Context) (*journal, error) {
 	return j, writeJournal(ctx, m.source, j)
 }
 
-// saveJournal writes the journal to the source, which is authoritative, and to the target. run.go calls it at each
-// change of the phase.
+// saveJournal writes the journal to the source, which is authoritative, and to the target. run.go and [Move.Rollback]
+// call it at each change of the phase or the plan.
 func (m *Move) saveJournal(ctx context.Context, j *journal) error {
 	if err := writeJournal(ctx, m.source, j); err != nil {
 		return err

@@ -100,7 +100,7 @@ func (m *Move) restoreData(ctx context.Context, j *journal) (phase, error) {
 }
 
 // rollBackOnFailure rolls the move back if a controller did not complete its part, so that the control planes do not
-// remain stopped.
+// remain stopped. data_transfer.go returns faults with these reasons. After other errors the move can be continued.
 func (m *Move) rollBackOnFailure(ctx context.Context, j *journal, err error) error {
 	f := fault.As(err)
 	if f == nil || !slices.Contains([]string{"NotTransferred", "SnapshotFailed", "StoreNotShared"}, f.Reason) {

@@ -22,7 +22,7 @@ type DataOptions struct {
 	IdentitySecret string
 }
 
-// dataInput are the input of [dataSurvey].
+// dataInput is the input of [dataSurvey]. Move.readData fills it in.
 type dataInput struct {
 	DataOptions
 	Items []graph.Item
@@ -197,7 +197,7 @@ func storeOf(policy *unstructured.Unstructured) string {
 	return "bucket " + text(policy, "spec", "destination", "s3", "bucket") + " at " + text(policy, "spec", "destination", "s3", "endpoint")
 }
 
-// Steps describes the steps for a control plane.
+// Steps describes the steps for a control plane. [Plan.Steps] includes them.
 func (p ControlPlane) Steps() []string {
 	return []string{
 		fmt.Sprintf("target: see that %s could start there, but for its data", p.ID),

@@ -96,6 +96,7 @@ func (t dataTransfer) Restore(ctx context.Context, planes []ControlPlane) error 
 			return fault.New(fault.Invalid, "UnreadableJournal", "the journal has no snapshot of %s: it was changed by another client; take the move back with --rollback", p.ID)
 		}
 		t.report("Restoring snapshot %s of Cluster %s at the target", p.Snapshot, p.Cluster)
+		// The ID derives from the name of the snapshot, so that a repeated call does not restore again.
 		request := hosted.RestoreRequest{ID: at.UTC().Format("20060102T150405Z"), Policy: p.Policy, Snapshot: p.Snapshot, IdentitySecret: t.IdentitySecret, OtherCluster: true}.String()
 		if err := t.annotate(ctx, t.Target, p.ID, p.Version, map[string]*string{hostedv1.RestoreAnnotation: &request}); err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// toFiles is the target in the journal of an export.
+// toFiles is the target in the journal of an export. Journals contain it, so it must not change.
 const toFiles = "directory"
 
 // mapper returns the RESTMapper of the target; nil for files. Move.readKinds calls it.

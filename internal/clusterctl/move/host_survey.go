@@ -210,7 +210,7 @@ func missing(c HostCluster, items []hosttransfer.Item) []string {
 	return out
 }
 
-// Steps describes the transfer.
+// Steps describes the transfer. Plan.survey adds the lines to the plan.
 func (h ClusterResources) Steps() []string {
 	var out []string
 	for _, p := range h.planes {

@@ -28,7 +28,8 @@ func (m *Move) identities(ctx context.Context) (from, to types.UID, err error) {
 	return from, to, nil
 }
 
-// readInput reads the input of a plan from both management clusters.
+// readInput reads the input of a plan from both management clusters. Move.plan calls it, and Move.create calls it again
+// after the source is paused.
 func (m *Move) readInput(ctx context.Context) (planInput, error) {
 	var f planInput
 	var err error

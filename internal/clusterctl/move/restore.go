@@ -41,7 +41,8 @@ func (s DirectoryResult) String() string {
 	return fmt.Sprintf("Created %d objects, kept %d that existed.", s.Created, s.Unchanged)
 }
 
-// RestoreOptions configure the creation of objects from files.
+// RestoreOptions configure the creation of objects from files. `slipway restore` and `slipway move --from-directory`
+// fill them in.
 type RestoreOptions struct {
 	// Report is called with a progress message for each stage; it may be nil.
 	Report func(string)

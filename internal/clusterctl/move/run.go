@@ -25,8 +25,9 @@ const (
 	minRetryDelay, maxRetryDelay = time.Second, 16 * time.Second
 )
 
-// runPhases executes the phases of the package documentation, from the phase in the journal to the end. Every phase
-// must be idempotent, because an interrupted one is executed again.
+// runPhases executes the phases of the package documentation, from the phase in the journal to the end. [Move.Run] and
+// [Move.Rollback] call it, and Move.rollBack during a phase. Every phase must be idempotent, because an interrupted one
+// is executed again.
 func (m *Move) runPhases(ctx context.Context, j *journal) (Result, error) {
 	for failures := 0; ; {
 		before := j.Phase
@@ -132,6 +133,8 @@ func (m *Move) rollBack(ctx context.Context, j *journal) error {
 }
 
 // awaitRelease waits until the providers have released all objects. It returns the blocked objects after the timeout.
+// The phase pausing and an export call it. The state that it reads last is stored in m.paused, for the phases that
+// follow.
 func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 	const soonest, latest = time.Second / 2, 5 * time.Second
 	state, err := m.readKinds(ctx)
@@ -173,6 +176,7 @@ func (m *Move) create(ctx context.Context, j *journal) (phase, error) {
 	if err := fresh.Err(); err != nil {
 		return "", withContinueHint(err)
 	}
+	// A repeated phase finds objects at the target that the move has created. A rollback must be able to delete them.
 	existed := map[graph.ID]bool{}
 	for _, e := range j.Plan.Entries {
 		existed[e.ID] = e.Existed

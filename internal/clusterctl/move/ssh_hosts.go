@@ -54,8 +54,8 @@ func movedHosts(s graph.Selection) (out []graph.Item) {
 }
 
 // checkHosts adds problems of SSHHosts that cannot exist at the target, and notes about their Namespaces. The target
-// finds the SSHMachine of a host by the record on it, which has the names of the source. makePlan calls it, except for
-// an export to a directory.
+// finds the SSHMachine of a host by the record, a file on the machine itself that has the names of the source. makePlan
+// calls it, except for an export to a directory.
 func (p *Plan) checkHosts(f planInput) {
 	for _, i := range movedHosts(f.selection) {
 		machine, _, claimed := graph.MachineOf(i.Unstructured)

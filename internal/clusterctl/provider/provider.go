@@ -88,7 +88,7 @@ type Provider struct {
 // Label returns the label of the provider; see [Type.Label].
 func (p Provider) Label() string { return p.Type.Label(p.Name) }
 
-// Compare orders providers by type, then by name.
+// Compare orders providers by type, then by name. Package install installs them in this order.
 func Compare(a, b Provider) int {
 	types := Types()
 	return cmp.Or(slices.Index(types, a.Type)-slices.Index(types, b.Type), strings.Compare(a.Name, b.Name))

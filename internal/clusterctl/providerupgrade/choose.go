@@ -136,6 +136,8 @@ func targetsForNames(ctx context.Context, named map[provider.Type][]string, clus
 	return out, nil
 }
 
+// targetForName selects a provider by its name. Package install rejects a second instance, so the first is the only
+// one.
 func targetForName(ctx context.Context, t provider.Type, ref provider.Reference, cluster install.ManagementCluster, latest LatestVersionFunc) (Target, error) {
 	label := t.Label(ref.Name)
 	if slices.Contains(cluster.Builtin, providerset.Name(label)) {

@@ -101,6 +101,7 @@ func (c *Components) annotateError(err error) error {
 	return fault.New(known.Kind, known.Reason, "provider %s %s: %s", c.Provider.Label(), c.Version, known.Message).From(known.Cause)
 }
 
+// documentNumber matches the start of an error of [manifest.Objects], which names the document but not its content.
 var documentNumber = regexp.MustCompile(`^document \d+`)
 
 // invalidYAMLError returns the fault for invalid YAML. With variables it omits the parser's error, which may quote

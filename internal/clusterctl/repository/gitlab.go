@@ -59,7 +59,7 @@ func (g gitlab) File(ctx context.Context, version, name string) ([]byte, error) 
 	return g.fetcher.file(ctx, request{url: g.base, token: g.token, credentials: gitlabToken}, version, name)
 }
 
-// file reads BASE/VERSION/NAME.
+// file reads BASE/VERSION/NAME. The repositories gitlab and web call it.
 func (f fetcher) file(ctx context.Context, r request, version, name string) ([]byte, error) {
 	base := r.url
 	r.url += "/" + url.PathEscape(version) + "/" + url.PathEscape(name)

@@ -58,7 +58,8 @@ func isSemantic(text string) bool {
 }
 
 // Latest returns the latest release with the contract, or with a compatible one, by the rules in the package
-// documentation. [Source.Version] calls it for "latest". Package install calls it for upgrades.
+// documentation. The metadata.yaml of the newest release determines the series, because it also lists the earlier ones.
+// [Source.Version] calls it for "latest". Package install calls it for upgrades.
 func (s *Source) Latest(ctx context.Context, contract string) (string, error) {
 	all, err := s.all(ctx)
 	if err != nil {

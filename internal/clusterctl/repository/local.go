@@ -71,7 +71,7 @@ func (l local) File(_ context.Context, version, name string) ([]byte, error) {
 	return data, err
 }
 
-// readFile reads a regular file of limited size.
+// readFile reads a regular file of limited size. [Source.File] reads overrides with it, too.
 func readFile(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

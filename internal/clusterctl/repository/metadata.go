@@ -108,7 +108,7 @@ func (m Metadata) problems() []string {
 	return out
 }
 
-// ForVersion returns the series of a version.
+// ForVersion returns the series of a version. Packages install and lint read the contract of a release from it.
 func (m Metadata) ForVersion(v version.Version) (ReleaseSeries, bool) {
 	i := slices.IndexFunc(m.ReleaseSeries, func(s ReleaseSeries) bool { return release{version: v}.isInSeries(s) })
 	if i < 0 {

@@ -120,7 +120,7 @@ func notFound(where, version, name string) error {
 }
 
 // isSegment reports whether s is a single path segment, so that it cannot refer to anything outside of a release.
-// Repositories call it for each version and file name.
+// [Source.File] calls it for each version and file name, and repositories call it for the parts of their URLs.
 func isSegment(s string) bool {
 	return s != "" && s != "." && s != ".." && !strings.ContainsAny(s, "/\\?#%\x00 ")
 }

@@ -111,6 +111,7 @@ func (s Source) download(ctx context.Context, page *url.URL) ([]byte, error) {
 	if err != nil {
 		return nil, invalid("the URL of the template is invalid; correct it")
 	}
+	// Only for a page on GitHub does rawURL return another URL. No other host may receive the token.
 	if token, _ := s.Variable("GITHUB_TOKEN"); token != "" && u != page {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}

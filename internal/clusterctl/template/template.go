@@ -117,7 +117,7 @@ func New(data []byte, o Options) (*Template, error) {
 	if data, err = o.processor().Process(data, lookup); err != nil {
 		return nil, err
 	}
-	if t.Objects, err = manifest.Objects(data); err != nil {
+	if t.Objects, err = manifest.Objects(data); err != nil { // err may contain the value of a variable, so it is omitted
 		return nil, fault.New(fault.Invalid, reasonTemplate, "the template is not a valid manifest after variable substitution; check the template and the values of its variables")
 	}
 	if len(t.Objects) == 0 {

@@ -363,7 +363,8 @@ func (m *Mirror) applyKinds(found discovered) watchPlan {
 	return plan
 }
 
-// Load copies all objects once. An error of the required kind is returned; other kinds may be unreadable.
+// Load copies all objects once, for lists without --watch. An error of the required kind is returned; other kinds may
+// be unreadable.
 func (m *Mirror) Load(ctx context.Context) error {
 	plan, err := m.discover(ctx)
 	if err != nil {
@@ -413,9 +414,9 @@ func (m *Mirror) resource(k Kind) dynamic.ResourceInterface {
 	return m.objects.Resource(k.resource())
 }
 
-// Run copies all objects and their changes until the context ends. Failed lists and watches are repeated with a backoff.
-// Kinds are discovered again in an interval: a kind in a new version is watched in that version, and the objects of a kind
-// that is not served any more are removed.
+// Run copies all objects and their changes until the context ends, for lists with --watch and for package ui. Failed
+// lists and watches are repeated with a backoff. Kinds are discovered again in an interval: a kind in a new version is
+// watched in that version, and the objects of a kind that is not served any more are removed.
 func (m *Mirror) Run(ctx context.Context) {
 	running := map[schema.GroupKind]*runningWatch{}
 	defer func() {

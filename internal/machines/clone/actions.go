@@ -98,7 +98,7 @@ func (t Templates) Release(owner client.Object, finalizer string, used UsedTempl
 }
 
 // Owner is an owner of Machines, such as a MachineSet, and its templates. The controllers of the owners create it for
-// [Act] and for [Options].
+// [Act].
 type Owner struct {
 	Object    client.Object
 	Cluster   *clusterv1.Cluster

@@ -17,7 +17,8 @@ import (
 const templateSuffix = "Template"
 
 // Options describes a clone to create: the bootstrap config or infrastructure machine of one Machine. Package machines
-// fills them in for [New] and [Update].
+// fills them in for [New] and [Update], and the KubeadmControlPlane controller for an in-place update, without an
+// owner.
 type Options struct {
 	Template contract.Object
 	// Name is the name of the clone. Its namespace is the namespace of the template.
@@ -37,8 +38,8 @@ func Ref(ref clusterv1.ContractVersionedObjectReference, name string) clusterv1.
 }
 
 // New returns the clone, which the owner of the Machine (a MachineSet or a control plane) creates before the Machine.
-// It fails if the template has no spec.template. Cluster API's contract defines the origin of metadata and the
-// annotations cloned-from-*.
+// For an in-place update, the fields of a new clone are applied to the existing one. New fails if the template has no
+// spec.template. Cluster API's contract defines the origin of metadata and the annotations cloned-from-*.
 func New(r Options) (*unstructured.Unstructured, error) {
 	t := r.Template
 	kind, isTemplate := strings.CutSuffix(t.GetKind(), templateSuffix)

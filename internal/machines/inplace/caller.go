@@ -201,10 +201,12 @@ func (c Caller) UpdateMachine(ctx context.Context, desired Machine) (Progress, e
 
 // updateCheckCall is a call of one of the two CanUpdate hooks.
 type updateCheckCall struct {
-	hook      string
-	request   hook.Invocation
+	hook    string
+	request hook.Invocation
+	// uncovered returns the changes that the response in request does not make.
 	uncovered func() ([]string, error)
-	accepts   func(hooks.Response) bool
+	// accepts reports whether the patches in a response can be applied. Other responses are not cached.
+	accepts func(hooks.Response) bool
 }
 
 func (c Caller) checkUpdate(ctx context.Context, of client.Object, q updateCheckCall) (UpdateCheck, error) {

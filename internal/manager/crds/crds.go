@@ -22,7 +22,8 @@ var generated embed.FS
 var errNotGenerated = errors.New("this binary was built without its CRDs: run `make generate build`")
 
 // All returns every CRD, with labels, sorted by name, without conversion. The caller owns the result. It fails only if
-// the binary was built without `make generate`. `slipway plan` and the webhooks read the schemas of its result.
+// the binary was built without `make generate`. `slipway plan`, the webhooks and the manager (for the limits of each
+// status) read the schemas of its result.
 func All() ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	file, err := generated.Open("generated/crds.json.gz")
 	if errors.Is(err, fs.ErrNotExist) {

@@ -45,7 +45,7 @@ func labelsOf(crd *apiextensionsv1.CustomResourceDefinition) map[string]string {
 	return labels
 }
 
-// hasConversion reports whether a CRD has several versions and therefore needs the conversion webhook. [All] calls it
+// hasConversion reports whether a CRD has several versions and therefore needs the conversion webhook. [Of] checks it
 // for each CRD.
 func hasConversion(crd *apiextensionsv1.CustomResourceDefinition) bool {
 	return len(crd.Spec.Versions) > 1

@@ -32,8 +32,8 @@ const (
 	owner = kube.ManagerPrefix + "migration"
 )
 
-// Migrator migrates the objects of Slipway's CRDs. It is a Runnable that runs on the leader when the manager has
-// started.
+// Migrator migrates the objects of CRDs to their storage version ([NewMigrator]). For Slipway's CRDs, it is a Runnable
+// that runs on the leader when the manager has started.
 type Migrator struct {
 	// reader and client access CRDs.
 	reader client.Reader

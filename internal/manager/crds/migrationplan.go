@@ -68,6 +68,8 @@ func observed(generation int64, annotations map[string]string) bool {
 //	this generation was migrated                             nothing
 //	otherwise                                                clean up managed fields
 //	if status.storedVersions has more than the storage one   also rewrite the objects, then update storedVersions
+//
+// Phases in skip are left out.
 func decide(crd *apiextensionsv1.CustomResourceDefinition, skip []Phase) plan {
 	p := plan{Done: observed(crd.Generation, crd.Annotations) || slices.Contains(skip, allPhases)}
 	for _, v := range crd.Spec.Versions {

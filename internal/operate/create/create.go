@@ -41,7 +41,7 @@ func CreateMissing(ctx context.Context, c client.Client, objects []*unstructured
 	for _, o := range objects {
 		switch err := checkAbsent(ctx, c, o, nil); {
 		case fault.KindOf(err) == fault.Invalid:
-			continue
+			continue // it exists
 		case err != nil:
 			return err
 		}
@@ -54,7 +54,7 @@ func CreateMissing(ctx context.Context, c client.Client, objects []*unstructured
 
 // Apply creates the objects of a new cluster with server-side apply, starting with the Cluster, for `slipway create
 // cluster`. It returns an error if an object already exists. Shared objects ([template.IsShared]) may exist, and are
-// updated.
+// updated. A dry run of all objects precedes the first write, so that an invalid object leaves no others behind.
 func Apply(ctx context.Context, c client.Client, objects []*unstructured.Unstructured) error {
 	for _, o := range objects {
 		if template.IsShared(o) {

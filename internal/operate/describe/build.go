@@ -31,8 +31,8 @@ type Options struct {
 	Deprecated bool
 }
 
-// Build arranges the snapshot as a tree. `slipway describe cluster` prints it, and package progress derives its steps
-// from it.
+// Build arranges the snapshot as a tree. `slipway describe cluster` prints it, the page of a cluster shows it (package
+// ui), and package progress derives its steps from it.
 func Build(s Snapshot, o Options) *Object {
 	b := builder{Snapshot: s, Options: o}
 	root := b.core(s.Cluster, "Cluster")

@@ -69,7 +69,8 @@ func (b builder) addHost(row, machine *Object, ref Ref) {
 	}
 }
 
-// isOfUse reports whether a condition reports that a host is not available because a machine uses it.
+// isOfUse reports whether a condition reports that a host is not available because a machine uses it. Package ssh/hosts
+// sets InUse and Cleaning.
 func isOfUse(c Condition) bool {
 	return c.Type == infrav1.AvailableCondition && slices.Contains([]string{"InUse", "Preparing", "Cleaning"}, c.Reason)
 }

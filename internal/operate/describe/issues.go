@@ -93,7 +93,8 @@ func (o *Object) displayableConditions() displayedConditions {
 // displayedConditions is a list of conditions whose messages are displayed.
 type displayedConditions []Condition
 
-// subject matches the prefix of a message line that repeats the messages of other objects: "Machines a, b: ".
+// subject matches the prefix of a message line that repeats the messages of other objects: "Machines a, b: ". Package
+// condition writes such lines with its function Names, so both must agree.
 var subject = regexp.MustCompile(`^[A-Z][A-Za-z0-9]* [a-z0-9][a-z0-9.-]*(, [a-z0-9][a-z0-9.-]*)*(, \.\.\. \(\d+ more\))?:\s*`)
 
 // displays reports whether every line of a message is already displayed, ignoring indentation and object names. The

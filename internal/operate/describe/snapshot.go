@@ -110,7 +110,7 @@ func (s Snapshot) controlPlaneTemplate() (ref Ref, ok bool) {
 }
 
 // ownedBy reports whether an object of the kind and name is the controller owner of o. If o has no controller owner
-// yet, the label decides.
+// yet, the label decides. [Build] places MachineSets and Machines in the tree with it.
 func ownedBy(o metav1.Object, kind, name, label string) bool {
 	if c := metav1.GetControllerOf(o); c != nil {
 		return c.Kind == kind && c.Name == name

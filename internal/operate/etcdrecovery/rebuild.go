@@ -181,7 +181,7 @@ type recoveryProgress struct {
 }
 
 // next reports whether the control plane is restored, and the progress. It returns an error if the recovery does not
-// proceed.
+// proceed. The KubeadmControlPlane controller writes the reason Recovering, and the ID of the request into the message.
 func (f *recoveryProgress) next(plane *controlplanev1.KubeadmControlPlane) (done bool, wait string, err error) {
 	if f.rebuilt {
 		done, wait := isRestored(plane)

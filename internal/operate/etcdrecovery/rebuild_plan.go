@@ -95,6 +95,7 @@ func chooseForSnapshot(plane string, members []RecoveryMember, want RecoveryOpti
 }
 
 // choose selects the Machine from which etcd is rebuilt: the named one, or the remaining one with the most recent data.
+// [Recoverer.Prepare] calls it unless a snapshot is to be restored.
 func choose(plane string, members []RecoveryMember, want RecoveryOptions) (RecoveryMember, error) {
 	for _, m := range members {
 		if m.Found != nil && m.Found.Leader {

@@ -92,7 +92,8 @@ func (o SnapshotClient) MachinesSince(ctx context.Context, cluster *clusterv1.Cl
 	return since, nil
 }
 
-// Find returns the selected snapshot as a policy lists it.
+// Find returns the selected snapshot as a policy lists it. [SnapshotClient.Prepare] calls it, and Recoverer.snapshot
+// for a recovery from a snapshot.
 func (o SnapshotClient) Find(ctx context.Context, cluster *clusterv1.Cluster, want RestoreOptions) (Snapshot, error) {
 	found, err := o.find(ctx, cluster, want)
 	if err == nil && found.Encrypted && want.IdentitySecret == "" {
@@ -189,7 +190,8 @@ type restoreProgress struct {
 }
 
 // next reports whether the restore has finished, and the progress. It returns an error if the restore does not proceed
-// or was cancelled.
+// or was cancelled. The HostedControlPlane controller writes the reason Restoring, and at the end the ID of the request
+// into the message.
 func (f *restoreProgress) next(plane *hostedv1.HostedControlPlane) (done bool, wait string, err error) {
 	c := condition.Set(plane.Status.Conditions).Get(hostedv1.RestoredCondition)
 	switch {

@@ -37,7 +37,7 @@ type Reporter interface {
 
 // Run follows a cluster until all of decide's steps are done. decide receives every snapshot, or the error of the read
 // (NotFound if the Cluster is gone); an error that it returns ends the wait. If ctx times out, the error lists the
-// steps that are not done.
+// steps that are not done. [WaitForCreation] and `slipway delete cluster` call it.
 func Run(ctx context.Context, src Source, decide func(describe.Snapshot, error) ([]Step, error), show Reporter) error {
 	var steps []Step
 	failures := 0

@@ -18,7 +18,7 @@ const tick = time.Second
 const settle = 100 * time.Millisecond
 
 // API is the [Source] of commands that wait for a cluster. It reads from a management cluster and watches the core
-// objects of the cluster.
+// objects of the cluster. `slipway describe cluster --watch` waits for changes with it, too.
 type API struct {
 	client  client.WithWatch
 	key     client.ObjectKey

@@ -62,6 +62,8 @@ func planOf(s snapshot, state rotationState, given *pki.Pair) Plan {
 		p.New = certificate(given.Cert)
 	}
 	nodes := s.nodesText()
+	// The index of the step in progress. Two steps belong to each of the first two phases, the second once InEffect is
+	// set.
 	at := map[Phase]int{phaseNone: -1, phaseTrustBoth: 0, phaseNewSigns: 2, phaseNewOnly: 4}[state.Phase]
 	if state.InEffect {
 		at++

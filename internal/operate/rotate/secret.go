@@ -66,8 +66,8 @@ type rotationState struct {
 	signer, other pki.Pair
 }
 
-// read reads the state of the rotation from the Secret. Several certificates that do not result from a rotation are an
-// error, because their purpose is unknown.
+// read reads the state of the rotation from the Secret. The first certificate in tls.crt is the CA that signs. Several
+// certificates that do not result from a rotation are an error, because their purpose is unknown.
 func read(secret *corev1.Secret) (rotationState, error) {
 	certs, err := split(secret.Data[corev1.TLSCertKey])
 	if err != nil {

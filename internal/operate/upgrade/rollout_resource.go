@@ -37,7 +37,8 @@ type RolloutResource struct {
 // String returns the resource in the notation of kubectl.
 func (r RolloutResource) String() string { return strings.ToLower(string(r.Kind)) + "/" + r.Name }
 
-// names returns the accepted names of a kind.
+// names returns the accepted names of a kind. The first is the full name and the last the abbreviation, which errors
+// show.
 func names(k RolloutKind) []string {
 	singular := strings.ToLower(string(k))
 	out := []string{singular, singular + "s"}

@@ -15,7 +15,8 @@ type UpgradePlan struct {
 	ControlPlane, Workers []string
 }
 
-// PlanInput is the input of an upgrade plan.
+// PlanInput is the input of an upgrade plan. [Next] fills it in from a topology, and `slipway upgrade cluster` from the
+// Cluster, so that both compute the same plan.
 type PlanInput struct {
 	// ControlPlane is the version of the control plane, Workers the oldest version of the workers; empty if there are
 	// none.

@@ -20,8 +20,9 @@ func (i ID) IsSSH(kind string) bool {
 	return i.Group == infrav1.GroupVersion.Group && i.Kind == kind
 }
 
-// MachineOf returns the SSHMachine that has claimed an SSHHost, and whether there is one. Package move finds the
-// SSHMachine of a host with it.
+// MachineOf returns the SSHMachine that has claimed an SSHHost, and whether there is one. A claim reserves the host for
+// one SSHMachine; the SSHMachine has the same claim ID in its spec. Packages move and transfer find the SSHMachine of a
+// host with it.
 func MachineOf(host *unstructured.Unstructured) (machine ID, claimID string, claimed bool) {
 	claim, claimed, _ := unstructured.NestedMap(host.UnstructuredContent(), "status", "claim")
 	namespace, _ := claim["namespace"].(string)

@@ -20,8 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// Entry is an object of a plan. Its JSON names are short, because the journal has an entry for each object. The plan of
-// package move has one entry for each selected object.
+// Entry is an object of a plan. Its JSON names are short, because the journal has an entry for each object, and must
+// not change. The plan of package move has one entry for each selected object.
 type Entry struct {
 	ID graph.ID `json:"i"`
 	// To is the ID at the target, if it differs.
@@ -170,8 +170,8 @@ func (t *Transfer) Run(ctx context.Context) error {
 	return EachLevel(ctx, t.Entries, func(ctx context.Context, e Entry) error { return t.TransferEntry(ctx, e) })
 }
 
-// EachLevel calls do for all entries, level by level, and concurrently within a level. A move creates and deletes
-// objects with it.
+// EachLevel calls do for all entries, level by level, and concurrently within a level. A move creates objects with it,
+// and deletes them with the reversed entries. The entries of a level must be adjacent.
 func EachLevel(ctx context.Context, entries []Entry, do func(context.Context, Entry) error) error {
 	for start := 0; start < len(entries); {
 		end := start
