@@ -26,7 +26,8 @@ const (
 	kubeconfigContext = "slipway"         // of DIR/kubeconfig
 	// extensionsUser is the manager's identity for Runtime Extensions.
 	extensionsUser = "slipway:extensions"
-	// WebhookUser is the API server's identity for webhooks.
+	// WebhookUser is the API server's identity for webhooks. The webhook server of the manager accepts only this
+	// caller.
 	WebhookUser = "slipway:apiserver"
 
 	managerGroup = "slipway:managers" // the manager and its providers, exempt from request queues

@@ -35,7 +35,8 @@ func Terminate(ctx context.Context, path string, patience time.Duration) (was bo
 
 // StopUnrelated stops a process that this process need not have started, and returns when it has exited. It uses a
 // pidfd, which cannot refer to another process after the PID is reused. The process is only stopped if confirm, which
-// is called after the pidfd was opened, reports that the PID belongs to the intended process.
+// is called after the pidfd was opened, reports that the PID belongs to the intended process. [Terminate] calls it, and
+// package supervisor for a control plane whose lock file is not trusted.
 func StopUnrelated(ctx context.Context, pid int, patience time.Duration, confirm func() bool) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {

@@ -59,7 +59,7 @@ const maxHolder, readAttempts = 1 << 16, 5
 // exits.
 type Lock struct{ file *os.File }
 
-// Release releases the lock. [Handle.Close] calls it.
+// Release releases the lock. [Handle.Close] calls it, and so do the other callers of [Acquire] at their end.
 func (l *Lock) Release() error { return l.file.Close() }
 
 // Acquire acquires the lock file at path for holder. If another process holds it, held is true and other
