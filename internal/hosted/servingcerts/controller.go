@@ -34,7 +34,7 @@ const Name = "kubelet-serving"
 // addresses yet.
 const pendingGracePeriod = 30 * time.Second
 
-// Workloads connects to workload clusters.
+// Workloads connects to workload clusters. The manager passes its connections.
 type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 	Watch(ctx context.Context, cluster client.ObjectKey, w workload.WatchRequest) error

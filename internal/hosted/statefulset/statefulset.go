@@ -80,7 +80,8 @@ func (c *controlPlanes) Capabilities(allowed policy.Configuration) backend.Capab
 	return Capabilities(allowed, c.settings.Version)
 }
 
-// Capabilities returns the static properties of control planes that run in Pods with this version.
+// Capabilities returns the static properties of control planes that run in Pods with this version. It is exported for
+// the tests of package hosted.
 func Capabilities(allowed policy.Configuration, version string) backend.Capabilities {
 	return backend.Capabilities{
 		Kind: "hosted", Components: true, Addons: true, Versions: []string{version}, Maximum: allowed.Maxima.ControlPlanes, Setting: "maxima.controlPlanes",
