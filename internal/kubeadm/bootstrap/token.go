@@ -28,7 +28,7 @@ const (
 type TokenOwner struct{ Namespace, Name string }
 
 // Label returns a label value that identifies the owner. It does not depend on the UID, so it remains valid when the
-// owner moves to another management cluster.
+// owner moves to another management cluster. Existing tokens have it, so its form must not change.
 func (o TokenOwner) Label() string {
 	sum := sha256.Sum256([]byte(o.Namespace + "/" + o.Name))
 	return hex.EncodeToString(sum[:16])
