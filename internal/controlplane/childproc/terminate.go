@@ -16,8 +16,8 @@ import (
 const killTimeout = time.Minute
 
 // Terminate stops the process that holds the lock at path, with SIGTERM and, after patience, SIGKILL. Commands such as
-// `slipway down` call it for processes that they did not start. It returns when the lock is free. was reports whether
-// the lock was held at all.
+// `slipway down`, and packages supervisor and local/loadbalancer, call it for processes that they did not start. It
+// returns when the lock is free. was reports whether the lock was held at all.
 func Terminate(ctx context.Context, path string, patience time.Duration) (was bool, err error) {
 	holder, held, err := datadir.Probe(path)
 	if err != nil || !held {
