@@ -20,7 +20,7 @@ var manifests embed.FS
 
 const (
 	// User is the identity of the process that runs the manager, and of the controllers if providers have no identities
-	// of their own.
+	// of their own. Package controlplane issues certificates for the same name (certificates.go).
 	User = "slipway:manager"
 
 	// ServiceAccount is the identity, in Namespace, of a manager that runs several providers in the cluster. The
@@ -73,7 +73,8 @@ func (r Rights) UserOf(set providerset.Name) string {
 	return User
 }
 
-// RoleOf returns the name of the ClusterRole of a provider's controllers.
+// RoleOf returns the name of the ClusterRole of a provider's controllers. Package release also names the components of
+// a provider by it, so it must not change.
 func RoleOf(set providerset.Name) string { return "slipway-" + string(set) }
 
 func (r Rights) sets() []providerset.Set {
