@@ -13,7 +13,8 @@
 //	controller ──► Call, CallAll ──► namespaceSelector ─► cached? ─► permit ─► circuits ─► HTTPS ─► response ─► policy
 //	                                                                 4 each                         checked
 //
-// The result depends on the state of the extension and on the failure policy of the handler (docs/decisions/0007):
+// The result depends on the state of the extension and on the failure policy of the handler (docs/decisions/0007). For
+// a call with [Invocation].Strict, the column Fail applies to every handler:
 //
 //	                                                            Fail                    Ignore
 //	response Success                                            the response            the response

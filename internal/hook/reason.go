@@ -54,7 +54,7 @@ func isCallError(f *fault.Fault) bool {
 }
 
 // isIgnored reports whether a handler's failure policy turns the error into a success without a message.
-// [Extensions.Call] and CallAll check it for every failed call.
+// [Extensions.Call] and CallAll check it for every failed call that is not Strict ([Invocation]).
 func isIgnored(err error, policy runtimev1.FailurePolicy) bool {
 	f := fault.As(err)
 	if f == nil || policy != runtimev1.FailurePolicyIgnore {
