@@ -31,7 +31,7 @@ const (
 	// aggregated into other roles.
 	ClusterOperator = "slipway-cluster-operator"
 
-	// Namespace contains the manager's own objects.
+	// Namespace contains the manager's own objects. Package managementnode repeats the name.
 	Namespace = "slipway-system"
 
 	// aggregated is the ClusterRole that aggregates the core's permissions for provider kinds.

@@ -11,7 +11,7 @@ import (
 
 // Reasons of errors from calls and discoveries of Runtime Extensions, in addition to the reasons in classify.go. The
 // package documentation has a table of the states of an extension with their reasons. Waits of controllers have them.
-// Package rootcause maps the values to remedies (remedies_topology.go).
+// Package rootcause maps the values to remedies (remedies_*.go).
 const (
 	// reasonNotJSON: the response cannot be parsed.
 	reasonNotJSON = "AnswerNotJSON"
