@@ -27,7 +27,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// Name of the controller.
+// Name of the controller. The flag --kubelet-serving-concurrency contains it (package providerset), so it must not
+// change.
 const Name = "kubelet-serving"
 
 // pendingGracePeriod is how long a new request may wait without an event, because its Machine may not have a Node and

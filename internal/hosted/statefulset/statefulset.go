@@ -24,7 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
-// SizeFlag and ClassFlag are the names of the flags for [Volume].
+// SizeFlag and ClassFlag are the names of the flags for [Volume]. Package providerset lists them (Flags).
 const (
 	SizeFlag  = "control-plane-volume-size"
 	ClassFlag = "control-plane-storage-class"
