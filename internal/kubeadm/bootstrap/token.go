@@ -17,7 +17,8 @@ import (
 const (
 	// defaultTTL is the lifetime of a token unless it is extended.
 	defaultTTL = 15 * time.Minute
-	// tokenGroup is the group that RBAC for joining nodes is bound to.
+	// tokenGroup is the group that RBAC for joining nodes is bound to (addons/before_join.go in package
+	// kubeadm/controlplane).
 	tokenGroup = "system:bootstrappers:kubeadm:default-node-token"
 	// ownerLabel marks the tokens of a KubeadmConfig. Its value is [TokenOwner.Label].
 	ownerLabel = "bootstrap.slipway.dev/kubeadmconfig"
