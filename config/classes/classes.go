@@ -21,7 +21,8 @@ const (
 //go:embed kubeadm.yaml local.yaml simulated.yaml ssh.yaml ssh-kubeadm.yaml
 var manifests embed.FS
 
-// Names returns the names of all classes, sorted. Commands list them, and a release contains the classes.
+// Names returns the names of all classes, sorted. Commands list them, and a release contains the classes. The names
+// must be those of the files and of the ClusterClasses in them.
 func Names() []string { return []string{Kubeadm, Local, simulated, SSH, SSHKubeadm} }
 
 // Objects returns a class and its templates. The class is last, so that its templates exist when it is applied. An

@@ -1,6 +1,7 @@
 // Package classes contains the manifests that are built into Slipway: the ClusterClasses with their templates
 // ([Objects]), and their network add-on ([FlannelManifest]). A class that was applied to a management cluster belongs
-// to its users; `slipway create cluster` does not update it.
+// to its users; `slipway create cluster` does not update it. `slipway create cluster`, `slipway generate cluster` and
+// package release use it.
 //
 // The classes:
 //

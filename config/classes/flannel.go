@@ -17,10 +17,10 @@ var flannelManifest string
 // ConfigMap, from which a ClusterResourceSet applies them in the workload cluster.
 func FlannelManifest() string { return flannelManifest }
 
-// FlannelVXLANManifest returns the objects of the network add-on for nodes that may be in different subnets: packets between
-// nodes are encapsulated, and the interface is the one with the address of the node. `slipway create cluster` and
-// `slipway generate cluster` use it for clusters on SSH hosts. The replaced texts must exist in flannel.yaml; a test
-// checks it.
+// FlannelVXLANManifest returns the objects of the network add-on for nodes that may be in different subnets: packets
+// between nodes are encapsulated, and the interface is the one with the address of the node. `slipway create cluster`
+// and `slipway generate cluster` use it for clusters on SSH hosts. The replaced texts must exist in flannel.yaml; a
+// test checks it.
 func FlannelVXLANManifest() string {
 	return strings.NewReplacer(
 		`\"host-gw\"`, `\"vxlan\"`, "--iface=eth0", "--iface=$(NODE_IP)",

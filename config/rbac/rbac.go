@@ -20,7 +20,7 @@ var manifests embed.FS
 
 const (
 	// User is the identity of the process that runs the manager, and of the controllers if providers have no identities
-	// of their own.
+	// of their own. Package controlplane issues certificates for the same name (certificates.go).
 	User = "slipway:manager"
 
 	// ServiceAccount is the identity, in Namespace, of a manager that runs several providers in the cluster. The
@@ -31,7 +31,7 @@ const (
 	// aggregated into other roles.
 	ClusterOperator = "slipway-cluster-operator"
 
-	// Namespace contains the manager's own objects.
+	// Namespace contains the manager's own objects. Package managementnode repeats the name.
 	Namespace = "slipway-system"
 
 	// aggregated is the ClusterRole that aggregates the core's permissions for provider kinds.
@@ -73,7 +73,8 @@ func (r Rights) UserOf(set providerset.Name) string {
 	return User
 }
 
-// RoleOf returns the name of the ClusterRole of a provider's controllers.
+// RoleOf returns the name of the ClusterRole of a provider's controllers. Package release also names the components of
+// a provider by it, so it must not change.
 func RoleOf(set providerset.Name) string { return "slipway-" + string(set) }
 
 func (r Rights) sets() []providerset.Set {

@@ -81,7 +81,9 @@ type Response struct {
 func (v *Response) refuse(errs ...*field.Error) { v.Errors = append(v.Errors, errs...) }
 
 // Default returns the new object with defaults, and whether they changed it. The mutating webhook and `slipway plan`
-// call it. The defaults are those of Cluster API and must stay. The object in the request is not modified.
+// call it. The defaults are those of Cluster API and must stay. The object in the request is not modified. The webhook
+// is only called for objects that lack a default by the CEL expression of their kind in package manager/webhook
+// (kinds.go). A further default needs a term there.
 func Default(r Request) (runtime.Object, bool) {
 	out := r.New.DeepCopyObject()
 	switch object := out.(type) {

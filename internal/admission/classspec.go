@@ -70,7 +70,8 @@ func namesOf(clusters []clusterv1.Cluster) string {
 }
 
 // part holds the common fields of the parts of a ClusterClass: infrastructure, control plane and classes of workers.
-// [partsOf] creates them for the rules that apply to all parts.
+// [partsOf] creates them for the rules that apply to all parts. A new name in templates must also be added to the list
+// in validateParts.
 type part struct {
 	path      *field.Path
 	templates map[string]clusterv1.ClusterClassTemplateReference // by field name

@@ -60,7 +60,8 @@ func validateTopologyTaints(t clusterv1.Topology, gates Gates, path *field.Path)
 const deleteForMove = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
 // RefuseDeletion returns the reason why an object may not be deleted, or an empty string. The validating webhook and
-// `slipway plan` call it for deletions.
+// `slipway plan` call it for deletions. A rule for a further kind also needs the field deletes in package
+// manager/webhook (kinds.go).
 func RefuseDeletion(object runtime.Object, facts RelatedObjects) string {
 	if class, ok := object.(*clusterv1.ClusterClass); ok {
 		if _, moved := class.Annotations[deleteForMove]; moved {

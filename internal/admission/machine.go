@@ -59,7 +59,8 @@ func validateBootstrap(bootstrap clusterv1.Bootstrap, path *field.Path) field.Er
 	return field.ErrorList{field.Required(path, "one of configRef and dataSecretName must be set")}
 }
 
-// kubeconfigSuffix is the suffix of the Secrets with the admin kubeconfigs of clusters.
+// kubeconfigSuffix is the suffix of the Secrets with the admin kubeconfigs of clusters. Cluster API defines it; the
+// Cluster controller and package workload use the same names.
 const kubeconfigSuffix = "-kubeconfig"
 
 // validateDataSecret rejects the admin kubeconfig Secret of a cluster as bootstrap data: it has the same key, and a

@@ -20,9 +20,9 @@ import (
 // mostRequirements limits the requirements of a selector, and the values of one.
 const mostRequirements, mostValues = 32, 64
 
-// validateSSHHost validates the addresses, host keys and selectors of an SSHHost. Values that did not change are not checked
-// against the operator's configuration, so that a stricter configuration does not prevent other changes. [Validate]
-// calls the functions for SSHHosts, SSHClusters and SSHMachines.
+// validateSSHHost validates the addresses, host keys and selectors of an SSHHost. Values that did not change are not
+// checked against the operator's configuration, so that a stricter configuration does not prevent other changes.
+// [Validate] calls the functions for SSHHosts, SSHClusters and SSHMachines.
 func validateSSHHost(r Request, h *sshv1.SSHHost) Response {
 	old, _ := r.Old.(*sshv1.SSHHost)
 	spec := field.NewPath("spec")
@@ -116,7 +116,8 @@ func validateAuthorities(text string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateSSHCluster validates the control plane endpoint and the virtual IP address, and that the annotation managed-by stays.
+// validateSSHCluster validates the control plane endpoint and the virtual IP address, and that the annotation
+// managed-by stays.
 func validateSSHCluster(r Request, c *sshv1.SSHCluster) Response {
 	errs := validateManager(r)
 	old, _ := r.Old.(*sshv1.SSHCluster)
@@ -131,8 +132,8 @@ func validateSSHCluster(r Request, c *sshv1.SSHCluster) Response {
 	return Response{Errors: errs}
 }
 
-// validateSSHClusterSpec validates the endpoint, or the virtual IP address, which then is the endpoint. The namespace is empty for a
-// template, which classes use in other namespaces, too.
+// validateSSHClusterSpec validates the endpoint, or the virtual IP address, which then is the endpoint. The namespace
+// is empty for a template, which classes use in other namespaces, too.
 func validateSSHClusterSpec(r Request, namespace string, s sshv1.SSHClusterSpec, path *field.Path) field.ErrorList {
 	if s.VirtualIP == "" {
 		return validateEndpoint(r, s.ControlPlaneEndpoint, path.Child("controlPlaneEndpoint"))
@@ -179,8 +180,9 @@ func validateSSHMachineSpec(s sshv1.SSHMachineSpec, path *field.Path) field.Erro
 	return append(errs, validateAuthorities(s.Settings.AdditionalTrustedCAs, path.Child("settings", "additionalTrustedCAs"))...)
 }
 
-// validateSSHTemplate validates the spec in a template like the spec of an object. An endpoint that did not change is not checked
-// again, so that a stricter configuration does not prevent changes of the metadata. [validateOwnTemplate] calls it.
+// validateSSHTemplate validates the spec in a template like the spec of an object. An endpoint that did not change is
+// not checked again, so that a stricter configuration does not prevent changes of the metadata. [validateOwnTemplate]
+// calls it.
 func validateSSHTemplate(r Request, path *field.Path) field.ErrorList {
 	switch t := r.New.(type) {
 	case *sshv1.SSHMachineTemplate:

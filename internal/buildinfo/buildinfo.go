@@ -25,7 +25,7 @@ type Info struct {
 	Platform   string `json:"platform"` // "linux/amd64"
 }
 
-// Get returns the description of this build.
+// Get returns the description of this build. `slipway version` prints it.
 func Get() Info {
 	i := Info{
 		Version:    version,
@@ -55,7 +55,8 @@ func Get() Info {
 	return i
 }
 
-// Version returns the version of Slipway.
+// Version returns the version of Slipway. For example, `slipway version`, backups and the status of `slipway up`
+// contain it.
 func Version() string { return version }
 
 // Kubernetes returns the version of the Kubernetes components in this binary, as set by the linker. A build without it

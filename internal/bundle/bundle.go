@@ -94,7 +94,7 @@ func (b Bundle) Size() (n int64) {
 
 // ForNode returns the part of a bundle that a node needs: all of it for a control plane, else without the images of
 // control planes. It has a digest of its own. Each host stores one of the two parts under its digest. The SSHMachine
-// controller calls it for each Machine.
+// controller calls it for each Machine. Package ssh finds the version of the bundle on a host by this digest.
 func (b Bundle) ForNode(controlPlane bool) Bundle {
 	if controlPlane {
 		return b
@@ -116,7 +116,7 @@ func withDigest(b Bundle) Bundle {
 
 // Open reads the manifest of a bundle in a directory and checks that the files have the right sizes. It does not read
 // their content: [Bundle.Export] and [Store.Import] verify it, and each host does after the upload. [Store.List] and
-// [Store.Find] call it.
+// [Store.Find] call it, and builds and imports for the bundle that they have written.
 func Open(dir string) (Bundle, error) {
 	f, err := os.Open(filepath.Join(dir, manifestName))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,7 +1,8 @@
 // Package bundle builds, stores and carries bundles: everything that turns a plain Linux host with systemd into a
-// Kubernetes node without downloads. A bundle is for one Kubernetes version and architecture. [Store.Build] compiles and
-// collects it with package nodeimage, so that hosts run the same programs and container images as nodes in containers.
-// A [Store] is a directory of bundles; bundles are exported to one file and imported on another machine.
+// Kubernetes node without downloads. A bundle is for one Kubernetes version and architecture. [Store.Build] compiles
+// and collects it with package nodeimage, so that hosts run the same programs and container images as nodes in
+// containers. A [Store] is a directory of bundles; bundles are exported to one file and imported on another machine.
+// `slipway bundle` changes the store, and the SSH provider installs bundles on its hosts.
 //
 // Programs that are compiled from Go modules are static. Programs of Debian (runc, the CNI plugins, iptables) carry
 // their libraries and their program loader, and are changed to use these at a fixed path, so that they run on any

@@ -80,7 +80,8 @@ func Ready[F any](types ...string) Row[F] {
 }
 
 // Summarize returns one result for several conditions of one object: bad if any part is an issue, otherwise unknown if
-// any part is unknown, otherwise good. The message has a line for each relevant part.
+// any part is unknown, otherwise good. The message has a line for each relevant part. The rows of many controllers call
+// it for conditions such as Ready.
 func Summarize(set Set, reasons Reasons, parts ...Part) Result {
 	lines := map[weight][]string{}
 	for _, p := range parts {
@@ -181,7 +182,8 @@ func invertForPolarity(v Result, p Polarity, reasons Reasons) Result {
 	return False(reasons.Info, v.Message)
 }
 
-// groupLines returns a line for each of the most frequent messages, and one for the rest, which have what rest describes.
+// groupLines returns a line for each of the most frequent messages, and one for the rest, which have what rest
+// describes.
 func groupLines(groups map[string][]AggregateMember, rest string) []string {
 	var messages []string
 	for message := range groups {
@@ -231,7 +233,8 @@ func plural(kind string, n int) string {
 	return kind + "s"
 }
 
-// Names joins up to three names for a message and appends the number of remaining names.
+// Names joins up to three names for a message and appends the number of remaining names. Controllers and commands call
+// it.
 func Names(names []string) string {
 	if len(names) <= namesShown {
 		return strings.Join(names, ", ")

@@ -31,7 +31,8 @@ func ForeignFinalizersText(kind schema.GroupKind, objects ...metav1.Object) stri
 	return "; blocked by finalizers, which their owners have to remove: " + Names(held)
 }
 
-// SplitFinalizers returns the finalizers whose domain is the API group of their object or a subdomain of it, and the others.
+// SplitFinalizers returns the finalizers whose domain is the API group of their object or a subdomain of it, and the
+// others. [ForeignFinalizersText] and package rootcause call it.
 func SplitFinalizers(group string, finalizers []string) (own, foreign []string) {
 	for _, finalizer := range finalizers {
 		domain, _, _ := strings.Cut(finalizer, "/")

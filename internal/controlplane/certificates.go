@@ -18,7 +18,8 @@ import (
 )
 
 // Identities of the management cluster. Certificates, roles (config/rbac) and FlowSchemas of existing data directories
-// contain them, so they must not change.
+// contain them, so they must not change. Package clusterctl/install recognizes a management cluster of `slipway up` by
+// the ClusterRoleBinding with the name adminGroup.
 const (
 	adminUser         = "admin"           // the user who ran "slipway up"
 	adminGroup        = "slipway:admins"  // bound to cluster-admin; not system:masters, so that it can be revoked
@@ -26,7 +27,8 @@ const (
 	kubeconfigContext = "slipway"         // of DIR/kubeconfig
 	// extensionsUser is the manager's identity for Runtime Extensions.
 	extensionsUser = "slipway:extensions"
-	// WebhookUser is the API server's identity for webhooks.
+	// WebhookUser is the API server's identity for webhooks. The webhook server of the manager accepts only this
+	// caller.
 	WebhookUser = "slipway:apiserver"
 
 	managerGroup = "slipway:managers" // the manager and its providers, exempt from request queues

@@ -15,9 +15,9 @@ import (
 	flowcontrolrequest "k8s.io/apiserver/pkg/util/flowcontrol/request"
 )
 
-// requestLimits limits the concurrent requests of one tenant of the management cluster. API Priority and Fairness limits all
-// tenants together and shares fairly between waiting requests, but does not limit the seats of one tenant. A client
-// that reads slowly holds a whole list in the server's memory, and its seats, until the request times out.
+// requestLimits limits the concurrent requests of one tenant of the management cluster. API Priority and Fairness
+// limits all tenants together and shares fairly between waiting requests, but does not limit the seats of one tenant. A
+// client that reads slowly holds a whole list in the server's memory, and its seats, until the request times out.
 type requestLimits struct {
 	// Of returns the tenant of a user. Empty means that the user is not limited.
 	Of func(user.Info) string

@@ -25,6 +25,7 @@ const (
 	installedLabel = "clusterctl.cluster.x-k8s.io"
 	coreLabel      = "clusterctl.cluster.x-k8s.io/core" // of cert-manager
 
+	// Names of the policies. Management clusters of earlier starts contain them, and restrictNode finds them by name.
 	tenantWorkloads  = "slipway-management-node"
 	systemPriorities = "slipway-system-priorities"
 )

@@ -2,7 +2,7 @@
 // v1beta2 is the hub: every other version (a spoke) is converted to and from it. The conversion functions for fields
 // come from the API module; this package handles the cases that the module leaves to its caller: references (which have
 // a version in a spoke and a contract in the hub), moved fields, and zero values. Package webhook serves the
-// conversions.
+// conversions; `slipway convert` and `slipway plan` call them.
 //
 // No content is lost in a conversion hub → spoke → hub. The annotation cluster.x-k8s.io/conversion-data preserves the
 // hub's content if a spoke has no fields for all of it. When the spoke is converted back, its changes are determined by

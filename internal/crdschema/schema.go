@@ -40,7 +40,8 @@ type Schema struct {
 }
 
 // New returns the schema of a version of a CRD. The CRD must not be changed afterwards. A version that does not exist
-// or has no schema accepts everything.
+// or has no schema accepts everything. `slipway plan` and the check of conversion annotations in package webhook call
+// it.
 func New(crd *apiextensionsv1.CustomResourceDefinition, version string) *Schema {
 	return &Schema{crd: crd, version: version}
 }

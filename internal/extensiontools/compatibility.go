@@ -48,8 +48,8 @@ func (r CompatibilityReport) Err() error {
 		"this version of slipway cannot call %d of the hooks that extensions serve; install versions of the extensions that serve hooks of \"slipway extension openapi\", or delete their ExtensionConfigs, before you upgrade; \"slipway extension check\" lists them", len(r.Broken))
 }
 
-// CheckCompatibility compares the handlers of extensions with the hooks of a catalog. `slipway extension check` calls
-// it.
+// CheckCompatibility compares the handlers of extensions with the hooks of a catalog. `slipway extension check` and
+// [ReadCompatibility] call it.
 func CheckCompatibility(catalog *hooks.Catalog, configs []runtimev1.ExtensionConfig) CompatibilityReport {
 	var unknown, deprecated []hooks.ID
 	for _, c := range configs {

@@ -20,7 +20,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/extension/servingcert"
 )
 
-// Size limits of forwarded calls.
+// Size limits of forwarded calls. The manager's limit is in package hook (conn.go).
 const (
 	maxRequest  = 64 << 20
 	maxResponse = 21 << 20 // one MiB more than a manager accepts, so that it reports the excess

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// callTimeout is the timeout of one call: the maximum timeout of a handler.
+	// callTimeout is the timeout of one call: the maximum timeout of a handler, as in package hook (client.go).
 	callTimeout = 30 * time.Second
-	// replayMaxResponse is the maximum response size that a manager accepts.
+	// replayMaxResponse is the maximum response size that a manager accepts, as in package hook (conn.go).
 	replayMaxResponse = 20 << 20
 )
 

@@ -140,8 +140,9 @@ func isNetwork(err error) bool {
 	return errors.As(err, &op) || errors.As(err, &dns)
 }
 
-// isTimeout reports whether err is the timeout of a connection, such as a TLS handshake or a response that takes too long. An
-// error number of the operating system alone is none, because a file that is locked (EAGAIN) also reports a timeout.
+// isTimeout reports whether err is the timeout of a connection, such as a TLS handshake or a response that takes too
+// long. An error number of the operating system alone is none, because a file that is locked (EAGAIN) also reports a
+// timeout.
 func isTimeout(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) {
 		return true

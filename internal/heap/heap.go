@@ -78,7 +78,7 @@ func Management() Headroom {
 }
 
 // Manager is the headroom of a process that runs only controllers. Their heap is not large even with a hundred
-// clusters.
+// clusters. Managers and `slipway ui` pass it to [Collect].
 func Manager() Headroom {
 	return Headroom{rest: gcSparing, bytes: 40 << 20, large: 256 << 20, percent: 150}
 }
@@ -101,7 +101,8 @@ const (
 // Collect configures the garbage collector for a small heap and then watches it: while the process is busy, the heap
 // may grow by the headroom between two collections; afterwards, and after a start, memory is returned to the system.
 // Without the headroom, a busy API server spends a third of its processor time on garbage collection. Management
-// clusters, managers and hosted control planes call it once, when they are ready. If GOGC is set, Collect does nothing.
+// clusters and hosted control planes call it once, when they are ready. Managers and `slipway ui` call it at their
+// start. If GOGC is set, Collect does nothing.
 func Collect(headroom Headroom) {
 	if userConfigured() {
 		return

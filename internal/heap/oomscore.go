@@ -8,7 +8,8 @@ import (
 )
 
 // When memory runs out, the kernel kills the manager first, because it is restarted and loses nothing, then hosted
-// control planes, then the management cluster. The numbers are added to oom_score_adj (proc_pid_oom_score_adj(5)).
+// control planes and load balancers, then the management cluster. The numbers are added to oom_score_adj
+// (proc_pid_oom_score_adj(5)).
 const (
 	OOMScoreManager      = 500
 	OOMScoreControlPlane = 250

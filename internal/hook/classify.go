@@ -16,7 +16,7 @@ import (
 
 // Reasons of errors of a call of a Runtime Extension without a usable HTTP response. All are of kind Unreachable. Waits
 // of controllers have them, and this package decides by them which errors count as failures and which remedy a message
-// contains. Package rootcause maps the values to remedies (remedies_topology.go).
+// contains. Package rootcause maps the values to remedies (remedies_*.go).
 const (
 	reasonHostUnknown     = "HostUnknown"
 	reasonRefused         = "ConnectionRefused"

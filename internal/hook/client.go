@@ -68,7 +68,8 @@ type Invocation struct {
 
 // Policies and limits of handlers. The default timeout is Cluster API's; the other values are our choice.
 const (
-	// defaultTimeout applies to handlers without a timeout; maxTimeout limits the timeout of any handler.
+	// defaultTimeout applies to handlers without a timeout; maxTimeout limits the timeout of any handler, and
+	// extensiontools/replay.go repeats it.
 	defaultTimeout = 10 * time.Second
 	maxTimeout     = 30 * time.Second
 

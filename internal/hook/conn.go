@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// maxResponseBytes is the maximum size of a response body, in bytes.
+	// maxResponseBytes is the maximum size of a response body, in bytes. The proxy and the replay in package
+	// extensiontools have limits that must match it.
 	maxResponseBytes = 20 << 20
 	// connectWithin limits a connection attempt that continues in the background after its caller gave up.
 	connectWithin = 10 * time.Second

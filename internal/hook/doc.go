@@ -13,7 +13,8 @@
 //	controller ──► Call, CallAll ──► namespaceSelector ─► cached? ─► permit ─► circuits ─► HTTPS ─► response ─► policy
 //	                                                                 4 each                         checked
 //
-// The result depends on the state of the extension and on the failure policy of the handler (docs/decisions/0007):
+// The result depends on the state of the extension and on the failure policy of the handler (docs/decisions/0007). For
+// a call with [Invocation].Strict, the column Fail applies to every handler:
 //
 //	                                                            Fail                    Ignore
 //	response Success                                            the response            the response
@@ -21,15 +22,19 @@
 //	response Failure                                            AnsweredFailure         AnsweredFailure
 //	response of another kind or version than the hook's         WrongKind               WrongKind
 //	response without status, or with an invalid field           InvalidAnswer           InvalidAnswer
-//	no response, no HTTP 200, too large, no JSON                reason in classify.go   Success, no message
+//	no response, no HTTP 200, too large                         reason in classify.go   Success, no message
+//	no JSON                                                     AnswerNotJSON           Success, no message
 //	circuit open: it failed 5 times in a row                    CircuitOpen, at once    Success, no message, at once
 //	4 calls in flight for 200 ms                                Busy: retry             Busy: retry
 //	discovery failed, handlers of an earlier one (stale)        by the result of the call
 //	the handler serves a hook that is not in the catalog        UnknownHook             UnknownHook
 //	its spec has been invalid since the manager started         the validation error    the validation error
+//	not primed: the ExtensionConfigs have not been read         NotReady: retry         NotReady: retry
 //	never discovered, announced less than 15 s ago              NotReady: retry         NotReady: retry
 //	never discovered, later, or discovery failed                NotDiscovered           NotDiscovered
 //	namespace not selected                                      omitted by CallAll, NamespaceMismatch from Call
+//	Call of a handler that no extension has                     NotRegistered           NotRegistered
+//	Call of a handler of another hook                           HookMismatch            HookMismatch
 //
 // There are two levels of circuit breakers. The circuit of an extension opens when the extension cannot be reached;
 // then none of its handlers is called. The circuit of a handler opens when the extension is reached but returns no

@@ -88,12 +88,13 @@ func (c LifecycleCaller) plan(ctx context.Context, cluster *clusterv1.Cluster, q
 	return result, nil
 }
 
-// lifecycleCacheKey returns the cache key of a response.
+// lifecycleCacheKey returns the cache key of a response. A new field of a HookCall must be added to it.
 func lifecycleCacheKey(cluster *clusterv1.Cluster, q lifecycle.HookCall) string {
 	return digest(cluster, string(q.Hook), q.From, q.FromWorkers, q.To, fmt.Sprint(q.Rest))
 }
 
-// newLifecycleRequest returns the request of a hook and an empty response, or nil if there is no such hook.
+// newLifecycleRequest returns the request of a hook and an empty response, or nil if there is no such hook. A new hook
+// of package lifecycle needs a case here, unless it has its own function like plan.
 func newLifecycleRequest(cluster clusterv1.Cluster, q lifecycle.HookCall) (runtime.Object, hooks.Response) {
 	controlPlane, workers := steps(q.Rest.ControlPlane), steps(q.Rest.Workers)
 	switch q.Hook {

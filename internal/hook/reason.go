@@ -11,7 +11,7 @@ import (
 
 // Reasons of errors from calls and discoveries of Runtime Extensions, in addition to the reasons in classify.go. The
 // package documentation has a table of the states of an extension with their reasons. Waits of controllers have them.
-// Package rootcause maps the values to remedies (remedies_topology.go).
+// Package rootcause maps the values to remedies (remedies_*.go).
 const (
 	// reasonNotJSON: the response cannot be parsed.
 	reasonNotJSON = "AnswerNotJSON"
@@ -54,7 +54,7 @@ func isCallError(f *fault.Fault) bool {
 }
 
 // isIgnored reports whether a handler's failure policy turns the error into a success without a message.
-// [Extensions.Call] and CallAll check it for every failed call.
+// [Extensions.Call] and CallAll check it for every failed call that is not Strict ([Invocation]).
 func isIgnored(err error, policy runtimev1.FailurePolicy) bool {
 	f := fault.As(err)
 	if f == nil || policy != runtimev1.FailurePolicyIgnore {

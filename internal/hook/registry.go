@@ -89,8 +89,9 @@ func New(cfg Config) (*Extensions, error) {
 func (e *Extensions) Catalog() *hooks.Catalog { return e.catalog }
 
 // Prime marks that all existing extensions have been announced; calls are possible from then on. The ExtensionConfig
-// controller calls it once when the manager starts. It makes no network request: extensions that were never discovered
-// block the operations that they may have handlers for.
+// controller calls it once when the manager starts, and `slipway plan` and `slipway extension call` after
+// [Extensions.Restore]. It makes no network request: extensions that were never discovered block the operations that
+// they may have handlers for.
 func (e *Extensions) Prime() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -199,7 +200,7 @@ func byCreation(a, b *extension) int {
 }
 
 // Forget removes an extension. Calls in flight are not interrupted. The ExtensionConfig controller calls it for a
-// deleted ExtensionConfig.
+// deleted ExtensionConfig, and `slipway extension call` at its end.
 func (e *Extensions) Forget(name string) {
 	e.mu.Lock()
 	known := e.byName[name] != nil

@@ -29,7 +29,8 @@ func ClusterForRequest(cluster *clusterv1.Cluster) clusterv1.Cluster {
 
 // digest returns a hash of the input that a response about a Cluster may depend on, for [Invocation].CacheKey: the
 // Cluster as it is sent in requests, and additional values, such as other fields of the request. It does not change
-// when Slipway records progress in annotations, or when the status is updated. [LifecycleCaller] calls it.
+// when Slipway records progress in annotations, or when the status is updated. [LifecycleCaller] calls it. A new
+// annotation for progress must be removed here: otherwise each write of it causes another call of the hooks.
 func digest(cluster *clusterv1.Cluster, more ...string) string {
 	slim := ClusterForRequest(cluster)
 	slim.ResourceVersion, slim.Generation = "", 0

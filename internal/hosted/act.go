@@ -216,7 +216,8 @@ func files(s snapshot) (map[string][]byte, error) {
 }
 
 // fingerprint is a hash of the content of the CA Secrets. It is part of the configuration of the process, so that the
-// process restarts if a CA changes. [decide] calls it for the desired configuration.
+// process restarts if a CA changes. [decide] calls it for the desired configuration. A change of this computation
+// restarts every control plane.
 func fingerprint(s snapshot) string {
 	sum := sha256.New()
 	for _, purpose := range s.authorities() {

@@ -28,7 +28,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// Name of the controller, in logs, metrics and its field manager slipway-hostedcontrolplane.
+// Name of the controller, in logs, metrics and its field manager slipway-hostedcontrolplane. Existing objects contain
+// the field manager, so it must not change.
 const Name = "hostedcontrolplane"
 
 const kind = "HostedControlPlane"
@@ -51,7 +52,7 @@ type Config struct {
 	Jobs   *jobs.Runner
 }
 
-// Workloads connects to workload clusters.
+// Workloads connects to workload clusters. The manager passes its connections.
 type Workloads interface {
 	// LimitCalls limits the requests to the workload cluster of a Cluster.
 	LimitCalls(cluster client.ObjectKey) func(http.RoundTripper) http.RoundTripper

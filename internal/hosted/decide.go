@@ -32,7 +32,8 @@ const (
 	defaultPods     = "10.244.0.0/16"
 )
 
-// Stages of a control plane. A plan is at the first stage that is not complete.
+// Stages of a control plane. A plan is at the first stage that is not complete. Conditions and the report compare the
+// stages, so their order must not change.
 const (
 	stageDeletion = iota + 1
 	stageQuiesced
@@ -80,8 +81,9 @@ func waitForUser(s snapshot, stage int, reason, text string) (p reconciler.Plan)
 }
 
 // decide plans the reconciliation of a HostedControlPlane. The driver of package reconciler calls it in each
-// reconciliation after observe, and again after each read that the plan requests. It must not have side effects. Each
-// row waits for the rows above it:
+// reconciliation after observe, and again after each read that the plan requests. It must not have side effects. The
+// rows are in the order of the steps, and a step with something to do or to wait for ends the plan. Writes of the
+// kubeconfig, of owners, faults and annotations do not end the plan. Neither does a fetch while the process runs:
 //
 //	no owner, or Cluster missing                        wait
 //	quiesced                                            see decideQuiesced
@@ -91,8 +93,9 @@ func waitForUser(s snapshot, stage int, reason, text string) (p reconciler.Plan)
 //	encryption keys missing / not those in use          create / wait for the user
 //	kubeconfig missing, wrong endpoint, half expired    write
 //	Slipway's Secret without owner                      set owner
-//	version not available, issuer denied                wait; a running process continues
+//	version not available                               wait; a running process continues
 //	requested snapshot not fetched                      fetch; a running process continues
+//	configuration not valid, issuer denied              wait; a running process continues
 //	start without data, or with newer data              wait
 //	start at an endpoint that is not permitted          wait; a running process continues
 //	                                                    (a backend may restart without the data, and report it)

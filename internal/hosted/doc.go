@@ -5,7 +5,8 @@
 // not changed, and Secrets that existing data or nodes depend on are never recreated. Package backend defines how
 // control planes are run; the controller distinguishes backends only by their [backend.Capabilities]. To change a
 // decision, start at decide in decide.go: observe.go reads its input, act.go executes its actions, and status.go and
-// conditions.go compute the status.
+// conditions.go compute the status. Package manager adds the controller; `slipway move` and
+// `slipway restore controlplane` request restores with [RestoreRequest].
 //
 // The objects of a control plane are created in this order:
 //

@@ -16,9 +16,9 @@ import (
 )
 
 // Build builds the node image that the options describe, unless the engine already has an image built from the same
-// sources. `slipway image build` calls it. The first build compiles Kubernetes, which takes several minutes, about 3 GB
-// of cache, and network access. Missing programs and unknown versions are faults of kind Invalid, an engine that does
-// not respond is a fault of kind Unreachable.
+// sources. `slipway image build` and `slipway versions add` call it. The first build compiles Kubernetes, which takes
+// several minutes, about 3 GB of cache, and network access. Missing programs and unknown versions are faults of kind
+// Invalid, an engine that does not respond is a fault of kind Unreachable.
 func Build(ctx context.Context, o Options) (Image, error) {
 	o, err := o.complete()
 	if err != nil {

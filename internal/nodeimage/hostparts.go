@@ -23,9 +23,9 @@ type HostParts struct {
 	NodeImages, ControlPlaneImages string
 }
 
-// BuildHostParts builds the parts for the version that the options name, with further packages of Debian that node images
-// do not contain. It needs no Docker. The files belong to the cache, and use is called while the cache is locked. Missing
-// programs and unknown versions are faults of kind Invalid. Package bundle calls it.
+// BuildHostParts builds the parts for the version that the options name, with further packages of Debian that node
+// images do not contain. It needs no Docker. The files belong to the cache, and use is called while the cache is
+// locked. Missing programs and unknown versions are faults of kind Invalid. Package bundle calls it.
 func BuildHostParts(ctx context.Context, o Options, packages []string, use func(HostParts) error) error {
 	o.ControlPlane = true
 	o, err := o.withDefaults()

@@ -46,7 +46,7 @@ func workerRef(version string) string { return repository + "/node:" + version }
 // too.
 func controlPlaneRef(version string) string { return repository + "/node-control-plane:" + version }
 
-// Options of a build. The zero value of every field but Docker has a default.
+// Options of a build. The zero value of every field but Docker has a default. Commands and package bundle fill them in.
 type Options struct {
 	// KubernetesVersion is the version of kubelet, kubeadm and the rest. Default: DefaultVersion.
 	KubernetesVersion string

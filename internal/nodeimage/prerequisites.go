@@ -21,8 +21,8 @@ func prerequisites(root bool) []prerequisite {
 	return out
 }
 
-// checkPrerequisites returns a fault of kind Invalid that lists all programs to install, or nil. [Build] calls it
-// first. The function look finds a program in PATH.
+// checkPrerequisites returns a fault of kind Invalid that lists all programs to install, or nil. [Build] and
+// [BuildHostParts] call it first. The function look finds a program in PATH.
 func checkPrerequisites(need []prerequisite, look func(string) (string, error)) error {
 	var advice []string
 	for _, p := range need {

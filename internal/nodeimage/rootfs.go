@@ -35,7 +35,7 @@ type userland struct {
 const refreshedFile = "debian-refreshed"
 
 // lastRefresh returns the time of the last refresh, and records the current time if refresh is set. The time is part of
-// the key of a userland, so a refresh rebuilds it.
+// the key of a userland, so a refresh rebuilds it. newPlan calls it.
 func lastRefresh(dir string, refresh bool, now time.Time) (string, error) {
 	file := filepath.Join(dir, refreshedFile)
 	if refresh {

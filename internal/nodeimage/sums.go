@@ -8,9 +8,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// knownSums contains the checksums of the modules that this release was tested with, in the format of go.sum: all modules
-// of the programs for the default Kubernetes version, and some for other versions. Other modules are verified with the
-// public checksum database, unless the caller's environment disables that.
+// knownSums contains the checksums of the modules that this release was tested with, in the format of go.sum: all
+// modules of the programs for the default Kubernetes version, and some for other versions. Other modules are verified
+// with the public checksum database, unless the caller's environment disables that.
 //
 // After a change of a version, the error of a build lists the modules whose lines are missing here. The lines are in
 // the go.sum of the build's module directory in the cache.

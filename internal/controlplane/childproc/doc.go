@@ -4,7 +4,8 @@
 // started: a lock that the process holds shows whether it is running, so that a reused process ID is never mistaken for
 // it. A log file includes panics of the Go runtime, is rotated when it is too large, and reserves disk space for the
 // last messages of a process ([OpenLog], [WatchLog], [WriteLogLines]). Callers decide when a process is started,
-// restarted or stopped. `slipway up` and packages managerproc, supervisor and local/loadbalancer use it.
+// restarted or stopped. `slipway up`, `slipway logs` and packages controlplane, managerproc, supervisor,
+// local/loadbalancer and extensiontools use it.
 //
 // The package also implements both sides of the protocol with the program of another Kubernetes version: the parent
 // starts the program, passes the configuration and open listeners, waits until the child accepts the configuration,

@@ -22,7 +22,7 @@ const maxSize = 16 << 20
 const checkEvery = 20 * time.Second
 
 // OpenLog opens the log file of a process for appending, and creates its directory. A file larger than maxSize is
-// rotated first.
+// rotated first. [Service.Start], [RedirectLog], [WatchLog] and the supervisor of `slipway up` call it.
 func OpenLog(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err

@@ -16,8 +16,8 @@ import (
 const killTimeout = time.Minute
 
 // Terminate stops the process that holds the lock at path, with SIGTERM and, after patience, SIGKILL. Commands such as
-// `slipway down` call it for processes that they did not start. It returns when the lock is free. was reports whether
-// the lock was held at all.
+// `slipway down`, and packages supervisor and local/loadbalancer, call it for processes that they did not start. It
+// returns when the lock is free. was reports whether the lock was held at all.
 func Terminate(ctx context.Context, path string, patience time.Duration) (was bool, err error) {
 	holder, held, err := datadir.Probe(path)
 	if err != nil || !held {
@@ -35,7 +35,8 @@ func Terminate(ctx context.Context, path string, patience time.Duration) (was bo
 
 // StopUnrelated stops a process that this process need not have started, and returns when it has exited. It uses a
 // pidfd, which cannot refer to another process after the PID is reused. The process is only stopped if confirm, which
-// is called after the pidfd was opened, reports that the PID belongs to the intended process.
+// is called after the pidfd was opened, reports that the PID belongs to the intended process. [Terminate] calls it, and
+// package supervisor for a control plane whose lock file is not trusted.
 func StopUnrelated(ctx context.Context, pid int, patience time.Duration, confirm func() bool) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {

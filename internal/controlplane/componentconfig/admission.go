@@ -31,8 +31,8 @@ type plugin struct {
 // a configuration. Package controlplane writes it before kube-apiserver starts.
 func Admission(s hostedv1.Security) ([]byte, error) { return admission(s, "") }
 
-// ManagementAdmission returns the file for a management cluster, whose webhooks are called with the
-// credentials in a kubeconfig.
+// ManagementAdmission returns the file for a management cluster, whose webhooks are called with the credentials in a
+// kubeconfig. Package controlplane writes it at each start of the management cluster.
 func ManagementAdmission(s hostedv1.Security, webhookKubeconfig string) ([]byte, error) {
 	return admission(s, webhookKubeconfig)
 }

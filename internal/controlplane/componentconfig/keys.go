@@ -52,12 +52,14 @@ type KeySet struct {
 	Rewritten string
 }
 
-// providers returns the encryption providers in order of preference.
+// providers returns the encryption providers in order of preference. [KeySet.Fingerprint] hashes the keys in this
+// order, and existing Secrets have a key for each provider. Therefore the list must not change.
 func providers() []hostedv1.EncryptionProvider {
 	return []hostedv1.EncryptionProvider{hostedv1.EncryptionSecretbox, hostedv1.EncryptionAESGCM, hostedv1.EncryptionAESCBC}
 }
 
-// NewKeys returns random keys.
+// NewKeys returns random keys. The HostedControlPlane controller stores them in a new Secret, and [KeySet.Rotated]
+// replaces keys with them.
 func NewKeys() Keys {
 	keys := blankKeys()
 	for _, key := range keys {
@@ -187,10 +189,10 @@ func (k KeySet) keysFor(p hostedv1.EncryptionProvider) []apiserverv1.Key {
 	return out
 }
 
-// KeysSuffice reports whether the given keys can decrypt all data that may have been encrypted with the used
-// keys, both as fingerprints. If all data was rewritten, the current given keys suffice, provided that they
-// are among the used ones, because only these can have encrypted the rewritten data. Package processconfig calls it
-// before data is opened.
+// KeysSuffice reports whether the given keys can decrypt all data that may have been encrypted with the used keys, both
+// as fingerprints. If all data was rewritten, the current given keys suffice, provided that they are among the used
+// ones, because only these can have encrypted the rewritten data. Package processconfig calls it before data is opened,
+// and the HostedControlPlane controller for the keys in the Secret.
 func KeysSuffice(used, given string, rewritten bool) bool {
 	have, need := strings.Split(given, ","), strings.Split(used, ",")
 	if rewritten && slices.Contains(need, have[0]) {

@@ -31,6 +31,7 @@ type APIServer struct {
 }
 
 // TuneAPIServer modifies the completed configuration of the generic server before the server is built. It may be nil.
+// Package controlplane adds the limits of tenants to a management cluster with it.
 type TuneAPIServer func(*genericapiserver.Config)
 
 // NewAPIServer parses args, which are kube-apiserver flags, for a server on the listener. This process must be able to

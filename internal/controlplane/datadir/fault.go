@@ -7,7 +7,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// Reasons of faults.
+// Reasons of faults. `slipway up` recognizes ReasonHeld and explains it.
 const (
 	ReasonHeld     = "DataDirectoryHeld"     // another process holds the directory
 	reasonUnusable = "DataDirectoryUnusable" // it cannot be created, read or written

@@ -118,7 +118,8 @@ func Absolute(path string) (Dir, error) {
 	return Dir(abs), err
 }
 
-// Directories that may exist before the first start, because "slipway versions add" and "slipway bundle build" fill them.
+// Directories that may exist before the first start, because `slipway versions add` and `slipway bundle build` fill
+// them.
 const (
 	kubernetes = "kubernetes"
 	bundles    = "bundles"

@@ -59,11 +59,12 @@ const maxHolder, readAttempts = 1 << 16, 5
 // exits.
 type Lock struct{ file *os.File }
 
-// Release releases the lock. [Handle.Close] calls it.
+// Release releases the lock. [Handle.Close] calls it, and so do the other callers of [Acquire] at their end.
 func (l *Lock) Release() error { return l.file.Close() }
 
-// Acquire acquires the lock file at path for holder. If another process holds it, held is true and other
-// describes that process. `slipway up`, [Open] and the supervisor of hosted control planes call it.
+// Acquire acquires the lock file at path for holder. If another process holds it, held is true and other describes that
+// process. [Open], `slipway up`, `slipway move`, and the processes and supervisors of control planes and load balancers
+// call it.
 func Acquire(path string, holder Holder) (l *Lock, other Holder, held bool, err error) {
 	flag := os.O_RDWR | os.O_CREATE
 	if _, own := uidisolation.UserOfFolder(filepath.Dir(path)); own {
@@ -90,9 +91,9 @@ func Acquire(path string, holder Holder) (l *Lock, other Holder, held bool, err 
 	return &Lock{file: f}, Holder{}, false, nil
 }
 
-// Probe reports whether a running process holds the lock file at path, and which. A missing file counts as a
-// free lock, and so does a foreign file that a control plane created at this path. Probing does not disturb
-// the holder. [Inspect] and childproc.Terminate call it.
+// Probe reports whether a running process holds the lock file at path, and which. A missing file counts as a free lock,
+// and so does a foreign file that a control plane created at this path. Probing does not disturb the holder. [Inspect],
+// childproc.Terminate, and the packages that start or stop control planes and load balancers call it.
 func Probe(path string) (h Holder, held bool, err error) {
 	f, err := uidisolation.Open(path, os.O_RDWR)
 	if errors.Is(err, os.ErrNotExist) || uidisolation.IsForeign(err) {

@@ -144,7 +144,7 @@ func hasMark(dir Dir) bool {
 }
 
 // CheckFormat returns a fault with the reason DataDirectoryNewer for a directory with a newer format, and nil for the
-// current format or an empty directory.
+// current format or an empty directory. [Open] and `slipway versions` call it.
 func CheckFormat(dir Dir) error {
 	data, err := os.ReadFile(dir.version())
 	if errors.Is(err, os.ErrNotExist) {
@@ -160,7 +160,8 @@ func CheckFormat(dir Dir) error {
 	return nil
 }
 
-// ReadInstance returns the instance ID of a directory, or os.ErrNotExist if it was never opened.
+// ReadInstance returns the instance ID of a directory, or os.ErrNotExist if it was never opened. [Open],
+// `slipway image load`, `slipway logs` and `slipway move` call it.
 func ReadInstance(dir Dir) (string, error) {
 	data, err := os.ReadFile(dir.instance())
 	if err != nil {

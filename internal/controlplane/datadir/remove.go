@@ -42,7 +42,8 @@ func (h *Handle) Remove() (left []string, err error) {
 	return left, nil
 }
 
-// isLeftover reports whether the file is a temporary file of an interrupted write (see [WriteFile]).
+// isLeftover reports whether the file is a temporary file of an interrupted write (see [WriteFile]). The list must
+// contain each file that [WriteFile] writes directly in the data directory.
 func isLeftover(name string) bool {
 	for _, of := range []string{"probe", "version", "instance", "run.json", "flags.json", "encrypted-with.json", "node", "written-by.json", "supervision.json", "kubeconfig", "manager.kubeconfig"} {
 		if strings.HasPrefix(name, "."+of+".") {

@@ -27,8 +27,8 @@ type Space struct {
 	Total int64 `json:"total"`
 }
 
-// SpaceOf returns the disk space of a directory, or of its closest existing parent. `slipway up`, `slipway status` and
-// `slipway create cluster` call it.
+// SpaceOf returns the disk space of a directory, or of its closest existing parent. `slipway up`, `slipway status`,
+// `slipway create cluster` and package supervisor call it.
 func SpaceOf(dir Dir) (Space, error) { return spaceOf(dir, unix.Statfs) }
 
 func spaceOf(dir Dir, statfs func(string, *unix.Statfs_t) error) (Space, error) {
@@ -49,7 +49,8 @@ func spaceOf(dir Dir, statfs func(string, *unix.Statfs_t) error) (Space, error) 
 	return Space{Free: int64(free) * st.Bsize, Total: int64(st.Blocks) * st.Bsize}, nil
 }
 
-// IsFull reports whether the database cannot grow any more. `slipway up` and `slipway status` explain failures with it.
+// IsFull reports whether the database cannot grow any more. `slipway up`, `slipway status` and package supervisor
+// explain failures with it.
 func (s Space) IsFull() bool { return s.Total > 0 && s.Free < fullBelow }
 
 // IsLow reports whether a warning is needed. `slipway up` and `slipway status` show the warning.

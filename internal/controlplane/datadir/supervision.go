@@ -27,8 +27,8 @@ func (d Dir) SupervisorLock() string { return d.Path("supervisor.lock") }
 
 func (d Dir) supervision() string { return d.Path("supervision.json") }
 
-// WriteSupervision publishes s for other processes. On a full disk it overwrites the previous state in place, because a new
-// file has no space. The supervisor of `slipway up` calls it after each change.
+// WriteSupervision publishes s for other processes. On a full disk it overwrites the previous state in place, because a
+// new file has no space. The supervisor of `slipway up` calls it after each change.
 func WriteSupervision(dir Dir, s Supervision) error {
 	err := WriteJSON(dir.supervision(), s)
 	if errors.Is(err, syscall.ENOSPC) {

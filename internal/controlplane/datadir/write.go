@@ -16,7 +16,7 @@ import (
 // WriteFile replaces a file of a data directory atomically and durably: a reader, or a process that starts after a
 // crash, sees either the old or the new content, and a power failure does not undo the write. The directory is created
 // with mode 0700 if it is missing. If the file already has the content and mode, it is not written, and changed is
-// false.
+// false. Package controlplane and its subpackages write certificates, configurations and states with it.
 func WriteFile(path string, data []byte, mode os.FileMode) (changed bool, err error) {
 	return write(path, data, mode, -1)
 }

@@ -1,7 +1,9 @@
-// Package etcd runs one etcd member in this process ([Start]). The member listens on Unix sockets only, in a
-// directory that only its user can enter, so that it is not reachable over any network. It is always the only
-// member of its cluster. [ApplyRestore] replaces the data of a hosted control plane with an etcd snapshot. Package
-// controlplane calls both; only the process of a hosted control plane restores.
+// Package etcd runs one etcd member in this process ([Start]). The member listens on Unix sockets only, in a directory
+// that only its user can enter, so that it is not reachable over any network. It is always the only member of its
+// cluster. [ApplyRestore] replaces the data of a hosted control plane with an etcd snapshot. Package controlplane calls
+// both; only the process of a hosted control plane restores. `slipway status` reads the size of the database, and
+// `slipway move` and package hosted/snapshots locate the sockets. The hidden command etcd-data creates a data directory
+// from a snapshot.
 //
 // The sockets are in the first of these directories that is possible. A path that is too long for a socket
 // rules out the first one, and a directory that another user prepared rules out the second one:

@@ -102,8 +102,8 @@ func (c Config) sockets() (string, error) {
 	return folder, os.WriteFile(record, []byte(filepath.Base(folder)), 0o600)
 }
 
-// SocketInside reports whether the sockets of a member are in its data directory, so that they move together
-// with it.
+// SocketInside reports whether the sockets of a member are in its data directory, so that they move together with it.
+// Run.Relocatable in run.json depends on it, and `slipway move` checks it for the path at the target.
 func SocketInside(dir string) bool { return len(filepath.Join(dir, clientSocket)) <= maxSocketPath }
 
 // createPrivate creates a directory, and rejects one that another user prepared.

@@ -6,6 +6,7 @@ import (
 )
 
 // Access describes a kubeconfig to write, for administrators and components of a management or workload cluster.
+// Packages controlplane, kubeadm/secrets and controllers/cluster fill it in.
 type Access struct {
 	Context string // name of context and cluster
 	User    string // name of the user entry

@@ -82,7 +82,8 @@ func Reencode(certPEM, keyPEM []byte) (cert, key []byte, err error) {
 	return cert, key, err
 }
 
-// ReencodeCerts returns the certificates of PEM data, at least one, without other content.
+// ReencodeCerts returns the certificates of PEM data, at least one, without other content. Packages kubeadm/secrets and
+// operate/rotate call it.
 func ReencodeCerts(certPEM []byte) ([]byte, error) {
 	var out []byte
 	for block, rest := pem.Decode(certPEM); block != nil; block, rest = pem.Decode(rest) {

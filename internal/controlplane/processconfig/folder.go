@@ -90,8 +90,8 @@ func (f Folder) WriteRun(r Run) error {
 	return datadir.WriteJSON(f.run(), r)
 }
 
-// ReadRun returns the state that the running process published. alive reports whether there is one.
-// Immediately after its start, only PID and Since may be set.
+// ReadRun returns the state that the running process published. alive reports whether there is one. Immediately after
+// its start, only PID and Since may be set. Packages supervisor and hosted/process and `slipway move` call it.
 func (f Folder) ReadRun() (r Run, alive bool, err error) {
 	holder, held, err := datadir.Probe(f.Lock())
 	if err != nil || !held {

@@ -62,7 +62,8 @@ func (f Folder) ReadRestoreRequest() (Restore, error) { return f.readRestore(res
 // WriteRestored records the last restore. Package etcd calls it.
 func (f Folder) WriteRestored(r Restore) error { return writeRestore(f.path(restoredFile), r) }
 
-// ReadRestored returns the last restore. The zero value means none. Package etcd and [Folder.ReadData] call it.
+// ReadRestored returns the last restore. The zero value means none. Packages etcd and hosted/process and
+// [Folder.ReadData] call it.
 func (f Folder) ReadRestored() (Restore, error) { return f.readRestore(restoredFile) }
 
 func writeRestore(path string, r Restore) error {

@@ -36,11 +36,13 @@ type encryptionKey struct {
 	Secret []byte `json:"secret"`
 }
 
+// fingerprint identifies the key in encrypted-with.json, so its computation must not change.
 func (k encryptionKey) fingerprint() string {
 	sum := sha256.Sum256(append([]byte(k.Name+"\n"), k.Secret...))
 	return hex.EncodeToString(sum[:12])
 }
 
+// keyFile is the content of encryption-keys.json. Existing data directories contain it, so the JSON names must stay.
 type keyFile struct {
 	// Keys decrypt. The first one also encrypts.
 	Keys []encryptionKey `json:"keys"`

@@ -68,6 +68,7 @@ func read(folder, name string, accept func(user int, st unix.Stat_t) error) ([]b
 
 // Open opens a file in the directory of a hosted control plane or in its subdirectories, with flags like os.OpenFile.
 // If the control plane has a separate user, it follows no links and only opens regular files of this user or of root.
+// Packages childproc and datadir open logs, locks and other files with it.
 func Open(path string, flag int) (*os.File, error) {
 	user, own := UserOfFolder(filepath.Dir(path))
 	if !own {

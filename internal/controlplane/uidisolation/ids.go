@@ -23,8 +23,8 @@ const (
 func IsControlPlaneUser(id int) bool { return id >= firstID && id < firstID+idCount }
 
 // UserOfFolder returns the user of the control plane in a directory, which is also the group of the directory. It
-// returns false if there is none, or if this program is not root, because then other users could not make it
-// read their files.
+// returns false if there is none, or if this program is not root, because then other users could not make it read their
+// files. Package supervisor and the functions that read or write files of a control plane call it.
 func UserOfFolder(folder string) (user int, found bool) {
 	var st unix.Stat_t
 	if err := unix.Lstat(folder, &st); err != nil {

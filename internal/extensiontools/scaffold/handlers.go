@@ -10,7 +10,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/hooks"
 )
 
-// Handler is a handler in the project, as the templates use it.
+// Handler is a handler in the project, as the templates use it. A change of its fields also affects the files in
+// project/ and hooks/.
 type Handler struct {
 	// Hook is the hook that it handles, and Name the name for discovery.
 	Hook, Name string

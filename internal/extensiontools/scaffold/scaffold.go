@@ -23,7 +23,8 @@ import (
 //go:embed all:project all:hooks
 var templates embed.FS
 
-// vendored is the path of the SDK source in the project.
+// vendored is the path of the SDK source in the project. The projects of earlier versions have it in their go.mod,
+// where [Update] expects it, so it must not change.
 const vendored = "third_party/slipway-sdk"
 
 // Options are the options of a new project, from the flags of `slipway extension init`.

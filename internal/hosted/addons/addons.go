@@ -48,7 +48,8 @@ type Params struct {
 	// OwnKubeProxy makes each node run the kube-proxy in its node image, so that it always has the version of
 	// the node.
 	OwnKubeProxy bool
-	// SignedServing makes kubelets that join request serving certificates from the cluster's CA.
+	// SignedServing makes kubelets that join request serving certificates from the cluster's CA. If false, it is
+	// omitted, because a new field would otherwise change [Params.Hash] of every cluster.
 	SignedServing bool `json:",omitempty"`
 }
 
@@ -56,7 +57,8 @@ type Params struct {
 // they are applied to existing clusters.
 const revision = 4
 
-// Hash identifies the result of Apply. If it is unchanged, nothing needs to be applied.
+// Hash identifies the result of Apply. If it is unchanged, nothing needs to be applied. The status of a
+// HostedControlPlane stores it in addonsHash.
 func (p Params) Hash() string {
 	data, err := json.Marshal(struct {
 		Params

@@ -106,7 +106,8 @@ func (m *Readings) Changed(name string) {
 	}
 }
 
-// Forget deletes the reading of a deleted control plane.
+// Forget deletes the reading of a deleted control plane. The HostedControlPlane controller calls it when it removes the
+// control plane.
 func (m *Readings) Forget(name string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -29,7 +29,8 @@ type PlaneCount struct {
 	Own, All int
 }
 
-// TakeTurn requests the control plane's turn for a restart.
+// TakeTurn requests the control plane's turn for a restart. The HostedControlPlane controller plans it before a restart
+// at another patch version.
 type TakeTurn struct{}
 
 func (TakeTurn) String() string { return "take the turn to restart at another patch version" }
@@ -48,7 +49,8 @@ type Turns struct {
 	since  time.Time
 }
 
-// TurnRequest is a control plane that must restart, with the versions that are available.
+// TurnRequest is a control plane that must restart, with the versions that are available. The HostedControlPlane
+// controller fills it in for [Turns.Take].
 type TurnRequest struct {
 	Name     string
 	Versions []string

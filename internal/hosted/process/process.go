@@ -45,7 +45,8 @@ func (p *processes) Capabilities(allowed policy.Configuration) backend.Capabilit
 	return terms
 }
 
-// Capabilities returns the static properties of control planes that run as processes with one of these versions.
+// Capabilities returns the static properties of control planes that run as processes with one of these versions. It is
+// exported for the tests of other packages.
 func Capabilities(allowed policy.Configuration, versions []string) backend.Capabilities {
 	return backend.Capabilities{
 		Kind: "hosted", Components: true, Addons: true, Versions: versions, Maximum: allowed.Maxima.ControlPlanes, Setting: "maxima.controlPlanes",

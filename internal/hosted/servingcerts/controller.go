@@ -27,14 +27,15 @@ import (
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
-// Name of the controller.
+// Name of the controller. The flag --kubelet-serving-concurrency contains it (package providerset), so it must not
+// change.
 const Name = "kubelet-serving"
 
 // pendingGracePeriod is how long a new request may wait without an event, because its Machine may not have a Node and
 // addresses yet.
 const pendingGracePeriod = 30 * time.Second
 
-// Workloads connects to workload clusters.
+// Workloads connects to workload clusters. The manager passes its connections.
 type Workloads interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 	Watch(ctx context.Context, cluster client.ObjectKey, w workload.WatchRequest) error

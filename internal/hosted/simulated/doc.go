@@ -3,4 +3,5 @@
 // Nodes; the machines of package internal/local/simulated create the Nodes. The backend of [New] supports faults for
 // tests: annotations of the HostedControlPlane make its API server unreachable, slow, or return errors. The faults are
 // a wrapper around the backend ([WithFaults]), so that neither the backend nor the controller contains fault handling.
+// Package manager adds the backend.
 package simulated

@@ -34,7 +34,8 @@ func (c *simulatedControlPlanes) Capabilities(allowed policy.Configuration) back
 	return Capabilities(allowed)
 }
 
-// Capabilities returns the static properties of simulated control planes.
+// Capabilities returns the static properties of simulated control planes. It is exported for the tests of package
+// hosted.
 func Capabilities(allowed policy.Configuration) backend.Capabilities {
 	first, last := simulated.Ports()
 	return backend.Capabilities{

@@ -20,7 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/snapshots"
 )
 
-// Name of the controller.
+// Name of the controller. The flag --etcdsnapshotpolicy-concurrency contains it (package providerset), so it must not
+// change.
 const Name = "etcdsnapshotpolicy"
 
 // kind of the reconciled objects.

@@ -25,8 +25,8 @@ const (
 )
 
 // decide returns the plan for an EtcdSnapshotPolicy. The driver of package reconciler calls it in each reconciliation
-// after observe, and again after the store was read. It must not have side effects. The rows are evaluated from top to
-// bottom, and each row waits for the rows above it:
+// after observe, and again after the store was read. It must not have side effects. The first of the upper five rows
+// that applies ends the plan. The rows below them apply together, and the last four are checked for each Cluster:
 //
 //	suspended                                      wait for the user
 //	invalid schedule or denied destination         wait for the user

@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// TypeFlag and HostFlag are the names of the flags for [Service].
+// TypeFlag and HostFlag are the names of the flags for [Service]. Package providerset lists them (Flags).
 const (
 	TypeFlag = "control-plane-service-type"
 	HostFlag = "control-plane-service-host"

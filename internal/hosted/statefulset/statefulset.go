@@ -24,7 +24,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
-// SizeFlag and ClassFlag are the names of the flags for [Volume].
+// SizeFlag and ClassFlag are the names of the flags for [Volume]. Package providerset lists them (Flags).
 const (
 	SizeFlag  = "control-plane-volume-size"
 	ClassFlag = "control-plane-storage-class"
@@ -80,7 +80,8 @@ func (c *controlPlanes) Capabilities(allowed policy.Configuration) backend.Capab
 	return Capabilities(allowed, c.settings.Version)
 }
 
-// Capabilities returns the static properties of control planes that run in Pods with this version.
+// Capabilities returns the static properties of control planes that run in Pods with this version. It is exported for
+// the tests of package hosted.
 func Capabilities(allowed policy.Configuration, version string) backend.Capabilities {
 	return backend.Capabilities{
 		Kind: "hosted", Components: true, Addons: true, Versions: []string{version}, Maximum: allowed.Maxima.ControlPlanes, Setting: "maxima.controlPlanes",

@@ -18,7 +18,8 @@ import (
 )
 
 const (
-	// fieldManager is the field manager of the objects of control planes.
+	// fieldManager is the field manager of the objects of control planes. Existing objects contain it, so it
+	// must not change.
 	fieldManager = "hostedcontrolplane"
 	// managerContainer is the container of the manager's Pod whose image control planes use. The manifests of the
 	// release have the same name.

@@ -80,8 +80,8 @@ func clusterFor(api apiVersion, in bootstrapv1.ClusterConfiguration, facts Clust
 }
 
 // localMode is kubeadm's feature gate for kubelets of a control plane that connect to the API server on the same
-// machine. An upgrade of a control plane requires it, because a kubelet must not connect to an API server that is
-// older than itself.
+// machine. An upgrade of a control plane requires it, because a kubelet must not connect to an API server that is older
+// than itself. Package kubeadm/controlplane has the same constant.
 const localMode = "ControlPlaneKubeletLocalMode"
 
 // featureGates returns the feature gates of kubeadm for a Kubernetes version. It enables the local mode of kubelets

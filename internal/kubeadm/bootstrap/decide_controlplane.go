@@ -39,6 +39,7 @@ func decideLock(s snapshot, p *reconciler.Plan) bool {
 }
 
 // decideRelease releases the lock once the control plane is initialized, independent of the Machine that held it.
+// [decide] calls it before the steps for the bootstrap data.
 func decideRelease(s snapshot, p *reconciler.Plan) {
 	switch {
 	case !s.Owner.ControlPlane || !s.initialized():

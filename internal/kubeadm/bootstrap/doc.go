@@ -5,6 +5,7 @@
 // of clusters without a control plane object, and manages the bootstrap token with which a machine joins. Every step
 // writes its result to an API before the next one starts. In particular, the token is first written to the spec of the
 // KubeadmConfig, so that a crash at any point neither loses a token nor leaves one behind. Start reading at [decide].
+// Package manager adds the controller, and package managementnode creates its own bootstrap token with [TokenSecret].
 //
 // The first missing part of the bootstrap data determines the step:
 //

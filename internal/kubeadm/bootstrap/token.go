@@ -17,7 +17,8 @@ import (
 const (
 	// defaultTTL is the lifetime of a token unless it is extended.
 	defaultTTL = 15 * time.Minute
-	// tokenGroup is the group that RBAC for joining nodes is bound to.
+	// tokenGroup is the group that RBAC for joining nodes is bound to (addons/before_join.go in package
+	// kubeadm/controlplane).
 	tokenGroup = "system:bootstrappers:kubeadm:default-node-token"
 	// ownerLabel marks the tokens of a KubeadmConfig. Its value is [TokenOwner.Label].
 	ownerLabel = "bootstrap.slipway.dev/kubeadmconfig"
@@ -28,7 +29,7 @@ const (
 type TokenOwner struct{ Namespace, Name string }
 
 // Label returns a label value that identifies the owner. It does not depend on the UID, so it remains valid when the
-// owner moves to another management cluster.
+// owner moves to another management cluster. Existing tokens have it, so its form must not change.
 func (o TokenOwner) Label() string {
 	sum := sha256.Sum256([]byte(o.Namespace + "/" + o.Name))
 	return hex.EncodeToString(sum[:16])

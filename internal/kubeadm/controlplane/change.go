@@ -10,8 +10,9 @@ import (
 )
 
 // decideChange plans at most one change of Machines or etcd members. [decideMachines] calls it in each reconciliation,
-// after the changes that can be made in place. Only the first of these steps that has an action or a wait is executed,
-// and the order must stay, because a later step relies on the earlier ones having nothing to do:
+// after the changes that can be made in place. The first of these steps that returns true ends the decision. The order
+// must stay, because a later step relies on the earlier ones having nothing to do. A step that returns false may still
+// have planned a wait or a survey, for example for a Machine whose member cannot be removed yet:
 //
 //	a recovery of the quorum was requested            see recovery_decide.go
 //	a deleted Machine waits for its hook              transfer leadership, remove the member, remove the hook

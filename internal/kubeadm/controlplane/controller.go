@@ -28,7 +28,7 @@ import (
 )
 
 // Name of the controller, in logs, metrics and its field manager slipway-kubeadmcontrolplane. Machines and their clones
-// have other field managers, see machines.go.
+// have other field managers, see machines.go. Existing objects contain the field manager, so it must not change.
 const Name = "kubeadmcontrolplane"
 
 // Settings of the controller.

@@ -46,7 +46,8 @@ const (
 
 // decide returns the plan for a KubeadmControlPlane. The driver of package reconciler calls it in each reconciliation
 // after observe, and again after each read that the plan requests. It must not have side effects. The rows are
-// evaluated from top to bottom. Rows below a line are only reached once the rows above it neither wait nor act:
+// evaluated from top to bottom. A row above the first line, a wait for the infrastructure and a read end the plan.
+// Below the first line, all other rows that apply are in the same plan:
 //
 //	no owner, or Cluster missing                      wait
 //	some of its Machines lack the watch label         wait for the user

@@ -8,7 +8,7 @@
 // objects that kubeadm created in the workload cluster: its configuration and roles before a Machine joins, and
 // kube-proxy and CoreDNS once all Machines are up to date. Bootstrap data and the lock of the first node belong to
 // package bootstrap, a MachineHealthCheck declares Machines unhealthy, and the Machine controller deletes the
-// infrastructure. Start reading at [snapshot], [decide] and change.go.
+// infrastructure. Start reading at [snapshot], [decide] and change.go. Package manager adds the controller.
 //
 // A reconciliation observes the objects on the left and takes the first step that is due:
 //
@@ -64,6 +64,7 @@
 //	the only Machine, cluster not initialized        MachineDeleting: the next one initializes
 //	the only Machine                                 CannotBeRemediated
 //	no other Machine has all components healthy      RemediationDeferred
+//	the etcd members are unknown                     RemediationDeferred
 //	etcd would lose its quorum                       RemediationDeferred
 //	otherwise                                        MachineDeleting
 //

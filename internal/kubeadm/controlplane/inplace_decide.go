@@ -126,7 +126,7 @@ func isOfSpec(c rolloutCause) bool {
 	return c == rolloutVersion || c == rolloutInfrastructure || c == rolloutKubeadmConfig
 }
 
-// updateEvents returns events for updates that start, and for updates that the API server rejects.
+// updateEvents returns events for updates that start, and for updates that the API server rejects. [report] calls it.
 func updateEvents(out reconciler.Outcome) []reconciler.Event {
 	var events []reconciler.Event
 	for _, done := range out.Done {

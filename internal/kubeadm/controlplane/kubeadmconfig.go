@@ -103,7 +103,7 @@ func normalized(spec bootstrapv1.KubeadmConfigSpec) *bootstrapv1.KubeadmConfigSp
 
 // alignedConfig returns the desired configuration with the current values of all fields that are ignored in
 // comparisons. An in-place update extension then does not have to make changes for which no Machine is replaced. The
-// check and the start of an in-place update call it.
+// check and the start of an in-place update call it. Each field that [normalized] ignores needs a line here.
 func alignedConfig(have, want bootstrapv1.KubeadmConfigSpec) bootstrapv1.KubeadmConfigSpec {
 	out := want.DeepCopy()
 	out.ClusterConfiguration.DNS = have.ClusterConfiguration.DNS

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	// reasonRecovering is the reason of the condition, and of waits, during a recovery.
+	// reasonRecovering is the reason of the condition, and of waits, during a recovery. Package etcdrecovery waits only
+	// while the condition has this reason.
 	reasonRecovering = "Recovering"
 	// reasonRecovered is the reason of the condition after a recovery.
 	reasonRecovered = "Recovered"

@@ -39,8 +39,8 @@ func isSecretCreation(a reconciler.Action) bool {
 	return creates
 }
 
-// decideKubeconfig writes the kubeconfig if it is missing, has another endpoint or CA, or is past half of its
-// validity.
+// decideKubeconfig writes the kubeconfig if it is missing, has another endpoint or CA, or is past half of its validity.
+// [decide] calls it after the infrastructure is provisioned.
 func (s snapshot) decideKubeconfig(p *reconciler.Plan) {
 	owner := s.secretsOwner()
 	secret, ca := s.Secrets[secrets.Admin], s.Secrets[secrets.CA]

@@ -4,7 +4,8 @@
 // KubeadmControlPlane ([RecoveryRequest]), the order to an infrastructure machine ([EtcdOrder]) and its result
 // ([Report]). All three are annotations, so their content is as trustworthy as the users who can write these objects.
 // The package also contains the scripts that an infrastructure provider or an administrator runs on a node, but it runs
-// nothing itself. The controller of the control plane chooses the survivor and the time of each step.
+// nothing itself. The controller of the control plane chooses the survivor and the time of each step. Package
+// kubeadm/controlplane, `slipway recover controlplane` and the local provider use the package.
 //
 //	KubeadmControlPlane          infrastructure machine            node
 //	  RecoveryRequest ──────────► EtcdOrder Survey ──────────────► metrics of etcd

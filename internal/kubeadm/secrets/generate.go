@@ -36,8 +36,8 @@ func KeyOptionsOf(config bootstrapv1.ClusterConfiguration) KeyOptions {
 }
 
 // Generate returns the content of a new Secret for a CA or for the service account keys. The controllers of control
-// planes call it for a Secret that does not exist, and `slipway rotate` calls it for a new CA. The names of the CAs are
-// the same as in clusters of kubeadm. Secrets for other purposes cannot be generated.
+// planes and KubeadmConfigs call it for a Secret that does not exist, and `slipway rotate` calls it for a new CA. The
+// names of the CAs are the same as in clusters of kubeadm. Secrets for other purposes cannot be generated.
 func Generate(p Purpose, keys KeyOptions, now time.Time) (map[string][]byte, error) {
 	if p == SA {
 		public, private, err := pki.SigningKey(keys.Algorithm)

@@ -66,7 +66,8 @@ func ServerURL(e clusterv1.APIEndpoint) string {
 }
 
 // ReissueReason returns the reason why the kubeconfig must be reissued for the endpoint and the CA Secret, or the empty
-// string if it is up to date. The KubeadmControlPlane controller calls it in each reconciliation.
+// string if it is up to date. The controllers of KubeadmControlPlanes and HostedControlPlanes call it in each
+// reconciliation.
 func (k Kubeconfig) ReissueReason(endpoint clusterv1.APIEndpoint, ca *corev1.Secret, now time.Time) string {
 	switch {
 	case !k.Readable:
@@ -84,10 +85,10 @@ func (k Kubeconfig) ReissueReason(endpoint clusterv1.APIEndpoint, ca *corev1.Sec
 }
 
 // HalfLife returns the time at which half of the client certificate's validity has passed and the kubeconfig is
-// reissued. The KubeadmControlPlane controller reconciles again at that time.
+// reissued. The controllers of control planes reconcile again at that time.
 func (k Kubeconfig) HalfLife() time.Time { return k.From.Add(k.Until.Sub(k.From) / 2) }
 
-// Access identifies the cluster and endpoint of a kubeconfig.
+// Access identifies the cluster and endpoint of a kubeconfig. The controllers of control planes fill it in for [Issue].
 type Access struct {
 	Cluster  string
 	Endpoint clusterv1.APIEndpoint

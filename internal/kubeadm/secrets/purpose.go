@@ -22,7 +22,8 @@ import (
 type Purpose string
 
 // The purposes of Secrets. EtcdClient is the client certificate of the API server for an external etcd. Encryption
-// holds the keys for encryption at rest in etcd, and no certificates.
+// holds the keys for encryption at rest in etcd, and no certificates. A new purpose must also be added to
+// [Purpose.IsKnown] and to credentials in package policy.
 const (
 	CA         Purpose = "ca"
 	Etcd       Purpose = "etcd"

@@ -22,7 +22,7 @@ import (
 // Slipway packages of the program.
 type Compiler struct {
 	// Sources contains the Slipway packages of the program, by their directory in the repository; Package is the
-	// directory of its main package.
+	// directory of its main package. `slipway versions add` passes the sources that are embedded in the binary.
 	Sources fs.FS
 	Package string
 	// CacheDir contains the cached results. Default: slipway/kubernetes in the user's cache directory.

@@ -81,7 +81,8 @@ func (s Store) checkRunnable(m manifest) error {
 	return nil
 }
 
-// checksum returns the SHA-256 of a file in hexadecimal.
+// checksum returns the SHA-256 of a file in hexadecimal. Adding a release records it, and each start of the program
+// compares it.
 func checksum(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {

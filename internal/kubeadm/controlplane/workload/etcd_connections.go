@@ -25,12 +25,13 @@ const (
 	maxConnectionAge = 45 * time.Minute
 )
 
-// EtcdForwarder connects to ports of Pods of workload clusters.
+// EtcdForwarder connects to ports of Pods of workload clusters. The manager passes its connections.
 type EtcdForwarder interface {
 	Forward(ctx context.Context, cluster client.ObjectKey, to portforward.Target) (net.Conn, error)
 }
 
-// EtcdTimeouts limits connecting to members and calling them. Zero selects the defaults of package etcd.
+// EtcdTimeouts limits connecting to members and calling them. Zero selects the defaults of package etcd. Flags of
+// `slipway manager` set them.
 type EtcdTimeouts struct{ Dial, Call time.Duration }
 
 // EtcdConnections caches the connections to the etcd members of all workload clusters. The KubeadmControlPlane

@@ -74,7 +74,8 @@ func etcdTypes() []string {
 	}
 }
 
-// ReadinessGates returns the readiness gates of control plane Machines.
+// ReadinessGates returns the readiness gates of control plane Machines. The KubeadmControlPlane controller writes them
+// to all its Machines.
 func ReadinessGates(managed bool) []clusterv1.MachineReadinessGate {
 	var out []clusterv1.MachineReadinessGate
 	for _, t := range ConditionTypes(managed) {

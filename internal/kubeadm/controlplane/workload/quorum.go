@@ -31,7 +31,7 @@ const (
 	memberOrphaned  MemberClass = "Orphan"
 )
 
-// EtcdMember is a member of an etcd cluster.
+// EtcdMember is a member of an etcd cluster. [MatchMembers] creates it for each member that was read.
 type EtcdMember struct {
 	ID uint64
 	// Name of the member, which is the name of its Node. It is empty if the member has not started.

@@ -20,17 +20,17 @@ import (
 	"github.com/slipwayhq/slipway/internal/kubeadm/etcd"
 )
 
-// Clusters connects to workload clusters.
+// Clusters connects to workload clusters. The manager passes its connections.
 type Clusters interface {
 	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
 }
 
-// EtcdConnector connects to the etcd members on Nodes of a workload cluster.
+// EtcdConnector connects to the etcd members on Nodes of a workload cluster. [EtcdConnections] implements it.
 type EtcdConnector interface {
 	Etcd(ctx context.Context, cluster client.ObjectKey, nodes []string) (etcd.Cluster, error)
 }
 
-// CertificateReader reads the expiration of API server certificates.
+// CertificateReader reads the expiration of API server certificates. [ExpiryReader] implements it.
 type CertificateReader interface {
 	Expiry(ctx context.Context, s ExpiryServer) (time.Time, error)
 }

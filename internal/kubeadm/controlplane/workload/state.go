@@ -93,8 +93,7 @@ type EtcdStatus struct {
 	Problem string
 }
 
-// Member returns the member on a Node, or false if there is none. The KubeadmControlPlane controller calls it for the
-// Nodes of Machines.
+// Member returns the member on a Node, or false if there is none. [Reader.Read] skips Nodes without a member.
 func (e Etcd) Member(node string) (etcd.Member, bool) {
 	for _, m := range e.Members {
 		if m.Name == node {
