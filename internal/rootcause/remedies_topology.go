@@ -21,7 +21,7 @@ func topologyRemedies() []group {
 		user("Start Runtime Extension {extension}, or correct spec.clientConfig of ExtensionConfig {extension}", extension,
 			"AnsweredFailure", "CertificateExpired", "CertificateInvalid", "CertificateUnknownAuthority", "CertificateWrongHost", "CircuitOpen", "ClientCertificateRefused", "ConnectionLost", "HostUnknown", "NoConnection", "TLSFailed", "TransportFailed", "ConnectionRefused", "DiscoveryFailed", "NotDiscovered", "NotRegistered"),
 		user("Correct Runtime Extension {extension}: its response does not follow the Runtime SDK", extension,
-			"AnswerNotJSON", "AnswerTooLarge", "DeprecatedHooks", "ExtensionAnswerInvalid", "InvalidAnswer", "WrongKind"),
+			"AnswerNotJSON", "AnswerTooLarge", "DeprecatedHooks", "ExtensionAnswerInvalid", "InvalidAnswer", "InvalidDiscovery", "Redirect", "WrongKind"),
 		user("Correct ExtensionConfig {extension}", "slipway kubectl edit extensionconfig {extension}",
 			"InvalidCABundle", "InvalidNamespaceSelector", "InvalidURL", "ManyInPlaceExtensions", "NamespaceMismatch", "NoEndpoint"),
 		user("Correct the files of the client certificate that the message names", describeText, "ClientCertificate"),
