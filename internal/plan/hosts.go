@@ -13,7 +13,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/plan/world"
 )
 
-// HostChange is a host of an inventory whose machine changes.
+// HostChange is a host of an inventory, such as an SSHHost, whose machine changes.
 type HostChange struct {
 	Object
 	// Before and After are the Machines that use the host before and after the change.
