@@ -70,8 +70,8 @@ func (c Configuration) DeniedResources(cpus int32, memoryMiB, processes int64) s
 	return ""
 }
 
-// DeniedReplicas returns why a single object may not have this number of replicas, or an empty string if it
-// may.
+// DeniedReplicas returns why a single object may not have this number of replicas, or an empty string if it may.
+// Admission calls it, and so do the controllers that create machines, because an object can be older than the limit.
 func (c Configuration) DeniedReplicas(replicas int32) string {
 	if most := c.Maxima.Replicas; most > 0 && replicas > most {
 		return fmt.Sprintf("%d replicas exceed the limit of %d for one object: set fewer, or ask the operator to raise maxima.replicas %s", replicas, most, settingLocation)
@@ -91,8 +91,8 @@ func (c Configuration) DeniedRange(p netip.Prefix) string {
 	return ""
 }
 
-// DeniedInternet returns why clusters of the namespace may not have network access beyond this host, or an
-// empty string if they may.
+// DeniedInternet returns why clusters of the namespace may not have network access beyond this host, or an empty string
+// if they may. The LocalCluster controller calls it.
 func (c Configuration) DeniedInternet(namespace string) string {
 	allowed := c.Networks.Internet
 	if allowed.Allowed && (len(allowed.Namespaces) == 0 || slices.Contains(allowed.Namespaces, namespace)) {
@@ -130,7 +130,7 @@ func (c Configuration) DeniedHost(host string, address netip.Addr) string {
 }
 
 // DeniedEndpoint returns why a cluster of the SSH provider may not have this control plane endpoint, or an empty string
-// if it may. The address is invalid if the host is a DNS name.
+// if it may. The address is invalid if the host is a DNS name. Admission and the SSHCluster controller call it.
 func (c Configuration) DeniedEndpoint(host string, address netip.Addr) string {
 	if len(c.Hosts.Endpoints) == 0 || contains(c.Hosts.Endpoints, address) {
 		return ""
@@ -163,13 +163,15 @@ func isHostAddress(a netip.Addr) bool {
 	return a.IsGlobalUnicast() && !a.Is4In6() && a.Zone() == ""
 }
 
-// AllowsListening reports whether hosted control planes may listen at this address and port of the host.
+// AllowsListening reports whether hosted control planes may listen at this address and port of the host. The
+// HostedControlPlane controller calls it before it starts a process.
 func (c Configuration) AllowsListening(at netip.AddrPort) bool {
 	a := at.Addr().Unmap()
 	return within(c.ControlPlanes.Addresses, netip.PrefixFrom(a, a.BitLen())) && !slices.Contains(c.ControlPlanes.ReservedPorts, int32(at.Port()))
 }
 
-// DeniedIssuer returns why API servers may not accept tokens of the issuer, or an empty string if they may.
+// DeniedIssuer returns why API servers may not accept tokens of the issuer, or an empty string if they may. Admission
+// and the HostedControlPlane controller call it.
 func (c Configuration) DeniedIssuer(url string) string {
 	if slices.Contains(c.ControlPlanes.Issuers, url) {
 		return ""
@@ -177,9 +179,10 @@ func (c Configuration) DeniedIssuer(url string) string {
 	return fmt.Sprintf("Issuer %s may not be used, because the API server would connect to it from this host: choose another one, or ask the operator to allow it in controlPlanes.issuers %s", url, settingLocation)
 }
 
-// DeniedSecret returns why an object written by a user may not copy a Secret with this name and type into a
-// node, or an empty string if it may. If users cannot read Secrets ([Management.EditSecrets]), copying must
-// not give them cluster credentials either. The type is empty if it is unknown.
+// DeniedSecret returns why an object written by a user may not copy a Secret with this name and type into a node, or an
+// empty string if it may. If users cannot read Secrets ([Management.EditSecrets]), copying must not give them cluster
+// credentials either. The type is empty if it is unknown, as in admission, which knows only the name. The KubeadmConfig
+// controller calls it again with the type when it has read the Secret.
 func (c Configuration) DeniedSecret(name, kind string) string {
 	if c.Management.EditSecrets {
 		return ""
