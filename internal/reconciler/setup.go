@@ -119,6 +119,8 @@ type WorkTracker interface {
 // firstRetry and lastRetry limit the backoff after errors that the driver does not map to a delay of its own.
 const firstRetry, lastRetry = 50 * time.Millisecond, 30 * time.Second
 
+// Options returns the options of a controller of controller-runtime. [Setup.Builder] calls it, and so do the
+// credentials and topology controllers, which build themselves without it.
 func (s Setup) Options() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: s.Concurrency, NewQueue: s.Environment.Queue,
