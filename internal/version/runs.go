@@ -51,8 +51,8 @@ func parseSemantic(text string) (semver.Version, error) {
 	return semver.Parse(strings.TrimPrefix(text, "v"))
 }
 
-// IsOlder reports whether a version is older than another. It returns false if either of them is invalid. Controllers,
-// webhooks and commands that have only texts call it; others compare values of [Version].
+// IsOlder reports whether a version is older than another. It returns false if either of them is invalid. It is for
+// callers that have only texts; others compare values of [Version].
 func IsOlder(text, than string) bool {
 	v, err := Parse(text)
 	if err != nil {
