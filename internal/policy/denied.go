@@ -12,8 +12,8 @@ import (
 // to users; the controllers, which check existing objects as well, show them in conditions.
 const settingLocation = "in the configuration file (--config of slipway up or slipway manager)"
 
-// DeniedMount returns why a node in the namespace may not mount the folder, or an empty string if it may. The
-// path must not contain symbolic links. The container backend of package local calls it.
+// DeniedMount returns why a node in the namespace may not mount the folder, or an empty string if it may. The path must
+// not contain symbolic links. The LocalMachine controller and the container backend of package local call it.
 func (c Configuration) DeniedMount(namespace, hostPath string, readOnly bool) string {
 	clean := path.Clean(hostPath)
 	for _, m := range c.Nodes.Mounts {
@@ -111,7 +111,7 @@ func (c Configuration) DeniedWorkload(a netip.Addr) string {
 }
 
 // DeniedHostNamespace returns why the SSHHosts of the namespace may not be used, or an empty string if they may.
-// Package ssh/inventory calls it for each host.
+// Admission and package ssh/inventory call it for each host.
 func (c Configuration) DeniedHostNamespace(namespace string) string {
 	if len(c.Hosts.Namespaces) == 0 || slices.Contains(c.Hosts.Namespaces, namespace) {
 		return ""
@@ -121,7 +121,7 @@ func (c Configuration) DeniedHostNamespace(namespace string) string {
 }
 
 // DeniedHost returns why the SSH provider may not connect to a host, or an empty string if it may. The address is
-// invalid if the host is a DNS name. Package ssh/inventory calls it for each host.
+// invalid if the host is a DNS name. Admission and package ssh/inventory call it for each host.
 func (c Configuration) DeniedHost(host string, address netip.Addr) string {
 	if len(c.Hosts.Ranges) == 0 || contains(c.Hosts.Ranges, address) {
 		return ""
@@ -140,8 +140,8 @@ func (c Configuration) DeniedEndpoint(host string, address netip.Addr) string {
 
 // DeniedVirtualIP returns why control plane hosts of the SSH provider may not hold the address for a cluster of the
 // namespace, or an empty string if they may. No range is allowed by default, because the address belongs to the
-// operator's network. An empty namespace means any, because a template can be used in all of them. The SSHCluster
-// controller calls it.
+// operator's network. An empty namespace means any, because a template can be used in all of them. Admission and the
+// SSHCluster controller call it.
 func (c Configuration) DeniedVirtualIP(namespace string, address netip.Addr) string {
 	var ranges []netip.Prefix
 	for _, r := range c.Hosts.VirtualIPs {
@@ -258,8 +258,8 @@ func list(ranges []netip.Prefix) string {
 	return strings.Join(out, ", ")
 }
 
-// DeniedSnapshotFolder returns why snapshots of the namespace may not be stored in the folder of this host,
-// or an empty string if they may. Package snapshots calls it before it opens a store.
+// DeniedSnapshotFolder returns why snapshots of the namespace may not be stored in the folder of this host, or an empty
+// string if they may. Admission calls it, and package snapshots before it opens a store.
 func (c Configuration) DeniedSnapshotFolder(namespace, folder string) string {
 	clean := path.Clean(folder)
 	for _, f := range c.Snapshots.Folders {
@@ -270,8 +270,8 @@ func (c Configuration) DeniedSnapshotFolder(namespace, folder string) string {
 	return fmt.Sprintf("Folder %s of this host may not have snapshots of namespace %s: leave spec.destination.folder.path empty, or ask the operator to allow it in snapshots.folders %s", clean, namespace, settingLocation)
 }
 
-// DeniedSnapshotEndpoint returns why the manager may not connect to the endpoint of a snapshot store, or an
-// empty string if it may. Package snapshots calls it before it opens a store.
+// DeniedSnapshotEndpoint returns why the manager may not connect to the endpoint of a snapshot store, or an empty
+// string if it may. Admission calls it, and package snapshots before it opens a store.
 func (c Configuration) DeniedSnapshotEndpoint(endpoint string) string {
 	if slices.Contains(c.Snapshots.Endpoints, endpoint) {
 		return ""
