@@ -153,7 +153,7 @@ func (s Setup) References(name string, c controller.Controller, r watches.Referr
 }
 
 // NewReconciler returns the driver for c with the manager's client, writer and event recorder. The Add function of each
-// controller calls it.
+// controller that uses the driver calls it.
 func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, S] {
 	kind, _ := apiutil.GVKForObject(c.New(), s.Manager.GetScheme()) // objects of a kind that is not in the scheme cannot be read
 	r := &Reconciler[O, S]{
