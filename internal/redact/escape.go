@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Escape returns s with all control characters escaped except newlines and tabs. Packages describe and progress apply
-// it to text from objects before they show it.
+// Escape returns s with all control characters escaped except newlines and tabs. Commands, package ui and the SSH
+// provider apply it to text from objects and hosts before they show it.
 func Escape(s string) string {
 	if strings.IndexFunc(s, isControl) < 0 {
 		return s
