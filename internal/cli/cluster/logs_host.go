@@ -64,7 +64,7 @@ func (f logsFlags) sshMachine(all []infrav1.SSHMachine, name string) (*infrav1.S
 }
 
 // hostLog writes the journal of the units on the host of an SSHMachine. The status of an SSHMachine is not trusted: the
-// SSHHost must have the claim of the machine, which reserves it for that machine alone.
+// SSHHost must have the claim of the machine. A claim reserves a host for one machine.
 func (f logsFlags) hostLog(ctx context.Context, e term.Env, c *management.Connection, m *infrav1.SSHMachine) error {
 	if f.follow {
 		return fault.New(fault.Invalid, reasonNoLog, "the log of a host over SSH cannot be followed; leave out --follow")

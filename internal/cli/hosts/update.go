@@ -244,7 +244,7 @@ func (f updateFlags) applyAddress(host *infrav1.SSHHost) error {
 	return nil
 }
 
-// checkSame connects and checks that a host in use is still the same machine: its record, a file on the host, must have
+// checkSame connects and checks that a host in use is still the same machine. Its record, a file on the host, must have
 // the ID of the claim.
 func checkSame(ctx context.Context, pool *remote.Pool, t remote.Target, host *infrav1.SSHHost) error {
 	connected, err := pool.Connect(ctx, t)
