@@ -15,7 +15,7 @@ import (
 )
 
 // Inventory simulates the hosts of infrastructure machines that need one each, out of a finite number. The provider of
-// the machines implements it with the functions that its controllers use; at present only package ssh does, for
+// the machines implements it with the functions that its controllers use. At present only package ssh does, for
 // SSHHosts. Its methods connect to nothing, and change only the objects that they return.
 type Inventory interface {
 	// MachineKind and HostKind are the kinds of the machines and of the hosts.
