@@ -80,7 +80,7 @@ func (c Configuration) DeniedReplicas(replicas int32) string {
 }
 
 // DeniedRange returns why a cluster may not use the range for its network, or an empty string if it may. The
-// LocalCluster controller calls it for a requested network, and `slipway create cluster` for its subnet.
+// LocalCluster controller calls it for a requested network, and package operate/create for the subnet of a new cluster.
 func (c Configuration) DeniedRange(p netip.Prefix) string {
 	if p.Bits() < c.Networks.WidestPrefix {
 		return fmt.Sprintf("Range %s is wider than /%d: choose a smaller one, or ask the operator to change networks.widestPrefix %s", p, c.Networks.WidestPrefix, settingLocation)
