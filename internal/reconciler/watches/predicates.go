@@ -48,7 +48,7 @@ func OrphanedOrChangedSecrets[P ~string](purposes ...P) predicate.Predicate {
 
 // ClusterChanged is a predicate for controllers of a Cluster's members. It selects changes that affect decisions about
 // members and ignores the rest of the status. Most controllers that watch Clusters do so with it, some together with
-// other predicates; the control plane controllers watch all changes.
+// other predicates. The control plane controllers watch all changes.
 func ClusterChanged() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {
