@@ -34,7 +34,7 @@ func isControl(r rune) bool {
 func escaped(r rune) string { return strings.Trim(strconv.QuoteRuneToASCII(r), "'") }
 
 // EscapeWriter escapes text like [Escape] and writes it to a terminal. It is safe for concurrent use. The commands of
-// Slipway use it for standard output and standard error if these are terminals, and for the logs of hosts always.
+// Slipway use it for standard output and standard error if these are terminals. Logs of hosts always pass it.
 type EscapeWriter struct {
 	to io.Writer
 

@@ -57,8 +57,8 @@ func isPath(word string) bool {
 }
 
 // FindOpaqueWords returns all words in a text that appear to be generated: keys, tokens and identifiers. Package
-// cloudinit applies it to files in bootstrap data that only their owner may read, package ssh/machines to bootstrap
-// data in JSON, and [Public] to lines of trusted programs.
+// cloudinit applies it to files in bootstrap data that only their owner may read. Package ssh/machines applies it to
+// bootstrap data in JSON, and [Public] to lines of trusted programs.
 func FindOpaqueWords(text string) []string {
 	var out []string
 	text = certificateKey.ReplaceAllStringFunc(text, func(found string) string {
