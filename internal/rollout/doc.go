@@ -7,7 +7,7 @@
 // maxUnavailable, rollout.after and maxInFlight, and defines which template fields require a new Machine. It is
 // deterministic: it accesses neither the API nor the clock, and the caller provides times and seeds. The Machine,
 // MachineSet and KubeadmControlPlane controllers, package machines and `slipway rollout status` use single functions of
-// it, such as [Differences].
+// it.
 //
 //	DeploymentState ─► Plan ─► []Change ─► the MachineSets' replicas ─► Machines change ─► DeploymentState …
 package rollout
