@@ -133,8 +133,8 @@ func (s style) span(text string) string {
 	return s.inline(m[2]) + target(m[2], m[3])
 }
 
-// target returns what follows the text of a link: the command that prints the page, or the address. Links within the page
-// and to files that the binary does not include have only a text.
+// target returns what follows the text of a link: the command that prints the page, or the address. Links within the
+// page and to files that the binary does not include have only a text.
 func target(text, link string) string {
 	if strings.Contains(link, "://") {
 		if text == link {
@@ -194,7 +194,8 @@ func wrap(text string, width int) []string {
 	return closeMarks(lines)
 }
 
-// closeMarks ends marks at the end of each line and repeats them on the next, because other text can stand between them.
+// closeMarks ends marks at the end of each line and repeats them on the next, because other text can stand between
+// them.
 func closeMarks(lines []string) []string {
 	open := ""
 	for n, line := range lines {

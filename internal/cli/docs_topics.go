@@ -110,7 +110,8 @@ func slugOf(heading string) string {
 	return strings.ReplaceAll(notInSlug.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), ""), " ", "-")
 }
 
-// sectionOf returns the section of a page with the given slug, including its subsections, and the slugs of all sections.
+// sectionOf returns the section of a page with the given slug, including its subsections, and the slugs of all
+// sections.
 func sectionOf(page, slug string) (text string, known []string) {
 	var out []string
 	level, fenced := 0, false

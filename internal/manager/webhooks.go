@@ -30,7 +30,8 @@ const WebhookService = "slipway-webhook"
 // inPod is an environment variable that is set in Pods.
 const inPod = "KUBERNETES_SERVICE_HOST"
 
-// WebhookAddress returns the address at which the API server calls the webhooks.
+// WebhookAddress returns the address at which the API server calls the webhooks. It is exported for `slipway manager`,
+// which looks for another manager at the addresses of the webhooks.
 func (c Config) WebhookAddress() webhook.Address {
 	out := webhook.Address{Sets: c.Policy.Sets(), MostReplicas: c.Policy.Maxima.Replicas}
 	if w := c.Webhook; w.Local {

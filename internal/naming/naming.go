@@ -19,7 +19,8 @@ const (
 )
 
 // Random returns a random part; intn returns a random number in [0, n). Controllers use it for names without a template
-// as well. The controllers that create Machines call it, and package rollout for the names of MachineSets.
+// as well. The MachineSet and KubeadmControlPlane controllers call it with random numbers. Packages rollout and
+// topology and the LocalMachinePool controller pass digits of a hash.
 func Random(intn func(n int) int) string {
 	out := make([]byte, randomLength)
 	for i := range out {
@@ -72,8 +73,8 @@ func ParseAny(text string, values Values) (Template, error) {
 	return t, err
 }
 
-// Name renders a name. A name that is too long is truncated, and the random part is appended again. Package topology
-// and the webhooks call it.
+// Name renders a name. A name that is too long is truncated, and the random part is appended again.
+// [Template.FreshNames], package topology and the webhooks call it.
 func (t Template) Name(values Values, random string) (string, error) {
 	name, err := t.render(values, random)
 	if err != nil || len(name) <= MaxLength {

@@ -9,7 +9,8 @@ import (
 )
 
 // Difference returns the object changes between two snapshots of the same management cluster, in the form of a plan. A
-// run of `slipway plan` compares the copy before and after the change with it.
+// run of `slipway plan` compares the copy before and after the change with it. It is exported for the tests of package
+// cli/plan, which compare a plan with the changes in a real cluster.
 func Difference(before, after []*unstructured.Unstructured) []ObjectChange {
 	was, is := map[id]*unstructured.Unstructured{}, map[id]*unstructured.Unstructured{}
 	for _, u := range before {

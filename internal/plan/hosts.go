@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// HostChange is a host of an inventory whose machine changes.
+// HostChange is a host of an inventory, such as an SSHHost, whose machine changes.
 type HostChange struct {
 	Object
 	// Before and After are the Machines that use the host before and after the change.

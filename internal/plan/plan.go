@@ -150,10 +150,12 @@ type UnknownResponse struct {
 	Means string `json:"means"`
 }
 
-// DiscoverVariables is the hook whose previous response is used if there is no new one.
+// DiscoverVariables is the hook whose previous response is used if there is no new one. `slipway plan` names the
+// ClusterClasses whose calls are missing by it.
 const DiscoverVariables = "DiscoverVariables"
 
-// CanUpdateMachineSet is the hook that is called for MachineSets.
+// CanUpdateMachineSet is the hook that is called for MachineSets. `slipway plan` prints their names if it is not
+// called.
 const CanUpdateMachineSet = "CanUpdateMachineSet"
 
 // unansweredOf returns the calls for the [Plan], each with the part that is unknown. The run calls it at its end.

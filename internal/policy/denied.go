@@ -12,8 +12,8 @@ import (
 // to users; the controllers, which check existing objects as well, show them in conditions.
 const settingLocation = "in the configuration file (--config of slipway up or slipway manager)"
 
-// DeniedMount returns why a node in the namespace may not mount the folder, or an empty string if it may. The
-// path must not contain symbolic links. The container backend of package local calls it.
+// DeniedMount returns why a node in the namespace may not mount the folder, or an empty string if it may. The path must
+// not contain symbolic links. The LocalMachine controller and the container backend of package local call it.
 func (c Configuration) DeniedMount(namespace, hostPath string, readOnly bool) string {
 	clean := path.Clean(hostPath)
 	for _, m := range c.Nodes.Mounts {
@@ -70,8 +70,8 @@ func (c Configuration) DeniedResources(cpus int32, memoryMiB, processes int64) s
 	return ""
 }
 
-// DeniedReplicas returns why a single object may not have this number of replicas, or an empty string if it
-// may.
+// DeniedReplicas returns why a single object may not have this number of replicas, or an empty string if it may.
+// Admission calls it, and so do the controllers that create machines, because an object can be older than the limit.
 func (c Configuration) DeniedReplicas(replicas int32) string {
 	if most := c.Maxima.Replicas; most > 0 && replicas > most {
 		return fmt.Sprintf("%d replicas exceed the limit of %d for one object: set fewer, or ask the operator to raise maxima.replicas %s", replicas, most, settingLocation)
@@ -80,7 +80,7 @@ func (c Configuration) DeniedReplicas(replicas int32) string {
 }
 
 // DeniedRange returns why a cluster may not use the range for its network, or an empty string if it may. The
-// LocalCluster controller calls it for a requested network, and `slipway create cluster` for its subnet.
+// LocalCluster controller calls it for a requested network, and package operate/create for the subnet of a new cluster.
 func (c Configuration) DeniedRange(p netip.Prefix) string {
 	if p.Bits() < c.Networks.WidestPrefix {
 		return fmt.Sprintf("Range %s is wider than /%d: choose a smaller one, or ask the operator to change networks.widestPrefix %s", p, c.Networks.WidestPrefix, settingLocation)
@@ -91,8 +91,8 @@ func (c Configuration) DeniedRange(p netip.Prefix) string {
 	return ""
 }
 
-// DeniedInternet returns why clusters of the namespace may not have network access beyond this host, or an
-// empty string if they may.
+// DeniedInternet returns why clusters of the namespace may not have network access beyond this host, or an empty string
+// if they may. The LocalCluster controller calls it.
 func (c Configuration) DeniedInternet(namespace string) string {
 	allowed := c.Networks.Internet
 	if allowed.Allowed && (len(allowed.Namespaces) == 0 || slices.Contains(allowed.Namespaces, namespace)) {
@@ -111,7 +111,7 @@ func (c Configuration) DeniedWorkload(a netip.Addr) string {
 }
 
 // DeniedHostNamespace returns why the SSHHosts of the namespace may not be used, or an empty string if they may.
-// Package ssh/inventory calls it for each host.
+// Admission and package ssh/inventory call it for each host.
 func (c Configuration) DeniedHostNamespace(namespace string) string {
 	if len(c.Hosts.Namespaces) == 0 || slices.Contains(c.Hosts.Namespaces, namespace) {
 		return ""
@@ -121,7 +121,7 @@ func (c Configuration) DeniedHostNamespace(namespace string) string {
 }
 
 // DeniedHost returns why the SSH provider may not connect to a host, or an empty string if it may. The address is
-// invalid if the host is a DNS name. Package ssh/inventory calls it for each host.
+// invalid if the host is a DNS name. Admission and package ssh/inventory call it for each host.
 func (c Configuration) DeniedHost(host string, address netip.Addr) string {
 	if len(c.Hosts.Ranges) == 0 || contains(c.Hosts.Ranges, address) {
 		return ""
@@ -130,7 +130,7 @@ func (c Configuration) DeniedHost(host string, address netip.Addr) string {
 }
 
 // DeniedEndpoint returns why a cluster of the SSH provider may not have this control plane endpoint, or an empty string
-// if it may. The address is invalid if the host is a DNS name.
+// if it may. The address is invalid if the host is a DNS name. Admission and the SSHCluster controller call it.
 func (c Configuration) DeniedEndpoint(host string, address netip.Addr) string {
 	if len(c.Hosts.Endpoints) == 0 || contains(c.Hosts.Endpoints, address) {
 		return ""
@@ -140,8 +140,8 @@ func (c Configuration) DeniedEndpoint(host string, address netip.Addr) string {
 
 // DeniedVirtualIP returns why control plane hosts of the SSH provider may not hold the address for a cluster of the
 // namespace, or an empty string if they may. No range is allowed by default, because the address belongs to the
-// operator's network. An empty namespace means any, because a template can be used in all of them. The SSHCluster
-// controller calls it.
+// operator's network. An empty namespace means any, because a template can be used in all of them. Admission and the
+// SSHCluster controller call it.
 func (c Configuration) DeniedVirtualIP(namespace string, address netip.Addr) string {
 	var ranges []netip.Prefix
 	for _, r := range c.Hosts.VirtualIPs {
@@ -163,13 +163,15 @@ func isHostAddress(a netip.Addr) bool {
 	return a.IsGlobalUnicast() && !a.Is4In6() && a.Zone() == ""
 }
 
-// AllowsListening reports whether hosted control planes may listen at this address and port of the host.
+// AllowsListening reports whether hosted control planes may listen at this address and port of the host. The
+// HostedControlPlane controller calls it before it starts a process.
 func (c Configuration) AllowsListening(at netip.AddrPort) bool {
 	a := at.Addr().Unmap()
 	return within(c.ControlPlanes.Addresses, netip.PrefixFrom(a, a.BitLen())) && !slices.Contains(c.ControlPlanes.ReservedPorts, int32(at.Port()))
 }
 
-// DeniedIssuer returns why API servers may not accept tokens of the issuer, or an empty string if they may.
+// DeniedIssuer returns why API servers may not accept tokens of the issuer, or an empty string if they may. Admission
+// and the HostedControlPlane controller call it.
 func (c Configuration) DeniedIssuer(url string) string {
 	if slices.Contains(c.ControlPlanes.Issuers, url) {
 		return ""
@@ -177,9 +179,10 @@ func (c Configuration) DeniedIssuer(url string) string {
 	return fmt.Sprintf("Issuer %s may not be used, because the API server would connect to it from this host: choose another one, or ask the operator to allow it in controlPlanes.issuers %s", url, settingLocation)
 }
 
-// DeniedSecret returns why an object written by a user may not copy a Secret with this name and type into a
-// node, or an empty string if it may. If users cannot read Secrets ([Management.EditSecrets]), copying must
-// not give them cluster credentials either. The type is empty if it is unknown.
+// DeniedSecret returns why an object written by a user may not copy a Secret with this name and type into a node, or an
+// empty string if it may. If users cannot read Secrets ([Management.EditSecrets]), copying must not give them cluster
+// credentials either. The type is empty if it is unknown, as in admission, which knows only the name. The KubeadmConfig
+// controller calls it again with the type when it has read the Secret.
 func (c Configuration) DeniedSecret(name, kind string) string {
 	if c.Management.EditSecrets {
 		return ""
@@ -255,8 +258,8 @@ func list(ranges []netip.Prefix) string {
 	return strings.Join(out, ", ")
 }
 
-// DeniedSnapshotFolder returns why snapshots of the namespace may not be stored in the folder of this host,
-// or an empty string if they may. Package snapshots calls it before it opens a store.
+// DeniedSnapshotFolder returns why snapshots of the namespace may not be stored in the folder of this host, or an empty
+// string if they may. Admission calls it, and package snapshots before it opens a store.
 func (c Configuration) DeniedSnapshotFolder(namespace, folder string) string {
 	clean := path.Clean(folder)
 	for _, f := range c.Snapshots.Folders {
@@ -267,8 +270,8 @@ func (c Configuration) DeniedSnapshotFolder(namespace, folder string) string {
 	return fmt.Sprintf("Folder %s of this host may not have snapshots of namespace %s: leave spec.destination.folder.path empty, or ask the operator to allow it in snapshots.folders %s", clean, namespace, settingLocation)
 }
 
-// DeniedSnapshotEndpoint returns why the manager may not connect to the endpoint of a snapshot store, or an
-// empty string if it may. Package snapshots calls it before it opens a store.
+// DeniedSnapshotEndpoint returns why the manager may not connect to the endpoint of a snapshot store, or an empty
+// string if it may. Admission calls it, and package snapshots before it opens a store.
 func (c Configuration) DeniedSnapshotEndpoint(endpoint string) string {
 	if slices.Contains(c.Snapshots.Endpoints, endpoint) {
 		return ""

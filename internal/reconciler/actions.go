@@ -19,7 +19,8 @@ type independent interface {
 }
 
 // compound is an action on several independent objects. Its parts run in parallel, and all of them run even if some
-// fail. Logs, events and the outcome record the compound action as a whole.
+// fail. Logs, events and the outcome record the compound action as a whole. Packages machines, machineset and topology
+// implement it. The method alone marks the type, and an action with one part is passed to Act as it is.
 type compound interface {
 	Action
 	Parts() []Action

@@ -58,8 +58,8 @@ func (r *Reconciler[O, S]) now() time.Time {
 	return r.Now()
 }
 
-// EvaluateOptionsFor returns the generation, time and previous conditions with which the Report function of a
-// controller evaluates its condition table. Report functions call it.
+// EvaluateOptionsFor returns the generation, time and previous conditions with which a controller evaluates its
+// condition table. Report functions call it, and so do actions that set conditions of other objects, such as Machines.
 func EvaluateOptionsFor(o Object, now time.Time) condition.EvaluateOptions {
 	return condition.EvaluateOptions{Generation: o.GetGeneration(), Now: now, Old: o.GetConditions()}
 }

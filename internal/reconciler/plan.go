@@ -38,8 +38,7 @@ type Stage struct {
 }
 
 // Enter sets the stage of the plan. Its message has the messages of all waits. If there is only one wait, or the stage
-// has no reason of its own, the reason of the wait is more precise and replaces it. Decide functions call it, mostly
-// for a deletion.
+// has no reason of its own, the reason of the wait is more precise and replaces it. Decide functions call it.
 func (p *Plan) Enter(order int, reason string) {
 	p.Stage = Stage{Order: order, Reason: reason, Message: strings.Join(texts(p.Waits), "\n* ")}
 	if n := len(p.Waits); n == 1 || n > 1 && reason == "" {
@@ -132,7 +131,8 @@ func (w *Wait) ForTime() { w.Until = UntilTime }
 // UntilUserActs marks the wait as ended by a user who follows its message.
 func (w *Wait) UntilUserActs() { w.Until = UntilUser }
 
-// Idle reports whether the plan has no actions, no reads and no waits. Decide functions and the driver check it.
+// Idle reports whether the plan has no actions, no reads and no waits. Decide functions and the driver check it, and
+// the Machine controller for the phase.
 func (p Plan) Idle() bool { return len(p.Actions) == 0 && len(p.Reads) == 0 && len(p.Waits) == 0 }
 
 // Do adds actions to the plan; the driver runs them in this order. Decide functions call it.

@@ -119,6 +119,8 @@ type WorkTracker interface {
 // firstRetry and lastRetry limit the backoff after errors that the driver does not map to a delay of its own.
 const firstRetry, lastRetry = 50 * time.Millisecond, 30 * time.Second
 
+// Options returns the options of a controller of controller-runtime. [Setup.Builder] calls it, and so do the
+// credentials and topology controllers, which build themselves without it.
 func (s Setup) Options() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: s.Concurrency, NewQueue: s.Environment.Queue,
@@ -151,7 +153,7 @@ func (s Setup) References(name string, c controller.Controller, r watches.Referr
 }
 
 // NewReconciler returns the driver for c with the manager's client, writer and event recorder. The Add function of each
-// controller calls it.
+// controller that uses the driver calls it.
 func NewReconciler[O Object, S any](s Setup, c Controller[O, S]) *Reconciler[O, S] {
 	kind, _ := apiutil.GVKForObject(c.New(), s.Manager.GetScheme()) // objects of a kind that is not in the scheme cannot be read
 	r := &Reconciler[O, S]{

@@ -2,10 +2,10 @@
 // may not read Secrets can see the rest, and escapes control characters for terminals. [Tail] masks everything that
 // looks like a key, a token or a password, and [Mask] does the same for a text that is not a log. [Public] is stricter,
 // for the output of scripts that users wrote: it shows only words that have the form of ordinary text.
-// [FindNamedSecrets] and [FindOpaqueWords] find the secrets in the data that a machine received, and [MaskSecrets] masks
-// these secrets wherever they occur. The package does not read Secrets; callers pass the data. A secret that appears in
-// another form (its base64 encoding, its hash) is not found, and neither is an ordinary word that no name marks as a
-// secret.
+// [FindNamedSecrets] and [FindOpaqueWords] find the secrets in the data that a machine received, and [MaskSecrets]
+// masks these secrets wherever they occur. The package does not read Secrets; callers pass the data. A secret that
+// appears in another form (its base64 encoding, its hash) is not found, and neither is an ordinary word that no name
+// marks as a secret.
 //
 // By form, the following count as secrets: private keys, JSON web tokens, bootstrap tokens, certificate keys, password
 // hashes, values assigned to a name that ends like the name of a secret (a variable, field, flag or header), and

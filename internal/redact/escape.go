@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// Escape returns s with all control characters escaped except newlines and tabs. Packages describe and progress apply
-// it to text from objects before they show it.
+// Escape returns s with all control characters escaped except newlines and tabs. Commands, package ui and the SSH
+// provider apply it to text from objects and hosts before they show it.
 func Escape(s string) string {
 	if strings.IndexFunc(s, isControl) < 0 {
 		return s
@@ -34,7 +34,7 @@ func isControl(r rune) bool {
 func escaped(r rune) string { return strings.Trim(strconv.QuoteRuneToASCII(r), "'") }
 
 // EscapeWriter escapes text like [Escape] and writes it to a terminal. It is safe for concurrent use. The commands of
-// Slipway use it for standard output and standard error if these are terminals.
+// Slipway use it for standard output and standard error if these are terminals. Logs of hosts always pass it.
 type EscapeWriter struct {
 	to io.Writer
 

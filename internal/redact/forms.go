@@ -66,5 +66,5 @@ func hideKeys(text string) string {
 var endsLikeSecret = regexp.MustCompile(secretName + `$|\.key$`)
 
 // IsSecretName reports whether a name or a file path ends like the name of a secret. Package cloudinit applies it to
-// the paths of the files in bootstrap data.
+// the paths of the files in bootstrap data. Package ui applies it to the fields of the objects that it shows.
 func IsSecretName(name string) bool { return endsLikeSecret.MatchString(name) }

@@ -18,7 +18,8 @@ const (
 
 // FindNamedSecrets returns the secrets in a text that have the form of a secret or are assigned to the name of one.
 // References to variables are skipped. Package cloudinit applies it to bootstrap data, so that the LocalMachine
-// controller can mask these secrets in the output of a node.
+// controller can mask these secrets in the output of a node. The SSHMachine controller does the same for the output of
+// a host.
 func FindNamedSecrets(text string) []string {
 	var out []string
 	for _, key := range certificateKey.FindAllString(text, -1) {
@@ -56,8 +57,8 @@ func isPath(word string) bool {
 }
 
 // FindOpaqueWords returns all words in a text that appear to be generated: keys, tokens and identifiers. Package
-// cloudinit applies it to files in bootstrap data that only their owner may read, and [Public] to lines of trusted
-// programs.
+// cloudinit applies it to files in bootstrap data that only their owner may read. Package ssh/machines applies it to
+// bootstrap data in JSON, and [Public] to lines of trusted programs.
 func FindOpaqueWords(text string) []string {
 	var out []string
 	text = certificateKey.ReplaceAllStringFunc(text, func(found string) string {
@@ -95,9 +96,10 @@ func isOpaque(word string) bool {
 	return letters > 0 && digits > 0 && (upper || digits*digitShare >= len(word))
 }
 
-// MaskSecrets masks known secrets wherever they occur in a text that [Tail] returned. The LocalMachine controller calls
-// it before it shows the output of a node in a condition. The cost does not grow for a secret that overlaps itself,
-// because an attacker who controls both the data and the log could supply many of these.
+// MaskSecrets masks known secrets wherever they occur in a text. The LocalMachine controller applies it to what [Tail]
+// returned, before it shows the output of a node in a condition. The SSHMachine controller calls it before [Tail], with
+// the whole log. The cost does not grow for a secret that overlaps itself, because an attacker who controls both the
+// data and the log could supply many of these.
 func MaskSecrets(text string, secrets []string) string {
 	hidden := make([]bool, len(text))
 	for _, s := range secrets {

@@ -18,8 +18,8 @@ const margin = 16 << 10
 var colors = regexp.MustCompile(`(?:\x1b\[|\x{9b})[0-9;:<=>?]*[ -/]*[@-~]`)
 
 // Tail returns the last lines of a log, at most the given number of bytes, without secrets and control characters. The
-// backends of hosted control planes and of the Local provider apply it to the output of processes and nodes before it
-// becomes part of a status or an error.
+// backends of hosted control planes, the Local provider and the SSH provider apply it to output. They do so before the
+// output of a process, node or host becomes part of a status or an error.
 func Tail(log string, most int) string {
 	log, _ = maskForms(cutFront(log, most+margin))
 	return strings.TrimSpace(cutFront(log, most))

@@ -5,8 +5,9 @@
 // changes take effect converges on one MachineSet with all replicas. Machines that an extension can update in place
 // move from their MachineSet to the new one instead of being deleted ([Moving]). The package implements maxSurge,
 // maxUnavailable, rollout.after and maxInFlight, and defines which template fields require a new Machine. It is
-// deterministic: it accesses neither the API nor the clock, and the caller provides times and seeds. The Machine and
-// MachineSet controllers, package machines and `slipway upgrade` use single functions of it, such as [Differences].
+// deterministic: it accesses neither the API nor the clock, and the caller provides times and seeds. The Machine,
+// MachineSet and KubeadmControlPlane controllers, package machines and `slipway rollout status` use single functions of
+// it.
 //
 //	DeploymentState ─► Plan ─► []Change ─► the MachineSets' replicas ─► Machines change ─► DeploymentState …
 package rollout

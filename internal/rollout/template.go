@@ -91,7 +91,7 @@ func orNone(s string) string {
 }
 
 // Expired reports whether rollout.after has passed and the object was created before it. A zero after never expires.
-// [OutdatedReasons], the MachineDeployment controller and `slipway upgrade` call it.
+// [OutdatedReasons], the MachineDeployment and KubeadmControlPlane controllers and `slipway rollout status` call it.
 func Expired(after, created, now time.Time) bool {
 	return !after.IsZero() && !now.Before(after) && created.Before(after)
 }

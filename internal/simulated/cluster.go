@@ -40,6 +40,8 @@ type cluster struct {
 	conns map[net.Conn]struct{}
 }
 
+// equal reports whether two specs are the same. [Server.Start] starts a control plane anew if they differ, so every new
+// field must be compared here.
 func (s Spec) equal(o Spec) bool {
 	return s.Cluster == o.Cluster && s.Version == o.Version && s.Address == o.Address &&
 		bytes.Equal(s.CACert, o.CACert) && bytes.Equal(s.CAKey, o.CAKey) &&

@@ -8,9 +8,9 @@
 // reconciliations. Snapshots are always streamed and never held in memory as a whole. Databases are not opened here,
 // because their content belongs to the tenant.
 //
-// A [Store] is a folder of this host or a bucket of an S3-compatible store. Its files are written from streams and appear
-// only when complete. Their names are relative paths with slashes and cannot escape the folder or the prefix of the
-// bucket. Package policy decides who may use which folder or endpoint.
+// A [Store] is a folder of this host or a bucket of an S3-compatible store. Its files are written from streams and
+// appear only when complete. Their names are relative paths with slashes and cannot escape the folder or the prefix of
+// the bucket. Package policy decides who may use which folder or endpoint.
 //
 // The files of a snapshot in a store:
 //

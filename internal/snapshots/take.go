@@ -20,7 +20,7 @@ import (
 const (
 	// maxBytes is the maximum size of a snapshot. It equals the maximum database size that etcd recommends.
 	maxBytes = 8 << 30
-	// Timeout limits taking or fetching a snapshot.
+	// Timeout limits taking or fetching a snapshot. The LocalMachine controller applies it when it fetches one.
 	Timeout = 20 * time.Minute
 )
 
@@ -119,8 +119,8 @@ func encrypted(from io.Reader, to []age.Recipient) *io.PipeReader {
 	return r
 }
 
-// ParseRecipients parses age recipients (spec.encryption.recipients of an EtcdSnapshotPolicy). The webhook also calls
-// it. [Take] calls it.
+// ParseRecipients parses age recipients (spec.encryption.recipients of an EtcdSnapshotPolicy). [Take] and the webhook
+// of EtcdSnapshotPolicies call it.
 func ParseRecipients(texts []string) ([]age.Recipient, error) {
 	var out []age.Recipient
 	for _, text := range texts {

@@ -35,8 +35,8 @@ func (c Counts) Sorted() []clusterv1.StatusVersion {
 	return out
 }
 
-// Compare orders semantic versions from the oldest to the newest. Versions that differ only in their build metadata are ordered
-// as text. Other texts come last, ordered as text.
+// Compare orders semantic versions from the oldest to the newest. Versions that differ only in their build metadata are
+// ordered as text. Other texts come last, ordered as text.
 func Compare(a, b string) int {
 	x, errX := parseSemantic(a)
 	y, errY := parseSemantic(b)

@@ -10,7 +10,8 @@ import (
 // the upstream version ("v1.29.0-eks-5e0fdde", "v1.29.0-gke.1", "v1.29.0+k3s1"). Therefore a want without suffix
 // matches every kubelet with the same major, minor and patch number, except alphas, betas and release candidates. A
 // want with a suffix matches only the identical version. The MachinePool controller and the upgrade of a topology
-// decide with it whether an upgrade is complete.
+// decide with it whether an upgrade is complete. The preflight checks of Machines and the webhook of Clusters decide
+// with it whether one is in progress.
 func Runs(have, want string) bool {
 	if have == want {
 		return true
@@ -50,8 +51,8 @@ func parseSemantic(text string) (semver.Version, error) {
 	return semver.Parse(strings.TrimPrefix(text, "v"))
 }
 
-// IsOlder reports whether a version is older than another. It returns false if either of them is invalid. Controllers,
-// webhooks and commands that have only texts call it; others compare values of [Version].
+// IsOlder reports whether a version is older than another. It returns false if either of them is invalid. It is for
+// callers that have only texts; others compare values of [Version].
 func IsOlder(text, than string) bool {
 	v, err := Parse(text)
 	if err != nil {

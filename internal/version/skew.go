@@ -6,6 +6,7 @@ const MaxKubeletLag = 3
 
 // Span is the range of versions that the instances of a component run. The preflight checks of Machines compare a new
 // Machine with the span of its control plane, and upgrade plans of a topology use it for the maximum lag of workers.
+// The LocalMachine controller compares the kubelet of a node image with it.
 type Span struct{ Lowest, Highest Version }
 
 // Include extends a span to contain a version.

@@ -36,11 +36,11 @@ const (
 )
 
 // ParseKubeconfig returns the client configuration for the current context of an untrusted kubeconfig, such as one in a
-// Secret. [Clusters] calls it before it connects; the KubeadmControlPlane controller and commands call it for
-// kubeconfigs of workload clusters. A test checks that no other package parses kubeconfigs of tenants. It is not meant
-// for kubeconfigs of command-line users, who may run any command anyway. The configuration is built from the allowed
-// fields only, so that no other field has an effect. All entries are validated, also entries outside the current
-// context. The error is a fault whose message states the necessary correction.
+// Secret. [Clusters] calls it before it connects; package kubeadm/secrets and commands call it for kubeconfigs of
+// workload clusters. A test checks that no other package parses kubeconfigs of tenants. It is not meant for kubeconfigs
+// of command-line users, who may run any command anyway. The configuration is built from the allowed fields only, so
+// that no other field has an effect. All entries are validated, also entries outside the current context. The error is
+// a fault whose message states the necessary correction.
 func ParseKubeconfig(text []byte, allowed policy.Configuration) (*rest.Config, error) {
 	cfg, err := loadKubeconfig(text)
 	if err != nil {

@@ -42,8 +42,8 @@ func (c *counting) begin() {
 	c.memory += perDocument
 }
 
-// meter estimates the memory of the documents in a response of a workload cluster, which [limitingTransport] feeds to it
-// in parts. Such an API server is not trusted: small documents can take much memory when they are decoded. A meter
+// meter estimates the memory of the documents in a response of a workload cluster, which [limitingTransport] feeds to
+// it in parts. Such an API server is not trusted: small documents can take much memory when they are decoded. A meter
 // counts at least everything that a decoder would decode.
 type meter interface {
 	feed(part []byte, c *counting)

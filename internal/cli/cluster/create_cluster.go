@@ -59,7 +59,8 @@ available. If you interrupt the wait, the creation of the cluster continues.`,
 
 // createClusterFlags holds the flag values. check sets ref from class, and prefix from subnet; without --subnet,
 // chooseNetwork selects prefix. objects sets variables and hosts from the class (create_cluster_run.go). The command
-// calls check, then run.
+// calls check, then run. After objects, prefix is valid only if the nodes are containers; checkHost and nextSteps rely
+// on that.
 type createClusterFlags struct {
 	connection    *management.Flags
 	class         string

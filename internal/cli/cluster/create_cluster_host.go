@@ -20,8 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/nodeimage"
 )
 
-// The least that each part of a cluster needs without the Pods of its users, in MiB. With less, the kernel or the kubelet
-// ends processes before the cluster is ready.
+// The least that each part of a cluster needs without the Pods of its users, in MiB. With less, the kernel or the
+// kubelet ends processes before the cluster is ready.
 const (
 	workerMemory, workerDisk             = 200, 300
 	controlPlaneMemory, controlPlaneDisk = 700, 700
@@ -184,8 +184,8 @@ func (n clusterNeeds) nodesNeed() string {
 	}
 }
 
-// warnings returns what may go wrong: not all used memory of a host is in use (caches of file systems), and nodes rarely use
-// all that they may use.
+// warnings returns what may go wrong: not all used memory of a host is in use (caches of file systems), and nodes
+// rarely use all that they may use.
 func (n clusterNeeds) warnings(room hostRoom) (out []string) {
 	if memory, _ := n.least(); room.MemoryMiB > 0 && room.MemoryMiB < memory {
 		out = append(out, fmt.Sprintf("%s at least %d MiB of memory, and %d MiB are available on this host", n.nodesNeed(), memory, room.MemoryMiB))
@@ -196,7 +196,8 @@ func (n clusterNeeds) warnings(room hostRoom) (out []string) {
 	return out
 }
 
-// memoryLimits returns the sum of the memory that variables allow the nodes, in MiB. Nodes without a variable are left out.
+// memoryLimits returns the sum of the memory that variables allow the nodes, in MiB. Nodes without a variable are left
+// out.
 func memoryLimits(values []clusterv1.ClusterVariable, workers, controlPlanes int32) int64 {
 	sum := int64(0)
 	for _, v := range values {

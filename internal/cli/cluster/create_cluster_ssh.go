@@ -19,9 +19,9 @@ import (
 // Variables of Slipway's ClusterClasses (config/classes) that select hosts.
 const hostLabels, controlPlaneHostLabels = "hostLabels", "controlPlaneHostLabels"
 
-// checkSSHHosts returns an error if the machines of the cluster cannot claim a host each, before anything is written.
-// The inventory is the operator's: for users who cannot read it, the conditions of the machines report a shortage.
-// apply calls it after checkHost.
+// checkSSHHosts returns an error if the machines of the cluster cannot claim a host each, before anything is written. A
+// claim reserves an SSHHost of the inventory for one machine. The inventory is the operator's: for users who cannot
+// read it, the conditions of the machines report a shortage. apply calls it after checkHost.
 func (f *createClusterFlags) checkSSHHosts(ctx context.Context, r client.Reader, namespace string) error {
 	if f.skipChecks || !f.hosts || !slices.Contains(classes.Names(), f.ref.Name) {
 		return nil

@@ -163,7 +163,8 @@ func (s *deleteSelection) runAll(ctx context.Context, e term.Env, c *management.
 	return deleteEach(ctx, e, c, names, timeout)
 }
 
-// deleteEach requests the deletion of all clusters, then waits for them one after the other.
+// deleteEach requests the deletion of all clusters, then waits for them one after the other. The timeout is for all
+// waits together.
 func deleteEach(ctx context.Context, e term.Env, c *management.Connection, names []string, timeout time.Duration) error {
 	start := e.Now()
 	before := map[string]describe.Snapshot{}

@@ -70,8 +70,8 @@ func (r *causeReader) read(ctx context.Context) (out clusterCause) {
 	return out
 }
 
-// text returns the line with the cause and an empty line, or nothing if there is no problem. A zero time omits how long the problem
-// has lasted.
+// text returns the line with the cause and an empty line, or nothing if there is no problem. A zero time omits how long
+// the problem has lasted.
 func (c clusterCause) text(now time.Time) string {
 	if c.chain == nil {
 		return ""

@@ -30,6 +30,6 @@
 //	the kubeconfig of the data directory, if it exists; --data-dir, the only flag that is removed, selects the directory
 //	the default locations of kubectl
 //
-// Private keys are never printed, and "get kubeconfig --merge" never modifies the kubeconfig of a management cluster,
-// because commands use it to find the cluster.
+// "get kubeconfig --merge" never modifies the kubeconfig of a management cluster, because commands use it to find the
+// cluster.
 package cluster

@@ -20,8 +20,8 @@ const (
 	encryptionTimeout = 5 * time.Minute
 )
 
-// EncryptionCommand returns the encryption command, which acts on the management cluster of this host. "rotate
-// encryption" (rotate_encryption.go) is the command for workload clusters.
+// EncryptionCommand returns the encryption command, for package cli. It acts on the management cluster of this host.
+// "rotate encryption" (rotate_encryption.go) is the command for workload clusters.
 func EncryptionCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "encryption",

@@ -78,7 +78,7 @@ func (o *generateOptions) add(flags *pflag.FlagSet) {
 	flags.StringVar(&o.write, "write-to", "", "file to write to instead of standard output")
 }
 
-// check rejects conflicting flags.
+// check rejects conflicting flags, and records whether the numbers of machines were set.
 func (o *generateOptions) check(flags *pflag.FlagSet) error {
 	o.controlPlaneGiven, o.workersGiven = flags.Changed("control-plane-machine-count") || flags.Changed(contractCount), flags.Changed("worker-machine-count")
 	kinds := 0

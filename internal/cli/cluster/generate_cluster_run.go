@@ -97,7 +97,8 @@ func (g *generateRun) text(ctx context.Context) ([]byte, error) {
 	return text, g.cluster.Explain(err)
 }
 
-// release returns the provider version whose template is used. It sets builtin, which chooseNetwork and lookup read.
+// release returns the provider version whose template is used. It sets builtin, which chooseNetwork, lookup and warn
+// read.
 func (g *generateRun) release(ctx context.Context) (template.Release, error) {
 	named, err := g.providerReference(ctx)
 	if err != nil {

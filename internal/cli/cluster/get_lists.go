@@ -43,7 +43,8 @@ type lists[R any] struct {
 	// of is the kind whose objects the rows are about. reads are the kinds that the rows need; empty: all.
 	of    schema.GroupKind
 	reads []schema.GroupKind
-	// rows returns the function that computes the rows of a Store. It is called again with the clusters that have changed.
+	// rows returns the function that computes the rows of a Store, the copy of the objects (package mirror). It is called
+	// again with the clusters that have changed.
 	rows func(*mirror.Store) func(changed []fleet.Key, now time.Time) []R
 	// compare and byTrouble order the rows.
 	compare, byTrouble func(a, b R) int
@@ -215,7 +216,8 @@ type listStatus struct {
 	remark string
 }
 
-// statusOf returns the status of the rows. Rows that are updated can be outdated.
+// statusOf returns the status of the rows. isUpdated is true with --watch: an outage of the API server then makes the
+// rows outdated, whichever kind has reported it.
 func (r listRun[R]) statusOf(copied listCopy[R], isUpdated bool) listStatus {
 	out := listStatus{outdated: copied.CopyOf(r.of).Reason}
 	var kinds, remarks []string

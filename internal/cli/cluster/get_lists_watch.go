@@ -76,8 +76,8 @@ func (r listRun[R]) awaitSync(ctx context.Context, copied listCopy[R]) error {
 	}
 }
 
-// listScreen is what was shown of a list: the lines with the names of their rows, and the status. first is set until the first
-// rows are shown.
+// listScreen is what was shown of a list: the lines with the names of their rows, and the status. first is set until
+// the first rows are shown.
 type listScreen struct {
 	shown  map[string]string
 	status listStatus
@@ -99,8 +99,8 @@ func (r listRun[R]) update(rows []R, status listStatus, screen *listScreen) erro
 	return err
 }
 
-// drawing returns the text that replaces the contents of a terminal. It is not longer than the terminal, because a terminal that
-// scrolls retains the previous rows above the new ones.
+// drawing returns the text that replaces the contents of a terminal. It is not longer than the terminal, because a
+// terminal that scrolls retains the previous rows above the new ones.
 func (r listRun[R]) drawing(rows []R, status listStatus, terminal term.Screen) (string, error) {
 	var table bytes.Buffer
 	if err := r.printScreen(&table, rows); err != nil {
@@ -118,8 +118,8 @@ func (r listRun[R]) drawing(rows []R, status listStatus, terminal term.Screen) (
 	return clearScreen + fitting + footer, nil
 }
 
-// show prints the lines that differ from the lines shown before, and the names of rows that are gone. Ages are not compared. The
-// keys of shown are the lines, and the values the names.
+// show prints the lines that differ from the lines shown before, and the names of rows that are gone. Ages are not
+// compared. The keys of shown are the lines, and the values the names.
 func (r listRun[R]) show(rows []R, shown map[string]string, first bool) error {
 	next := map[string]string{}
 	names := map[string]bool{}

@@ -42,7 +42,8 @@ func machinePoolKind() schema.GroupKind {
 	return schema.GroupKind{Group: clusterv1.GroupVersion.Group, Kind: "MachinePool"}
 }
 
-// nodeRows computes the rows of all Nodes, which takes little time.
+// nodeRows computes the rows of all Nodes. [lists] calls the function that it returns before each output. The function
+// reuses no rows, because it takes little time.
 func nodeRows(s *mirror.Store) func([]fleet.Key, time.Time) []fleet.Node {
 	return func(_ []fleet.Key, now time.Time) []fleet.Node { return readNodes(s, now) }
 }

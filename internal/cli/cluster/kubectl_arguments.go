@@ -60,12 +60,13 @@ func parseKubectlArguments(args []string) (kubectlArguments, error) {
 	return a, nil
 }
 
-// valueFlags are the flags of all commands of kubectl whose value can be the next argument, so that it is not the command.
+// valueFlags are the flags of all commands of kubectl whose value can be the next argument, so that it is not the
+// command.
 var valueFlags = []string{
 	"--as", "--as-group", "--as-uid", "--as-user-extra", "--cache-dir", "--certificate-authority", "--client-certificate", "--client-key", "--cluster", "--context",
 	"--kubeconfig", "--kuberc", "--log-flush-frequency", "--namespace", "-n", "--password", "--profile", "--profile-output", "--request-timeout", "--server", "-s",
 	"--tls-server-name", "--token", "--user", "--username", "--v", "-v", "--vmodule",
 }
 
-// hasSeparateValue reports whether the argument after a flag is its value.
+// hasSeparateValue reports whether the argument after a flag is its value. checkKubectlRollout calls it, too.
 func hasSeparateValue(flag string) bool { return slices.Contains(valueFlags, flag) }

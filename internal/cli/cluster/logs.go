@@ -205,8 +205,8 @@ type candidates struct {
 	names       []string
 }
 
-// choose returns the candidate that a user-specified name matches: the one with exactly this name, or else the only one whose name
-// begins with it and a hyphen, like the objects of a Cluster.
+// choose returns the candidate that a user-specified name matches: the one with exactly this name, or else the only one
+// whose name begins with it and a hyphen, like the objects of a Cluster.
 func (c candidates) choose(name, namespace string) (string, error) {
 	var exact, begins []string
 	for _, full := range c.names {

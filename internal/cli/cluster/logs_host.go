@@ -17,7 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// Units of a host's log: the unit that is shown by default, and the name that stands for the output of the bootstrap data.
+// Units of a host's log: the unit that is shown by default, and the name that stands for the output of the bootstrap
+// data. The script of remote.Host.Logs recognizes that name.
 const defaultUnit, bootstrapUnit = "kubelet", "bootstrap"
 
 // host writes the journal of a node on a host over SSH. It reports whether the management cluster has such nodes.
@@ -62,8 +63,8 @@ func (f logsFlags) sshMachine(all []infrav1.SSHMachine, name string) (*infrav1.S
 	return byName[found], err
 }
 
-// hostLog writes the journal of the units on the host of an SSHMachine. The status of an SSHMachine is not trusted: the host must have
-// the claim of the machine.
+// hostLog writes the journal of the units on the host of an SSHMachine. The status of an SSHMachine is not trusted: the
+// SSHHost must have the claim of the machine. A claim reserves a host for one machine.
 func (f logsFlags) hostLog(ctx context.Context, e term.Env, c *management.Connection, m *infrav1.SSHMachine) error {
 	if f.follow {
 		return fault.New(fault.Invalid, reasonNoLog, "the log of a host over SSH cannot be followed; leave out --follow")

@@ -16,7 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/operate/rotate"
 )
 
-// RotateCommand returns the rotate command, for workload clusters with a hosted control plane.
+// RotateCommand returns the rotate command, for package cli. The command is for workload clusters with a hosted control
+// plane.
 func RotateCommand(e term.Env) *cobra.Command {
 	cmd := &cobra.Command{Use: "rotate", Short: "Rotate the certificate authority or encryption keys of a cluster"}
 	cmd.AddCommand(rotateAuthorityCommand(e), rotateEncryptionCommand(e))

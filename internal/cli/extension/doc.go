@@ -1,6 +1,7 @@
 // Package extension implements the extension command: tools for authors and operators of Runtime Extensions. The
-// subcommands parse flags and print results; package extensiontools does the work. Bodies of requests and responses are
-// printed only by "call", because they may contain secrets. The files are named after the subcommands.
+// subcommands parse flags and print results; package extensiontools does the work. Only "call" prints whole responses,
+// because they may contain secrets. "run" and "record" print the message of a response, and "replay" the values that
+// differ. No subcommand prints a request of the manager. The files are named after the subcommands.
 //
 // The subcommands differ in what they need and change:
 //

@@ -43,7 +43,7 @@ call" or in a test. Without HOOK, list the available hooks.`,
 	return cmd
 }
 
-// exampleRow is a hook in structured output.
+// exampleRow is a hook in structured output. Scripts depend on the field names.
 type exampleRow struct {
 	Hook       string `json:"hook"`
 	APIVersion string `json:"apiVersion"`

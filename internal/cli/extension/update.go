@@ -38,7 +38,7 @@ other files stay unchanged.`,
 	return cmd
 }
 
-// updateOutput is the structured output of the changes.
+// updateOutput is the structured output of the changes. Scripts depend on the field names.
 type updateOutput struct {
 	// Added, Changed and Removed are numbers of SDK files.
 	Added   int `json:"added"`

@@ -101,7 +101,8 @@ func recordEnd(folder processconfig.Folder, err error) error {
 	return fault.New(fault.Transient, "ControlPlaneEnded", "%s", text).From(err)
 }
 
-// switchUser changes the owner of the folder to the user and switches this process to it.
+// switchUser changes the owner of the folder to the user, and deletes sockets of etcd that another user left. Then it
+// switches this process to the user. The switch is last, because the other steps need root.
 func switchUser(place processconfig.Folder, user int) error {
 	if err := uidisolation.ChownFolder(string(place), user); err != nil {
 		return err

@@ -13,9 +13,9 @@ import (
 )
 
 // NewerVersions lists the versions on this host that are newer than the current one of a control plane, for an error of
-// "upgrade cluster". It returns an empty string if the data directory is unknown, or if control planes of the class do not
-// run on this host. The checks of versions are in this package because, like the hidden commands, they read the host and
-// not the management cluster.
+// "upgrade cluster". It returns an empty string if the data directory is unknown, or if control planes of the class do
+// not run on this host. The checks of versions are in this package because, like the hidden commands, they read the
+// host and not the management cluster.
 func NewerVersions(dir datadir.Dir, of template.Class, current string) string {
 	if dir == "" || !of.RunsOnHost() {
 		return ""
@@ -32,8 +32,8 @@ func newerVersionsText(have []string, than string) string {
 }
 
 // UnsupportedVersion returns an error message with a remedy if control planes of a class cannot run the version on this
-// host, and an empty string otherwise. "create cluster" and "upgrade cluster" call it before they write. dir is empty if the
-// management cluster does not run on this host.
+// host, and an empty string otherwise. "create cluster" and "upgrade cluster" call it before they write. dir is empty
+// if the management cluster does not run on this host.
 func UnsupportedVersion(dir datadir.Dir, of template.Class, wanted string) string {
 	if dir == "" || !of.RunsOnHost() {
 		return ""

@@ -52,7 +52,7 @@ func (f bundleFlags) store(e term.Env) (bundle.Store, error) {
 	return bundle.Store{Dir: dir.Bundles()}, err
 }
 
-// bundleRow is a bundle in structured output.
+// bundleRow is a bundle in structured output. Scripts depend on the field names.
 type bundleRow struct {
 	KubernetesVersion string `json:"kubernetesVersion"`
 	Architecture      string `json:"architecture"`

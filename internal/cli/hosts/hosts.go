@@ -139,8 +139,9 @@ func namesOrSelector(selector *string) cobra.PositionalArgs {
 	}
 }
 
-// machineOf returns the SSHMachine that has claimed a host, as NAMESPACE/NAME; empty for a free host. The subcommands
-// print it; check, list, reinstalled and remove decide by it whether a host is in use.
+// machineOf returns the SSHMachine that has claimed a host, as NAMESPACE/NAME; empty for a free host. A claim reserves
+// a host for one SSHMachine until the host was cleaned after it. The subcommands print the result; check, list,
+// reinstalled and remove decide by the result whether a host is in use.
 func machineOf(host *infrav1.SSHHost) string {
 	if host.Status.Claim == nil {
 		return ""

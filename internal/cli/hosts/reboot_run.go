@@ -182,7 +182,8 @@ func (r reboot) runCordoned(ctx context.Context, connected *remote.Host, c clien
 	return r.retry(ctx, "the API server to uncordon Node "+name, func() error { return uncordon(ctx, c, name) })
 }
 
-// machine returns the Machine of a claim, or nil. The provider ID of a Machine contains the ID of its claim.
+// machine returns the Machine of a claim, or nil. The provider ID of a Machine contains the ID of its claim, in the
+// form that package ssh/machines writes.
 func (r reboot) machine(ctx context.Context, claim infrav1.SSHHostClaim) (*clusterv1.Machine, error) {
 	machines := &clusterv1.MachineList{}
 	if err := r.connection.Client.List(ctx, machines, client.InNamespace(claim.Namespace)); err != nil {
@@ -377,7 +378,7 @@ func (r reboot) waitReady(ctx context.Context, c client.Client, name string, bef
 }
 
 // controlPlaneReady reports whether the Pods of a control plane on a Node are Ready, so that the next host of it can be
-// rebooted.
+// rebooted. The label of these Pods comes from kubeadm.
 func controlPlaneReady(ctx context.Context, c client.Client, name string) (bool, error) {
 	pods := &corev1.PodList{}
 	if err := c.List(ctx, pods, client.InNamespace("kube-system"), client.MatchingLabels{"tier": "control-plane"}); err != nil {

@@ -244,7 +244,8 @@ func (f updateFlags) applyAddress(host *infrav1.SSHHost) error {
 	return nil
 }
 
-// checkSame connects and checks that a host in use is still the same machine.
+// checkSame connects and checks that a host in use is still the same machine. Its record, a file on the host, must have
+// the ID of the claim.
 func checkSame(ctx context.Context, pool *remote.Pool, t remote.Target, host *infrav1.SSHHost) error {
 	connected, err := pool.Connect(ctx, t)
 	if f := fault.As(err); f != nil && f.Reason == remote.ReasonHostKeyMismatch {

@@ -113,7 +113,8 @@ func (f loadFlags) run(ctx context.Context, e term.Env, args []string) error {
 func (f loadFlags) storesCopies() bool { return f.cluster != "" && !f.once }
 
 // storeCopy stores a copy of a source for nodes that are created later. The copy is stored before loading, so that no
-// node is missed in between. Existing nodes are loaded from the copy.
+// node is missed in between. Existing nodes are loaded from the copy. For later nodes, the manager loads it
+// (backend.WrapPreloading).
 func (f loadFlags) storeCopy(ctx context.Context, archives backend.ImageArchives, s source) (source, error) {
 	if !f.storesCopies() {
 		return s, nil

@@ -134,7 +134,8 @@ func newClient(cfg *rest.Config) (client.WithWatch, error) {
 	return client.NewWithWatch(cfg, client.Options{Scheme: scheme})
 }
 
-// Scheme returns the scheme with the kinds that commands use as Go types.
+// Scheme returns the scheme with the kinds that commands use as Go types. Commands that create a client of their own
+// call it, too.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -220,8 +221,8 @@ func (c *Connection) Explain(err error) error {
 	return err
 }
 
-// busyText is the message for a request that the API server has received and did not complete, because it or its host is
-// busy.
+// busyText is the message for a request that the API server has received and did not complete, because it or its host
+// is busy.
 func (c *Connection) busyText(err error) string {
 	if c.DataDir != "" {
 		return fmt.Sprintf("the management cluster in %s is busy and did not complete the request: wait until this host has less to do, then run the command again; \"slipway status\" shows its processes (%v)", c.DataDir, err)

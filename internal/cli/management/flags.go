@@ -116,8 +116,8 @@ func (f *Flags) Find(e term.Env) (SelectedKubeconfig, error) {
 	return ofDataDir("", kubeconfigVariable(e)), nil
 }
 
-// ofDataDir returns the selection of a path. It has the data directory if the kubeconfig is the one of a data directory, which
-// "slipway up" prints for KUBECONFIG.
+// ofDataDir returns the selection of a path. It has the data directory if the kubeconfig is the one of a data
+// directory, which "slipway up" prints for KUBECONFIG.
 func ofDataDir(path, kubeconfig string) SelectedKubeconfig {
 	out := SelectedKubeconfig{Path: path}
 	absolute, err := filepath.Abs(kubeconfig)

@@ -8,7 +8,7 @@ import (
 )
 
 // bindAccepted binds hidden flags of Cluster API's core manager that have no effect here. The manager command accepts
-// them, so that the arguments of an existing Deployment remain valid.
+// them, so that the arguments of an existing Deployment remain valid. options.bind calls it (manager.go).
 func bindAccepted(f *pflag.FlagSet) {
 	f.Duration("log-flush-frequency", 5*time.Second, "accepted without effect: the log is not buffered")
 	f.String("etcd-client-log-level", "warn", "accepted without effect: problems with etcd are in conditions and in the log")

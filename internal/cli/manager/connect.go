@@ -18,8 +18,8 @@ import (
 // to maxRetryDelay.
 const minRetryDelay, maxRetryDelay = time.Second, 30 * time.Second
 
-// managerResult is the result of a manager that had started its controllers; its error may be nil. It ends
-// [retryUntilReachable].
+// managerResult is the result of a manager that had started its controllers; its error may be nil. The function start
+// of [retryUntilReachable] returns it, and it ends the retries.
 type managerResult struct{ error }
 
 // checkReachable fails if the API server is unreachable. The manager command calls it once before it starts the
@@ -35,8 +35,9 @@ func checkReachable(access *rest.Config) error {
 	return nil
 }
 
-// retryUntilReachable starts the manager. If the API server was reachable but the connection is lost during the start,
-// it retries, because the API server may be restarting or its host may be busy.
+// retryUntilReachable starts the manager. options.run calls it after checkReachable (manager.go). If the API server was
+// reachable but the connection is lost during the start, it retries, because the API server may be restarting or its
+// host may be busy.
 func retryUntilReachable(ctx context.Context, log logr.Logger, start func() error) error {
 	for d := minRetryDelay; ; d = min(2*d, maxRetryDelay) {
 		err := start()

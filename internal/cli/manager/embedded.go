@@ -35,8 +35,9 @@ import (
 // up`.
 const loopback = "127.0.0.1"
 
-// Prepare prepares a management cluster for the manager of these providers, with an administrator's rights:
-// `slipway up` calls it after the API server has started, before it starts the manager's process.
+// Prepare prepares a management cluster for the manager of these providers, with an administrator's rights: `slipway
+// up` calls it after the API server has started, before it starts the manager's process. Package cli passes it to
+// package up, which cannot import this package.
 func Prepare(ctx context.Context, root *rest.Config, sets []providerset.Set) error {
 	if err := manager.Install(ctx, root, rbac.Rights{Sets: sets, Separate: true}); err != nil {
 		return fmt.Errorf("preparing the management cluster: %w", err)
@@ -44,8 +45,8 @@ func Prepare(ctx context.Context, root *rest.Config, sets []providerset.Set) err
 	return nil
 }
 
-// EmbeddedCommand returns the hidden command that `slipway up` starts as a child process: the manager. The parent sends
-// its configuration on standard input ([up.Instructions]).
+// EmbeddedCommand returns the hidden command that `slipway up` starts as a child process: the manager. Package cli adds
+// the command. The parent sends its configuration on standard input ([up.Instructions]).
 func EmbeddedCommand(e term.Env) *cobra.Command {
 	return &cobra.Command{
 		Use: up.ManagerVerb, Short: "Manager process of \"slipway up\"", Hidden: true, Args: cobra.NoArgs,

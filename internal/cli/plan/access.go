@@ -38,8 +38,8 @@ type managerAccess struct {
 	until  time.Time
 }
 
-// addAccessFlags adds the flags that select a manager. The returned function creates the access for a connection; the flags
-// apply to it unless direct is false, because one URL cannot be the manager of several management clusters.
+// addAccessFlags adds the flags that select a manager. The returned function creates the access for a connection; the
+// flags apply to it unless direct is false, because one URL cannot be the manager of several management clusters.
 func addAccessFlags(set *pflag.FlagSet) func(e term.Env, connection *management.Flags, c *management.Connection, direct bool) *managerAccess {
 	chosen := addFlags(set, nil)
 	return func(e term.Env, connection *management.Flags, c *management.Connection, direct bool) *managerAccess {

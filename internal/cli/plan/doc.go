@@ -6,9 +6,10 @@
 // calls lifecycle hooks, and calls other Runtime Extensions only with --call-extensions.
 //
 // The explain command shows the root cause chain of an object (package internal/rootcause), and the last plan that the
-// running manager made for it: its actions, the objects that it waits for, and the event that ends each wait. Without an
-// object it lists the problems of a namespace. It reads plans from the diagnostics of the manager, with the credentials of
-// the connection to the API server (explain_manager.go), and does without them if there is no Slipway manager.
+// running manager made for it: its actions, the objects that it waits for, and the event that ends each wait. Without
+// an object it lists the problems of a namespace. It reads plans from the diagnostics of the manager, with the
+// credentials of the connection to the API server (explain_manager.go), and does without them if there is no Slipway
+// manager.
 //
 // The ui command starts the server of package internal/ui on a loopback address, and prints the address with the token
 // until the command is interrupted. The flags --kubeconfig and --kubeconfig-context may be repeated; every management

@@ -12,8 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
-// writeExplanation prints the chain of an object, the plans for it, and what happens without a user. It is the text
-// output of `slipway explain KIND/NAME`.
+// writeExplanation prints the chain of an object, the plans for it, and what happens without a user. `slipway explain
+// KIND/NAME` calls it unless -o is set. A chain leads from the object over other objects to the root cause.
 func writeExplanation(w io.Writer, s explanation) error {
 	var b strings.Builder
 	if s.Chain == nil {

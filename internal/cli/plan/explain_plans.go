@@ -14,8 +14,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
-// planReader reads plans from a manager, and remembers why there is none. `slipway explain` has one. Package rootcause
-// reads the plans of further objects through source.
+// planReader reads plans from a manager, and remembers why there is none. `slipway explain` has one reader. A plan
+// lists the actions and waits of a controller's last reconciliation of an object. Package rootcause reads the plans of
+// further objects through source.
 type planReader struct {
 	client *managerClient
 	// absent is the reason why there is no manager.

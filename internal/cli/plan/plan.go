@@ -33,7 +33,8 @@ const (
 	exitChanges = 2 // something changes, or may change
 )
 
-// exitCode is an error with the exit code of a printed result.
+// exitCode is an error with the exit code of a printed result. Package cli exits with it, and prints no message for
+// such an error.
 type exitCode int
 
 // Error implements error.

@@ -170,8 +170,8 @@ func pagePlan(r manager.PlanRecord, cause rootcause.Plan) ui.Plan {
 	return p
 }
 
-// sourceTitle returns the name of a management cluster for its tab: the context, the name of the kubeconfig, or the host of the
-// API server.
+// sourceTitle returns the name of a management cluster for its tab: the context, the name of the kubeconfig, or the
+// host of the API server.
 func sourceTitle(f *management.Flags, c *management.Connection) string {
 	switch {
 	case f.Context != "":

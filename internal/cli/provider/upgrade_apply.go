@@ -46,7 +46,7 @@ type upgradeApplyFlags struct {
 	rollback bool
 }
 
-// shown is the structured output.
+// shown is the structured output of "upgrade apply". Scripts depend on the field names.
 type shown struct {
 	planOutput
 	CertManager    certificates.Upgrade            `json:"certManager"`

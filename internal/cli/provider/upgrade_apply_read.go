@@ -31,7 +31,7 @@ type upgradeRun struct {
 	certManager    certificates.Upgrade
 	customisations []providerupgrade.Customisation
 	plan           install.Plan
-	// notes are about providers that are not upgraded.
+	// notes are about providers that are not upgraded, and about extensions that serve deprecated hooks.
 	notes []string
 	// back is the plan for a rollback; noRollbackReason is the reason if there is none.
 	back             install.Plan

@@ -12,9 +12,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/extensiontools"
 )
 
-// warnOfExtensions prints warnings about extension handlers that this version of slipway cannot call, before
-// `slipway up` starts the manager. The start continues: otherwise no cluster would have a manager, and only Clusters
-// that call these hooks are blocked.
+// warnOfExtensions prints warnings about extension handlers that this version of slipway cannot call, before `slipway
+// up` starts the manager (service.run). The start continues: otherwise no cluster would have a manager, and only
+// Clusters that call these hooks are blocked.
 func warnOfExtensions(ctx context.Context, root *rest.Config, v progressReporter) {
 	report, err := readExtensions(ctx, root)
 	if err != nil {

@@ -117,7 +117,7 @@ func (s service) run(ctx context.Context, e term.Env, h *datadir.Handle, v progr
 	return errors.Join(err, s.stop(m))
 }
 
-// networks returns the allowed networks of clusters, for other commands.
+// networks returns the allowed networks of clusters. "create cluster" and "generate cluster" read them from run.json.
 func (s service) networks() *datadir.NetworkLimits {
 	out := &datadir.NetworkLimits{Ranges: s.policy.Networks.Ranges, WidestPrefix: s.policy.Networks.WidestPrefix}
 	for _, n := range s.policy.ReachableHosts() {
@@ -126,7 +126,7 @@ func (s service) networks() *datadir.NetworkLimits {
 	return out
 }
 
-// nodes returns the allowed nodes of clusters, for other commands.
+// nodes returns the allowed nodes of clusters. "create cluster" and "upgrade cluster" read them from run.json.
 func (s service) nodes(getenv func(string) string) *datadir.NodeLimits {
 	n := s.policy.Nodes
 	return &datadir.NodeLimits{Images: n.Images, CPUs: n.CPUs, MemoryMiB: n.MemoryMiB, Processes: n.Processes, Docker: hosttransfer.DockerAddress(getenv)}

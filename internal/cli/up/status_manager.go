@@ -17,7 +17,7 @@ import (
 const managerTimeout = 10 * time.Second
 
 // probeManager checks whether the running manager responds. The request has no credentials; a rejection is a response
-// as well.
+// as well. readAPI calls it, while it sends its own requests.
 func (s *statusReport) probeManager(ctx context.Context) {
 	if s.Management == nil || s.Management.Manager == nil {
 		return

@@ -21,8 +21,9 @@ func NewInProcessAdmission(opts Options) InProcessAdmission {
 	return InProcessAdmission{newReviewer(opts)}
 }
 
-// Admit returns the object with its defaults, or the error with which the API server would reject the write.
-// The argument old is nil for a creation.
+// Admit returns the object with its defaults, or the error with which the API server would reject the write. The
+// argument old is nil for a creation. Related objects are read twice, as by the two webhooks. The first read is for
+// defaults and can wait for the ClusterClass. The second adds everything that validation requires.
 func (j InProcessAdmission) Admit(ctx context.Context, old, wanted client.Object, dryRun bool) (client.Object, error) {
 	r := admission.Request{New: wanted, DryRun: dryRun, Gates: j.reviewer.opts.Gates, Policy: j.reviewer.opts.Policy}
 	if old != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/manager/crds"
 )
 
-// FieldOwner is the field manager of the webhook configurations.
+// FieldOwner is the name with which [kube.NewWriter] applies the webhook configurations, so their field manager is
+// slipway-webhooks. Package manager recognizes by it what Slipway applied.
 const FieldOwner = "webhooks"
 
 // Install installs the CRDs with their conversion, waits until they are served, and applies the webhook configurations,

@@ -241,6 +241,7 @@ func runsOther(versions []clusterv1.StatusVersion, target string) bool {
 	return slices.ContainsFunc(versions, func(v clusterv1.StatusVersion) bool { return v.Version != "" && !version.Runs(v.Version, target) })
 }
 
+// upgradingControlPlane returns the control plane of a cluster if its upgrade is not complete.
 func (f *relatedReader) upgradingControlPlane(ctx context.Context, cluster *clusterv1.Cluster) ([]string, error) {
 	ref := cluster.Spec.ControlPlaneRef
 	if !ref.IsDefined() {

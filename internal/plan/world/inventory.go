@@ -15,8 +15,8 @@ import (
 )
 
 // Inventory simulates the hosts of infrastructure machines that need one each, out of a finite number. The provider of
-// the machines implements it with the functions that its controllers use. Its methods connect to nothing, and change
-// only the objects that they return.
+// the machines implements it with the functions that its controllers use. At present only package ssh does, for
+// SSHHosts. Its methods connect to nothing, and change only the objects that they return.
 type Inventory interface {
 	// MachineKind and HostKind are the kinds of the machines and of the hosts.
 	MachineKind() schema.GroupKind
@@ -38,7 +38,8 @@ type Inventory interface {
 const ReasonNoHost = "NoHostAvailable"
 
 // OwnerAnnotation is the annotation of a simulated host with the control plane whose machine uses it, as kind/name. It
-// is neither stored nor printed, so its name has no domain.
+// is neither stored nor printed, so its name has no domain. Package ssh sets it in [Inventory.ClaimForControlPlane],
+// and package plan reads it for the owner of a host.
 const OwnerAnnotation = "plan-owner"
 
 // Objects reads the objects of a [World].
@@ -47,7 +48,7 @@ type Objects interface {
 	OfKind(kind schema.GroupKind) []*unstructured.Unstructured
 }
 
-// Claim is the result of [Inventory.Claim].
+// Claim reserves a host for a machine. It is the result of [Inventory.Claim] and of [Inventory.ClaimForControlPlane].
 type Claim struct {
 	Machine, Host *unstructured.Unstructured
 	// Message is the reason why there is no host. It is empty if the machine has one.

@@ -330,5 +330,5 @@ func (w *World) listening(kind schema.GroupKind) []*listener {
 	return out
 }
 
-// Client returns a client for writes by users.
+// Client returns a client for writes by users. Package plan applies the proposed change with it.
 func (w *World) Client() client.Client { return w.API.Client(nil) }

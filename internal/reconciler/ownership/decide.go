@@ -25,9 +25,9 @@ const (
 	ReasonHidden           = "WaitingForWatchLabel"
 )
 
-// ReasonNodesAmbiguous is the reason of a Machine's Node conditions if several Nodes have its provider ID. Unlike
-// with other reasons for an unknown Node, the workload cluster was reachable. The Machine controller sets it, and the
-// MachineDeployment controller reads it.
+// ReasonNodesAmbiguous is the reason of a Machine's Node conditions if several Nodes have its provider ID. Unlike with
+// other reasons for an unknown Node, the workload cluster was reachable. The Machine controller sets it, and the
+// MachineDeployment controller reads it. The MachinePool controller waits with the same reason.
 const ReasonNodesAmbiguous = "ProviderIDNotUnique"
 
 // Input is the input of [Decide]. The MachineSet and MachineDeployment controllers fill it.

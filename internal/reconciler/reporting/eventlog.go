@@ -43,10 +43,10 @@ type EventLog struct {
 	warnings warningLimits
 }
 
-// Record records an event. Repetitions of an event continue its series. Normal events are dropped when the rate limit of
-// the manager is exceeded, and new Warnings when the limit of the object is, because an event is a write and the status
-// contains the same information. If the recorder is nil, nothing is recorded. The driver calls it for each event of a
-// report.
+// Record records an event. Repetitions of an event continue its series. Normal events are dropped when the rate limit
+// of the manager is exceeded, and new Warnings when the limit of the object is, because an event is a write and the
+// status contains the same information. If the recorder is nil, nothing is recorded. The driver calls it for each event
+// of a report.
 func (l *EventLog) Record(to events.EventRecorder, o client.Object, e Event, now time.Time) {
 	if to == nil {
 		return

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// varying matches the parts of a message that differ between repetitions of one event: times, durations, the local port of
-// a connection, UUIDs, and numbers of attempts.
+// varying matches the parts of a message that differ between repetitions of one event: times, durations, the local port
+// of a connection, UUIDs, and numbers of attempts.
 var varying = regexp.MustCompile(`(^|[\s("'=,])(?:` +
 	`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?` +
 	`|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}` +

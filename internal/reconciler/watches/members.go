@@ -14,7 +14,7 @@ import (
 
 // IndexByCluster adds an index with which a controller lists the members of a Cluster, the objects that belong to it,
 // without reading all objects in the namespace, which may contain a thousand Clusters. The Add function of each
-// controller calls it for an index of its own.
+// controller that lists members calls it for an index of its own.
 func IndexByCluster(indexer client.FieldIndexer, controller string, kinds ...client.Object) error {
 	for _, kind := range kinds {
 		if err := indexer.IndexField(context.Background(), kind, ClusterField(controller), ClusterNames); err != nil {
@@ -60,8 +60,9 @@ func ClusterNames(o client.Object) []string {
 	return out
 }
 
-// ClusterOf returns the name of the object's Cluster from its spec, its label or its owner, or an empty string. Package
-// reporting finds the Cluster of a paused object with it.
+// ClusterOf returns the name of the object's Cluster from its spec, its label or its owner, or an empty string.
+// [Scope.Includes], package reporting for a paused object, and the watches of several controllers find the Cluster with
+// it.
 func ClusterOf(o client.Object) string {
 	if name := clusterInSpec(o); name != "" {
 		return name

@@ -14,8 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
-// OrphanedSecrets is a predicate for controllers that own Secrets of Clusters. It selects Secrets without a
-// controller owner, which these controllers adopt again.
+// OrphanedSecrets is a predicate for controllers that own Secrets of Clusters. It selects Secrets without a controller
+// owner, which these controllers adopt again. The KubeadmControlPlane and KubeadmConfig controllers watch Secrets with
+// it.
 func OrphanedSecrets() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(o client.Object) bool {
 		secret, ok := o.(*corev1.Secret)
@@ -45,8 +46,9 @@ func OrphanedOrChangedSecrets[P ~string](purposes ...P) predicate.Predicate {
 	})
 }
 
-// ClusterChanged is a predicate for controllers of a Cluster's members. It selects changes that affect decisions
-// about members and ignores the rest of the status. The Add functions of controllers that watch Clusters pass it.
+// ClusterChanged is a predicate for controllers of a Cluster's members. It selects changes that affect decisions about
+// members and ignores the rest of the status. Most controllers that watch Clusters do so with it, some together with
+// other predicates. The control plane controllers watch all changes.
 func ClusterChanged() predicate.Predicate {
 	return predicate.Funcs{
 		UpdateFunc: func(e event.UpdateEvent) bool {

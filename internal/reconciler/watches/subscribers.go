@@ -31,7 +31,8 @@ func (s *Subscribers) Subscribe(changed func(name string)) (cancel func()) {
 	}
 }
 
-// Notify calls the subscribed functions. The supervisor of hosted control planes and the watch of their Pods call it.
+// Notify calls the subscribed functions. The supervisor of hosted control planes, the watch of their Pods and the
+// server of simulated control planes call it.
 func (s *Subscribers) Notify(name string) {
 	s.mu.Lock()
 	funcs := slices.Collect(maps.Values(s.funcs))
