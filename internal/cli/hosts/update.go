@@ -26,7 +26,9 @@ type updateFlags struct {
 	address, nodeAddress, user, keyFile, certificateFile string
 	port                                                 int
 	hostKeys                                             []string
-	rescan, yes, noCheck, split                          bool
+	sudo, rescan, yes, noCheck, split                    bool
+	// isSudoSet is true if the flag sudo is set.
+	isSudoSet bool
 }
 
 // updateCommand returns the "hosts update" command, for [Command].
@@ -54,6 +56,7 @@ command asks before. With --split, this host gets a Secret of its own, and the o
 	flags.StringVar(&f.nodeAddress, "node-address", "", "IP address of the node, if it differs from the address; required for a DNS name")
 	flags.IntVar(&f.port, "port", 0, "new port")
 	flags.StringVar(&f.user, "user", "", "new user")
+	flags.BoolVar(&f.sudo, "sudo", false, "become root with sudo (default: unchanged; with --user, for users other than root)")
 	flags.StringVar(&f.keyFile, "key", "", "file with the new private key")
 	flags.StringVar(&f.certificateFile, "certificate", "", "file with the new certificate")
 	flags.StringArrayVar(&f.hostKeys, "host-key", nil, "host key to pin instead of the current ones; can be repeated")
@@ -62,8 +65,9 @@ command asks before. With --split, this host gets a Secret of its own, and the o
 	flags.BoolVar(&f.noCheck, "no-check", false, "do not connect before the objects are changed")
 	flags.BoolVar(&f.split, "split", false, "give the host a Secret of its own if it shares the credentials with other hosts")
 	cmd.MarkFlagsMutuallyExclusive("host-key", "rescan")
-	cmd.MarkFlagsOneRequired("address", "node-address", "port", "user", "key", "certificate", "host-key", "rescan")
+	cmd.MarkFlagsOneRequired("address", "node-address", "port", "user", "sudo", "key", "certificate", "host-key", "rescan")
 	cmd.RunE = connection.RunE(e, func(ctx context.Context, c *management.Connection, args []string) error {
+		f.isSudoSet = flags.Changed("sudo")
 		host, err := getHost(ctx, c, args[0])
 		if err != nil {
 			return err
@@ -198,12 +202,7 @@ func (f updateFlags) apply(host *infrav1.SSHHost, secret *corev1.Secret, home st
 	if f.port != 0 {
 		host.Spec.Port = int32(min(f.port, 1<<16))
 	}
-	if f.user != "" {
-		host.Spec.User, host.Spec.Sudo = f.user, infrav1.SSHSudoNever
-		if f.user != "root" {
-			host.Spec.Sudo = infrav1.SSHSudoAlways
-		}
-	}
+	f.applyUser(host)
 	if len(f.hostKeys) > 0 {
 		host.Spec.HostKeys = f.hostKeys
 	}
@@ -224,6 +223,31 @@ func (f updateFlags) apply(host *infrav1.SSHHost, secret *corev1.Secret, home st
 		delete(secret.Data, "ssh-certificate") // it was issued for the previous key
 	}
 	return nil
+}
+
+// applyUser sets the user and the use of sudo. Without --sudo, a new user gets the default only if the previous one had it,
+// so that the choice of another setting in `slipway hosts add` remains.
+func (f updateFlags) applyUser(host *infrav1.SSHHost) {
+	hadDefault := host.Spec.Sudo == defaultSudo(host.Spec.User)
+	if f.user != "" {
+		host.Spec.User = f.user
+	}
+	switch {
+	case f.isSudoSet && f.sudo:
+		host.Spec.Sudo = infrav1.SSHSudoAlways
+	case f.isSudoSet:
+		host.Spec.Sudo = infrav1.SSHSudoNever
+	case f.user != "" && hadDefault:
+		host.Spec.Sudo = defaultSudo(f.user)
+	}
+}
+
+// defaultSudo returns the use of sudo for a user.
+func defaultSudo(user string) infrav1.SSHSudo {
+	if user == "root" {
+		return infrav1.SSHSudoNever
+	}
+	return infrav1.SSHSudoAlways
 }
 
 // applyAddress sets the addresses. The IP address of a node must not change: for a claimed host, it is written to

@@ -233,3 +233,27 @@ func TestUpdateOfTheAddress(t *testing.T) {
 		}
 	}
 }
+
+func TestUpdateUser(t *testing.T) {
+	const always, never = infrav1.SSHSudoAlways, infrav1.SSHSudoNever
+	for name, tc := range map[string]struct {
+		reason string
+		user   string
+		sudo   infrav1.SSHSudo
+		flags  updateFlags
+		want   infrav1.SSHSudo
+	}{
+		"to root":       {"the default of the new user", "ops", always, updateFlags{user: "root"}, never},
+		"from root":     {"the default of the new user", "root", never, updateFlags{user: "ops"}, always},
+		"chosen":        {"the setting was chosen, and remains", "root", always, updateFlags{user: "toor"}, always},
+		"without sudo":  {"another user with the rights of root, who has no sudo", "toor", never, updateFlags{user: "ops"}, never},
+		"flag":          {"", "toor", never, updateFlags{user: "ops", sudo: true, isSudoSet: true}, always},
+		"flag, no user": {"", "toor", always, updateFlags{isSudoSet: true}, never},
+		"no user":       {"nothing changes", "toor", never, updateFlags{port: 23}, never},
+	} {
+		h := &infrav1.SSHHost{Spec: infrav1.SSHHostSpec{SSHServer: infrav1.SSHServer{Address: "192.0.2.1", User: tc.user}, Sudo: tc.sudo}}
+		if err := tc.flags.apply(h, &corev1.Secret{}, ""); err != nil || h.Spec.Sudo != tc.want || tc.flags.user != "" && h.Spec.User != tc.flags.user {
+			t.Errorf("%s: %v, sudo is %s, want %s (%s)", name, err, h.Spec.Sudo, tc.want, tc.reason)
+		}
+	}
+}
