@@ -45,6 +45,12 @@ type installation struct {
 // startInstallation starts the program with the bundle of the test.
 func startInstallation(t *testing.T) installation {
 	t.Helper()
+	return startInstallationWith(t, filepath.Dir(testBundle(t).Dir), "")
+}
+
+// startInstallationWith starts the program with a directory of bundles and further lines of the configuration below "hosts:".
+func startInstallationWith(t *testing.T, bundles, hosts string) installation {
+	t.Helper()
 	binary, err := apiserver.Binary()
 	if err != nil {
 		t.Fatal(err)
@@ -69,12 +75,12 @@ func startInstallation(t *testing.T) installation {
 		_ = os.RemoveAll(dir)
 	})
 	config := "apiVersion: config.slipway.dev/v1alpha1\nkind: Configuration\n" +
-		"controlPlanes:\n  addresses: [" + hostedEndpoint + "/32]\nhosts:\n  virtualIPs: [198.18.0.96/28]\n"
+		"controlPlanes:\n  addresses: [" + hostedEndpoint + "/32]\nhosts:\n  virtualIPs: [198.18.0.96/28]\n" + hosts
 	if err := os.WriteFile(in.path("config.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	in.run("up", "--detach", "--listen", "127.0.0.1:0", "--config", in.path("config.yaml"))
-	if err := os.Symlink(filepath.Dir(testBundle(t).Dir), in.path("data/bundles")); err != nil {
+	if err := os.Symlink(bundles, in.path("data/bundles")); err != nil {
 		t.Fatal(err)
 	}
 	management, err := clientcmd.BuildConfigFromFlags("", in.path("data/kubeconfig"))

@@ -1,7 +1,6 @@
 package ssh
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -134,33 +133,13 @@ func testCreate(in installation, machines []host) api {
 // killManager kills the manager, and waits for the next one.
 func (in installation) killManager(when string) {
 	in.Helper()
-	process := func() int {
-		var s struct {
-			Management *struct {
-				Manager struct {
-					PID int `json:"pid"`
-				} `json:"manager"`
-			} `json:"management"`
-		}
-		out, err := in.try("status", "-o", "json")
-		if err != nil || json.Unmarshal([]byte(out), &s) != nil || s.Management == nil {
-			return 0
-		}
-		return s.Management.Manager.PID
-	}
-	pid := 0
-	eventually(in.T, "a manager", patience, func() error {
-		if pid = process(); pid == 0 {
-			return errors.New("none runs")
-		}
-		return nil
-	})
+	pid := in.managerProcess()
 	in.Logf("the manager is killed when %s", when)
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		in.Fatal(err)
 	}
 	eventually(in.T, "another manager", patience, func() error {
-		if now := process(); now == 0 || now == pid {
+		if now := in.currentManager(); now == 0 || now == pid {
 			return fmt.Errorf("process %d", now)
 		}
 		return nil
@@ -204,8 +183,7 @@ func testSecondManager(other installation, machines []host) {
 func testScale(in installation, demo api, machines []host) {
 	in.Helper()
 	scale := func(n int) {
-		in.run("kubectl", "patch", "cluster", "demo", "--type=json", "-p",
-			fmt.Sprintf(`[{"op": "replace", "path": "/spec/topology/workers/machineDeployments/0/replicas", "value": %d}]`, n))
+		in.scale("demo", n)
 		began := time.Now()
 		eventually(in.T, fmt.Sprintf("%d workers", n), patience, func() error {
 			if err := demo.count(n); err != nil {
@@ -217,6 +195,13 @@ func testScale(in installation, demo api, machines []host) {
 	}
 	scale(2)
 	scale(3)
+}
+
+// scale changes the number of workers of a cluster.
+func (in installation) scale(cluster string, workers int) {
+	in.Helper()
+	in.run("kubectl", "patch", "cluster", cluster, "--type=json", "-p",
+		fmt.Sprintf(`[{"op": "replace", "path": "/spec/topology/workers/machineDeployments/0/replicas", "value": %d}]`, workers))
 }
 
 // testRollout replaces all workers; their hosts are used again.

@@ -146,9 +146,7 @@ func (h host) target(user string) remote.Target {
 func startHosts(t *testing.T, suite string, n int) []host {
 	t.Helper()
 	image := hostImage(t, suite)
-	if _, err := command("docker", "network", "inspect", network); err != nil {
-		run(t, "docker", "network", "create", "--internal", "--subnet", subnet, network)
-	}
+	createNetwork(t)
 	_ = os.WriteFile("/proc/sys/fs/inotify/max_user_instances", []byte("8192"), 0o644) // where this is refused, eight hosts work
 	key, authorized := newKey(t)
 	out, errs := make([]host, n), make([]error, n)
@@ -170,6 +168,14 @@ func startHosts(t *testing.T, suite string, n int) []host {
 		out[i].waitBooted(t)
 	}
 	return out
+}
+
+// createNetwork creates the network of the hosts if it does not exist. It stays for the next test.
+func createNetwork(t *testing.T) {
+	t.Helper()
+	if _, err := command("docker", "network", "inspect", network); err != nil {
+		run(t, "docker", "network", "create", "--internal", "--subnet", subnet, network)
+	}
 }
 
 func newKey(t *testing.T) (private []byte, authorized string) {
