@@ -165,6 +165,13 @@ bench-hook: build ## measure calls of Runtime Extensions, a quarter of an hour: 
 bench-ui: build ## measure slipway ui with 1,000 simulated clusters: page, updates, memory, idle CPU, two minutes; no Docker
 	@SLIPWAY_BENCH_UI=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 10m -count 1 -v -run TestProcess ./test/browser
 
+bench-ssh: PGO := off
+bench-ssh: TRIM :=
+
+.PHONY: bench-ssh
+bench-ssh: prerequisites build ## measure clusters on hosts over SSH, on five Debian machines in containers, and the memory for 50 hosts at once: a quarter of an hour
+	@SLIPWAY_BENCH_SSH=1 SLIPWAY_BIN=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 60m -count 1 -v -run 'TestSpeed|TestManyHosts' ./test/ssh
+
 REFERENCE ?=
 
 .PHONY: bench-verbs

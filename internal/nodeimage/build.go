@@ -54,6 +54,7 @@ func build(ctx context.Context, o Options, s BuildCache) error {
 	}
 	if labelOf(ctx, o.Docker, o.ref(), labelKey) == p.key {
 		fmt.Fprintf(s.Progress, "%s is up to date\n", o.ref())
+		p.retain(t)
 		return nil
 	}
 	b := builder{Options: o, plan: p, tools: t, store: s, built: map[string]string{}}

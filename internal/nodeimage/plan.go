@@ -65,6 +65,16 @@ func newPlan(ctx context.Context, t GoToolchain, o Options) (plan, error) {
 	return p, nil
 }
 
+// retain keeps the programs and Debian systems of an image that is up to date in the cache: a bundle is built from them, and would
+// compile Kubernetes again without them.
+func (p plan) retain(t GoToolchain) {
+	steps := []BuildStep{{Name: p.system.name, Key: p.system.key()}, {Name: p.network.name, Key: p.network.key()}}
+	for _, program := range p.programs {
+		steps = append(steps, BuildStep{Name: program.Name, Key: t.Key(program)})
+	}
+	t.Store.retain(steps...)
+}
+
 // readPrograms reads versions and go.mod from the sources of Kubernetes, CoreDNS and flannel.
 func (p *plan) readPrograms(ctx context.Context, t GoToolchain, o Options) error {
 	src, err := readSource(ctx, t, o.KubernetesVersion)

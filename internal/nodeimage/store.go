@@ -59,9 +59,20 @@ type BuildStep struct {
 	Make func(ctx context.Context, file string) error
 }
 
+// file returns the path of the result of a step.
+func (s BuildCache) file(st BuildStep) string { return filepath.Join(s.Dir, st.Name+"-"+st.Key[:16]) }
+
+// retain marks the results of steps as used, as far as they exist, so that [BuildCache.Sweep] does not remove them.
+func (s BuildCache) retain(steps ...BuildStep) {
+	now := time.Now()
+	for _, st := range steps {
+		_ = os.Chtimes(s.file(st), now, now)
+	}
+}
+
 // Run returns the file of the step and creates it if it does not exist. The file is created atomically.
 func (s BuildCache) Run(ctx context.Context, st BuildStep) (string, error) {
-	file := filepath.Join(s.Dir, st.Name+"-"+st.Key[:16])
+	file := s.file(st)
 	if _, err := os.Stat(file); err == nil {
 		now := time.Now()
 		return file, os.Chtimes(file, now, now)

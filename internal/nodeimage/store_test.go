@@ -99,6 +99,35 @@ func TestStoreSweep(t *testing.T) {
 	}
 }
 
+// The image in the engine is up to date for months: the programs and Debian systems that it was built from stay for a bundle.
+func TestStoreRetain(t *testing.T) {
+	s := BuildCache{Dir: t.TempDir()}
+	now := time.Now()
+	tools := GoToolchain{Version: "go1.26", Store: s}
+	p := plan{programs: []GoProgram{{Name: "kubelet", Package: "."}}, system: userland{name: "system.tar"}, network: userland{name: "network.tar"}}
+	for _, st := range []BuildStep{
+		{Name: "kubelet", Key: tools.Key(p.programs[0])}, {Name: "system.tar", Key: p.system.key()}, {Name: "network.tar", Key: p.network.key()}, {Name: "kubelet", Key: keyOf("previous")},
+	} {
+		if err := os.WriteFile(s.file(st), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		old := now.Add(-cacheRetention - time.Hour)
+		if err := os.Chtimes(s.file(st), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.retain(tools)
+	s.Sweep(now)
+	for st, want := range map[string]bool{
+		s.file(BuildStep{Name: "kubelet", Key: tools.Key(p.programs[0])}): true, s.file(BuildStep{Name: "system.tar", Key: p.system.key()}): true,
+		s.file(BuildStep{Name: "network.tar", Key: p.network.key()}): true, s.file(BuildStep{Name: "kubelet", Key: keyOf("previous")}): false,
+	} {
+		if _, err := os.Stat(st); (err == nil) != want {
+			t.Errorf("%s is retained: %t", filepath.Base(st), err == nil)
+		}
+	}
+}
+
 func TestProgramKey(t *testing.T) {
 	base := func() (GoToolchain, GoProgram) {
 		return GoToolchain{Version: "go1.26"}, GoProgram{Name: "x", Package: ".", Module: GoModule{Mod: "m", Files: map[string]string{"a.go": "a"}}, Stamp: []string{"v=1"}}

@@ -1,6 +1,8 @@
 package release_test
 
 import (
+	"encoding/json"
+	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
@@ -102,6 +105,36 @@ func TestBundlesAreInAVolume(t *testing.T) {
 		if want := name == "all" || name == string(providerset.InfrastructureSSH); has != want {
 			t.Errorf("%s: it has a volume with bundles: %t; %q, %+v", name, has, c.Args, c.VolumeMounts)
 		}
+	}
+}
+
+// TestPatchOfBundles applies the patch of docs/ssh-operations.md, with which the operator replaces the volume, to the Deployment.
+func TestPatchOfBundles(t *testing.T) {
+	page, err := os.ReadFile("../../docs/ssh-operations.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`--patch \\\n\s*'([^']*)'`).FindSubmatch(page)
+	if found == nil {
+		t.Fatal("docs/ssh-operations.md has no patch")
+	}
+	objects, err := json.Marshal(deployment(t, released(t)[string(providerset.InfrastructureSSH)]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	patched, err := strategicpatch.StrategicMergePatch(objects, found[1], &appsv1.Deployment{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &appsv1.Deployment{}
+	if err := json.Unmarshal(patched, d); err != nil {
+		t.Fatal(err)
+	}
+	volumes := d.Spec.Template.Spec.Volumes
+	i := slices.IndexFunc(volumes, func(v corev1.Volume) bool { return v.Name == "bundles" })
+	want := corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "slipway-bundles"}}
+	if len(volumes) != 3 || i < 0 || cmp.Diff(want, volumes[i].VolumeSource) != "" {
+		t.Errorf("the volumes are %+v", volumes)
 	}
 }
 

@@ -17,15 +17,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/jsonpath"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
 const (
 	// virtualIP is the address of the control plane.
-	virtualIP = "172.29.0.100"
+	virtualIP = "198.18.0.100"
 	// patience is how long one step may take on a busy machine.
 	patience = 15 * time.Minute
 )
@@ -34,10 +39,17 @@ const (
 type installation struct {
 	*testing.T
 	binary, dir string
+	objects     dynamic.Interface
 }
 
 // startInstallation starts the program with the bundle of the test.
 func startInstallation(t *testing.T) installation {
+	t.Helper()
+	return startInstallationWith(t, filepath.Dir(testBundle(t).Dir), "")
+}
+
+// startInstallationWith starts the program with a directory of bundles and further lines of the configuration below "hosts:".
+func startInstallationWith(t *testing.T, bundles, hosts string) installation {
 	t.Helper()
 	binary, err := apiserver.Binary()
 	if err != nil {
@@ -47,7 +59,7 @@ func startInstallation(t *testing.T) installation {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := installation{t, binary, dir}
+	in := installation{T: t, binary: binary, dir: dir}
 	t.Cleanup(func() {
 		if t.Failed() {
 			if log, err := os.ReadFile(filepath.Join(dir, "data", "log", "slipway.log")); err == nil {
@@ -63,12 +75,19 @@ func startInstallation(t *testing.T) installation {
 		_ = os.RemoveAll(dir)
 	})
 	config := "apiVersion: config.slipway.dev/v1alpha1\nkind: Configuration\n" +
-		"controlPlanes:\n  addresses: [" + hostedEndpoint + "/32]\nhosts:\n  virtualIPs: [172.29.0.96/28]\n"
+		"controlPlanes:\n  addresses: [" + hostedEndpoint + "/32]\nhosts:\n  virtualIPs: [198.18.0.96/28]\n" + hosts
 	if err := os.WriteFile(in.path("config.yaml"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	in.run("up", "--detach", "--listen", "127.0.0.1:0", "--config", in.path("config.yaml"))
-	if err := os.Symlink(filepath.Dir(testBundle(t).Dir), in.path("data/bundles")); err != nil {
+	if err := os.Symlink(bundles, in.path("data/bundles")); err != nil {
+		t.Fatal(err)
+	}
+	management, err := clientcmd.BuildConfigFromFlags("", in.path("data/kubeconfig"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if in.objects, err = dynamic.NewForConfig(management); err != nil {
 		t.Fatal(err)
 	}
 	return in
@@ -98,13 +117,55 @@ func (in installation) run(args ...string) string {
 	return out
 }
 
-// get returns a field of an object of the management cluster, empty if there is none.
+// resources are the kinds that get reads.
+func resources() map[string]schema.GroupVersionResource {
+	hosts, core := infrav1.GroupVersion, clusterv1.GroupVersion
+	return map[string]schema.GroupVersionResource{
+		"sshhost": hosts.WithResource("sshhosts"), "sshmachine": hosts.WithResource("sshmachines"), "sshcluster": hosts.WithResource("sshclusters"),
+		"cluster": core.WithResource("clusters"), "machine": core.WithResource("machines"), "machinedeployment": core.WithResource("machinedeployments"),
+		"kubeadmcontrolplane": {Group: "controlplane.cluster.x-k8s.io", Version: core.Version, Resource: "kubeadmcontrolplanes"},
+	}
+}
+
+// get returns a field of an object (KIND/NAME) or of all objects (KINDs) of the management cluster, empty if there is none. It is
+// called in loops, in which starting a program each time would occupy the machine.
 func (in installation) get(object, path string) string {
-	out, err := in.try("kubectl", "get", object, "-o", "jsonpath="+path)
+	in.Helper()
+	kind, name, single := strings.Cut(object, "/")
+	resource, ok := resources()[strings.TrimSuffix(kind, "s")]
+	if !ok {
+		in.Fatalf("%s is not a kind that tests read", kind)
+	}
+	found, err := in.read(in.objects.Resource(resource).Namespace("default"), name, single)
 	if err != nil {
 		return ""
 	}
-	return out
+	var out strings.Builder
+	field := jsonpath.New(object).AllowMissingKeys(true)
+	if err := field.Parse(path); err != nil {
+		in.Fatal(err)
+	}
+	if err := field.Execute(&out, found); err != nil {
+		return ""
+	}
+	return out.String()
+}
+
+func (in installation) read(objects dynamic.ResourceInterface, name string, single bool) (map[string]any, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), defaultWait)
+	defer cancel()
+	if single {
+		o, err := objects.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return o.Object, nil
+	}
+	list, err := objects.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return list.UnstructuredContent(), nil
 }
 
 // add adds test hosts to the inventory.
@@ -171,8 +232,8 @@ func TestVirtualIP(t *testing.T) {
 func testRefusedAddresses(in installation, machines []host) {
 	in.Helper()
 	for name, tc := range map[string]struct{ address, want string }{
-		"not allowed": {"172.29.1.1", "hosts.virtualIPs"},
-		"injection":   {"172.29.0.98 }", "virtualIP"},
+		"not allowed": {"198.18.1.1", "hosts.virtualIPs"},
+		"injection":   {"198.18.0.98 }", "virtualIP"},
 	} {
 		out, err := in.try("create", "cluster", "refused", "--class", "ssh-kubeadm", "--workers", "0", "--set", "virtualIP="+tc.address, "--wait-timeout", "60s")
 		if err == nil || !strings.Contains(out, tc.want) {
@@ -181,8 +242,8 @@ func testRefusedAddresses(in installation, machines []host) {
 		_, _ = in.try("delete", "cluster", "refused")
 	}
 	// An address that responds: it belongs to a host that is not in the inventory.
-	run(in.T, "docker", "exec", machines[5].name, "ip", "addr", "add", "172.29.0.97/32", "dev", "eth0")
-	in.run("create", "cluster", "taken", "--class", "ssh-kubeadm", "--workers", "0", "--set", "virtualIP=172.29.0.97", "--set", "controlPlaneHostLabels={kubernetes.io/hostname: x}", "--skip-checks", "--wait-timeout", "0")
+	run(in.T, "docker", "exec", machines[5].name, "ip", "addr", "add", "198.18.0.97/32", "dev", "eth0")
+	in.run("create", "cluster", "taken", "--class", "ssh-kubeadm", "--workers", "0", "--set", "virtualIP=198.18.0.97", "--set", "controlPlaneHostLabels={kubernetes.io/hostname: x}", "--skip-checks", "--wait-timeout", "0")
 	_, _ = in.try("kubectl", "label", "sshhost", machines[0].name, "kubernetes.io/hostname=x")
 	eventually(in.T, "the address to be refused", patience, func() error {
 		if got := in.get("sshcluster/taken", `{.status.conditions[?(@.type=="VirtualIPHeld")].reason}`); got != "VirtualIPInUse" {
@@ -191,7 +252,7 @@ func testRefusedAddresses(in installation, machines []host) {
 		return nil
 	})
 	in.run("delete", "cluster", "taken")
-	run(in.T, "docker", "exec", machines[5].name, "ip", "addr", "del", "172.29.0.97/32", "dev", "eth0")
+	run(in.T, "docker", "exec", machines[5].name, "ip", "addr", "del", "198.18.0.97/32", "dev", "eth0")
 	eventually(in.T, "the host to be clean", patience, func() error { return in.available(6) })
 }
 

@@ -1,14 +1,17 @@
 package ssh
 
 import (
+	"crypto/rand"
 	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/slipwayhq/slipway/internal/bundle"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
+	"github.com/slipwayhq/slipway/test/sshtest"
 )
 
 // reason returns the reason of a fault.
@@ -135,9 +138,19 @@ func testClaims(t *testing.T, pool *remote.Pool, m host) {
 	}
 }
 
+// smallBundle returns a bundle with which no node could run: enough to test how bundles are copied.
+func smallBundle(t *testing.T) bundle.Bundle {
+	t.Helper()
+	program := make([]byte, 64<<20)
+	if _, err := rand.Read(program); err != nil {
+		t.Fatal(err)
+	}
+	return sshtest.WriteBundle(t, map[string][]byte{"bin/kubelet": program, "bin/crictl": program[:1<<20], "cni/bridge": program[:1<<20]})
+}
+
 // testForeignFiles prepares a host on which a file of another installation exists.
 func testForeignFiles(t *testing.T, pool *remote.Pool, m host) {
-	claim, b := strings.Repeat("f", 26), testBundle(t).ForNode(false)
+	claim, b := strings.Repeat("f", 26), smallBundle(t)
 	h, err := pool.Connect(t.Context(), m.target("ops"))
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +180,7 @@ func testForeignFiles(t *testing.T, pool *remote.Pool, m host) {
 
 // testCutUpload cuts the connection in the middle of an upload, which then continues.
 func testCutUpload(t *testing.T, pool *remote.Pool, m host) {
-	b := testBundle(t).ForNode(false)
+	b := smallBundle(t)
 	h, err := pool.Connect(t.Context(), m.target("root"))
 	if err != nil {
 		t.Fatal(err)

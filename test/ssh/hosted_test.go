@@ -1,7 +1,6 @@
 package ssh
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -16,7 +15,7 @@ import (
 )
 
 // hostedEndpoint is the address of this host in the network of the test hosts, where hosted control planes listen.
-const hostedEndpoint = "172.29.0.1"
+const hostedEndpoint = "198.18.0.1"
 
 // TestHosted runs a cluster with a hosted control plane on four hosts of Debian 13: it is created while the manager is killed at
 // each stage, scaled, rolled out, repaired after the loss of a host, moved to another management cluster, and deleted there.
@@ -35,16 +34,38 @@ func TestHosted(t *testing.T) {
 	testLostHost(in, demo, machines)
 	testMove(in, other, demo)
 
-	began := time.Now()
-	other.run("delete", "cluster", "demo")
-	eventually(t, "the hosts to be clean", patience, func() error { return other.available(3) })
-	t.Logf("%-40s %6.1f s", "delete, three hosts", time.Since(began).Seconds())
+	testDelete(other)
 	for _, m := range machines {
 		if left := run(t, "docker", "exec", m.name, "sh", "-c",
 			"ls -A /etc/slipway /etc/kubernetes /var/lib/kubelet /etc/cni/net.d 2>/dev/null; ls /etc/systemd/system/slipway-* 2>/dev/null; pgrep -a 'kubelet|containerd'; echo end"); left != "end" {
 			t.Errorf("%s: %s", m.name, left)
 		}
 	}
+}
+
+// testDelete deletes the cluster, and kills the manager while it cleans the hosts.
+func testDelete(in installation) {
+	in.Helper()
+	began, done := time.Now(), make(chan error, 1)
+	go func() {
+		out, err := in.try("delete", "cluster", "demo")
+		if err != nil {
+			err = fmt.Errorf("%w\n%s", err, out)
+		}
+		done <- err
+	}()
+	eventually(in.T, "a host to be cleaned", patience, func() error {
+		if states := in.get("sshhosts", "{.items[*].status.state}"); !strings.Contains(states, "Cleaning") {
+			return fmt.Errorf("the states are %q", states)
+		}
+		return nil
+	})
+	in.killManager("a host is being cleaned")
+	if err := <-done; err != nil {
+		in.Fatal(err)
+	}
+	eventually(in.T, "the hosts to be clean", patience, func() error { return in.available(3) })
+	in.Logf("%-40s %6.1f s", "delete, three hosts, the manager killed", time.Since(began).Seconds())
 }
 
 // testWrongHostKey adds the last host with the host key of another one, and corrects it.
@@ -112,33 +133,13 @@ func testCreate(in installation, machines []host) api {
 // killManager kills the manager, and waits for the next one.
 func (in installation) killManager(when string) {
 	in.Helper()
-	process := func() int {
-		var s struct {
-			Management *struct {
-				Manager struct {
-					PID int `json:"pid"`
-				} `json:"manager"`
-			} `json:"management"`
-		}
-		out, err := in.try("status", "-o", "json")
-		if err != nil || json.Unmarshal([]byte(out), &s) != nil || s.Management == nil {
-			return 0
-		}
-		return s.Management.Manager.PID
-	}
-	pid := 0
-	eventually(in.T, "a manager", patience, func() error {
-		if pid = process(); pid == 0 {
-			return errors.New("none runs")
-		}
-		return nil
-	})
+	pid := in.managerProcess()
 	in.Logf("the manager is killed when %s", when)
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		in.Fatal(err)
 	}
 	eventually(in.T, "another manager", patience, func() error {
-		if now := process(); now == 0 || now == pid {
+		if now := in.currentManager(); now == 0 || now == pid {
 			return fmt.Errorf("process %d", now)
 		}
 		return nil
@@ -182,8 +183,7 @@ func testSecondManager(other installation, machines []host) {
 func testScale(in installation, demo api, machines []host) {
 	in.Helper()
 	scale := func(n int) {
-		in.run("kubectl", "patch", "cluster", "demo", "--type=json", "-p",
-			fmt.Sprintf(`[{"op": "replace", "path": "/spec/topology/workers/machineDeployments/0/replicas", "value": %d}]`, n))
+		in.scale("demo", n)
 		began := time.Now()
 		eventually(in.T, fmt.Sprintf("%d workers", n), patience, func() error {
 			if err := demo.count(n); err != nil {
@@ -195,6 +195,13 @@ func testScale(in installation, demo api, machines []host) {
 	}
 	scale(2)
 	scale(3)
+}
+
+// scale changes the number of workers of a cluster.
+func (in installation) scale(cluster string, workers int) {
+	in.Helper()
+	in.run("kubectl", "patch", "cluster", cluster, "--type=json", "-p",
+		fmt.Sprintf(`[{"op": "replace", "path": "/spec/topology/workers/machineDeployments/0/replicas", "value": %d}]`, workers))
 }
 
 // testRollout replaces all workers; their hosts are used again.

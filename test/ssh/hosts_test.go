@@ -10,12 +10,14 @@ import (
 	_ "embed"
 	"encoding/hex"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,16 +32,18 @@ var entrypoint []byte
 // packages are the Debian packages of a test host.
 const packages = "systemd,systemd-sysv,dbus,openssh-server,sudo,iproute2,kmod,procps,ca-certificates"
 
+// The addresses are for tests of network devices (RFC 2544), so that neither a network of this machine nor one that Slipway chooses
+// for containers has them.
 const (
-	network = "slipway-ssh-test"
-	subnet  = "172.29.0.0/16"
+	network = "slipway-test-hosts"
+	subnet  = "198.18.0.0/16"
 )
 
-// enabled skips the test unless `make test-ssh` runs it.
+// enabled skips the test unless `make test` or `make test-ssh` runs it.
 func enabled(t *testing.T) {
 	t.Helper()
 	if os.Getenv("SLIPWAY_TEST_SSH") == "" {
-		t.Skip("run make test-ssh")
+		t.Skip("run make test or make test-ssh")
 	}
 }
 
@@ -138,22 +142,40 @@ func (h host) target(user string) remote.Target {
 	return remote.Target{Address: h.address, User: user, PrivateKey: h.key, HostKeys: []string{h.hostKey}, Sudo: user != "root"}
 }
 
-// startHosts starts test hosts, which are removed with the test.
+// startHosts starts n test hosts at once, which are removed with the test.
 func startHosts(t *testing.T, suite string, n int) []host {
 	t.Helper()
 	image := hostImage(t, suite)
+	createNetwork(t)
+	_ = os.WriteFile("/proc/sys/fs/inotify/max_user_instances", []byte("8192"), 0o644) // where this is refused, eight hosts work
+	key, authorized := newKey(t)
+	out, errs := make([]host, n), make([]error, n)
+	var starting sync.WaitGroup
+	for i := range n {
+		out[i] = host{name: fmt.Sprintf("%s-%s-%d", network, suite, i), address: fmt.Sprintf("198.18.0.%d", 10+i), key: key}
+		starting.Go(func() { errs[i] = out[i].start(image, authorized) })
+		t.Cleanup(func() {
+			if os.Getenv("SLIPWAY_TEST_SSH_KEEP") == "" {
+				_, _ = command("docker", "rm", "-f", "-v", out[i].name)
+			}
+		})
+	}
+	starting.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	for i := range out {
+		out[i].waitBooted(t)
+	}
+	return out
+}
+
+// createNetwork creates the network of the hosts if it does not exist. It stays for the next test.
+func createNetwork(t *testing.T) {
+	t.Helper()
 	if _, err := command("docker", "network", "inspect", network); err != nil {
 		run(t, "docker", "network", "create", "--internal", "--subnet", subnet, network)
 	}
-	_ = os.WriteFile("/proc/sys/fs/inotify/max_user_instances", []byte("8192"), 0o644) // where this is refused, eight hosts work
-	key, authorized := newKey(t)
-	var out []host
-	for i := range n {
-		h := host{name: fmt.Sprintf("slipway-ssh-test-%s-%d", suite, i), address: fmt.Sprintf("172.29.0.%d", 10+i), key: key}
-		h.start(t, image, authorized)
-		out = append(out, h)
-	}
-	return out
 }
 
 func newKey(t *testing.T) (private []byte, authorized string) {
@@ -173,29 +195,20 @@ func newKey(t *testing.T) (private []byte, authorized string) {
 	return pem.EncodeToMemory(block), string(xssh.MarshalAuthorizedKey(sshKey))
 }
 
-// start starts the container and waits until sshd accepts the key.
-func (h *host) start(t *testing.T, image, authorized string) {
-	t.Helper()
+// start starts the container and installs the key.
+func (h *host) start(image, authorized string) error {
 	_, _ = command("docker", "rm", "-f", "-v", h.name)
-	run(t, "docker", "run", "-d", "--name", h.name, "--hostname", h.name, "--network", network, "--ip", h.address, "--cgroupns=private",
+	if _, err := command("docker", "run", "-d", "--name", h.name, "--hostname", h.name, "--network", network, "--ip", h.address, "--cgroupns=private",
 		"--cap-add=ALL", "--cap-drop=SYS_RESOURCE", "--security-opt", "seccomp=unconfined", "--security-opt", "apparmor=unconfined",
-		"--device-cgroup-rule=a *:* rwm", "--device", "/dev/kmsg", "--tmpfs", "/run:exec", "--tmpfs", "/tmp:exec", "-v", "/var", image)
-	t.Cleanup(func() {
-		if os.Getenv("SLIPWAY_TEST_SSH_KEEP") == "" {
-			_, _ = command("docker", "rm", "-f", "-v", h.name)
-		}
-	})
-	run(t, "docker", "exec", h.name, "ssh-keygen", "-A")
-	h.hostKey = run(t, "docker", "exec", h.name, "cat", "/etc/ssh/ssh_host_ed25519_key.pub")
-	for _, home := range []string{"/root", "/home/ops"} {
-		cmd := exec.Command("docker", "exec", "-i", h.name, "sh", "-c", "cat >"+home+"/.ssh/authorized_keys && chmod 600 "+home+"/.ssh/authorized_keys")
-		cmd.Stdin = strings.NewReader(authorized)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%v\n%s", err, out)
-		}
+		"--device-cgroup-rule=a *:* rwm", "--device", "/dev/kmsg", "--tmpfs", "/run:exec", "--tmpfs", "/tmp:exec", "-v", "/var", image); err != nil {
+		return err
 	}
-	run(t, "docker", "exec", h.name, "chown", "-R", "ops:ops", "/home/ops")
-	h.waitBooted(t)
+	script := `ssh-keygen -A >/dev/null && for home in /root /home/ops; do
+		printf '%s\n' "$1" >$home/.ssh/authorized_keys && chmod 600 $home/.ssh/authorized_keys || exit 1
+	done; chown -R ops:ops /home/ops && cat /etc/ssh/ssh_host_ed25519_key.pub`
+	var err error
+	h.hostKey, err = command("docker", "exec", h.name, "sh", "-c", script, "sh", strings.TrimSpace(authorized))
+	return err
 }
 
 // waitBooted waits until systemd has started everything.

@@ -17,27 +17,27 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// testBundle returns the bundle of the default version from SLIPWAY_TEST_BUNDLES, or a cached one.
+// testBundle returns the bundle of the default version from SLIPWAY_TEST_BUNDLES, or one that is built once in a run. After
+// `make image`, nothing is compiled for it.
 func testBundle(t *testing.T) bundle.Bundle {
 	t.Helper()
-	dir := os.Getenv("SLIPWAY_TEST_BUNDLES")
-	if dir == "" {
-		cache, err := os.UserCacheDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		dir = filepath.Join(cache, "slipway", "test-bundles")
-	}
-	s := bundle.Store{Dir: dir}
-	if b, err := s.Find(nodeimage.DefaultVersion, runtime.GOARCH); err == nil {
-		return b
-	}
-	b, err := s.Build(t.Context(), bundle.BuildOptions{Progress: os.Stderr})
+	b, err := bundleOfRun()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
+
+var bundleOfRun = sync.OnceValues(func() (bundle.Bundle, error) {
+	if dir := os.Getenv("SLIPWAY_TEST_BUNDLES"); dir != "" {
+		return bundle.Store{Dir: dir}.Find(nodeimage.DefaultVersion, runtime.GOARCH)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return bundle.Bundle{}, err
+	}
+	return bundle.Store{Dir: filepath.Join(cache, "slipway", "test-bundles")}.Build(context.Background(), bundle.BuildOptions{Progress: os.Stderr})
+})
 
 // timed reports the duration of a step.
 func timed(t *testing.T, what string, f func() error) {
@@ -163,8 +163,8 @@ kind: ClusterConfiguration
 kubernetesVersion: %s
 imageRepository: slipway.dev
 networking:
-  podSubnet: 172.29.128.0/18
-  serviceSubnet: 172.29.192.0/18
+  podSubnet: 198.18.128.0/18
+  serviceSubnet: 198.18.192.0/18
 dns:
   imageRepository: slipway.dev
 ---
@@ -226,7 +226,7 @@ func bootstrap(ctx context.Context, h *remote.Host, claim string, m host, data s
 func waitReady(t *testing.T, machines []host) {
 	t.Helper()
 	for i, m := range machines {
-		conf := fmt.Sprintf(`{"cniVersion":"1.0.0","name":"test","plugins":[{"type":"ptp","ipMasq":true,"ipam":{"type":"host-local","ranges":[[{"subnet":"172.29.%d.0/24"}]],"routes":[{"dst":"0.0.0.0/0"}]}},{"type":"portmap","capabilities":{"portMappings":true}}]}`, 128+i)
+		conf := fmt.Sprintf(`{"cniVersion":"1.0.0","name":"test","plugins":[{"type":"ptp","ipMasq":true,"ipam":{"type":"host-local","ranges":[[{"subnet":"198.18.%d.0/24"}]],"routes":[{"dst":"0.0.0.0/0"}]}},{"type":"portmap","capabilities":{"portMappings":true}}]}`, 128+i)
 		run(t, "docker", "exec", m.name, "sh", "-c", "mkdir -p /etc/cni/net.d && printf '%s' '"+conf+"' >/etc/cni/net.d/10-test.conflist")
 	}
 	client := apiClient(t, machines[0])

@@ -9,8 +9,8 @@
 //
 // [RenderScript] renders the steps as one POSIX shell script. The script waits until the node's services respond,
 // runs the steps, passes the provider ID and the address to the kubelet before the commands that start it, and records
-// the running and the failed commands. It appends to /etc/default/kubelet. On a machine without internet access it also
-// creates containerd's default for all registries, /etc/containerd/certs.d/_default, if there is none, so that errors
-// of image pulls contain a hint. [FindSecrets] finds the secrets in the data, so that the output of the script can
-// be shown without them.
+// the running and the failed commands. It appends to /etc/default/kubelet, and to /etc/sysconfig/kubelet if that exists.
+// On a machine without internet access it also creates containerd's default for all registries,
+// /etc/containerd/certs.d/_default, if there is none, so that errors of image pulls contain a hint. [FindSecrets] finds
+// the secrets in the data, so that the output of the script can be shown without them.
 package cloudinit

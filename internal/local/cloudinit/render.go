@@ -172,11 +172,16 @@ hint
 `
 
 // kubeletSettings adds the provider ID and the address to the flags that the kubelet's unit reads from
-// /etc/default/kubelet, after flags from the bootstrap data. The last value of a flag takes effect.
+// /etc/default/kubelet, after flags from the bootstrap data. The last value of a flag takes effect. The kubelet's package for
+// RHEL and its relatives has /etc/sysconfig/kubelet instead:
+// https://kubernetes.io/docs/setup/production-environment/tools/kubeadm/kubelet-integration/#the-kubelet-drop-in-file-for-systemd
 func kubeletSettings(n NodeSettings) string {
 	return fmt.Sprintf(`mkdir -p /etc/default
-given=$([ ! -e /etc/default/kubelet ] || . /etc/default/kubelet >/dev/null 2>&1; printf %%s "${KUBELET_EXTRA_ARGS:-}")
-printf 'KUBELET_EXTRA_ARGS="%%s --node-ip=%s --provider-id=%s"\n' "$given" >>/etc/default/kubelet
+for file in /etc/default/kubelet /etc/sysconfig/kubelet; do
+[ -e $file ] || [ $file = /etc/default/kubelet ] || continue
+given=$([ ! -e $file ] || . $file >/dev/null 2>&1; printf %%s "${KUBELET_EXTRA_ARGS:-}")
+printf 'KUBELET_EXTRA_ARGS="%%s --node-ip=%s --provider-id=%s"\n' "$given" >>$file
+done
 `, n.Address, n.ProviderID)
 }
 

@@ -86,7 +86,7 @@ runcmd:
 	}
 	// The data names the folder itself, so only what the script adds is moved there.
 	body := bytes.ReplaceAll(s.Body, []byte(root), []byte("\x00"))
-	for _, at := range []string{"/etc/default", "/run/slipway"} {
+	for _, at := range []string{"/etc/default", "/etc/sysconfig", "/run/slipway"} {
 		body = bytes.ReplaceAll(body, []byte("\x00"+at), []byte("\x01"+at))
 		body = bytes.ReplaceAll(body, []byte(at), []byte("\x00"+at))
 		body = bytes.ReplaceAll(body, []byte("\x01\x00"+at), []byte("\x00"+at))
@@ -227,6 +227,25 @@ func TestKubeletSettingsWithoutCommands(t *testing.T) { // IM-02
 	}
 	run(t, root, s.Body)
 	if got, want := read(t, root, "etc/default/kubelet"), "KUBELET_EXTRA_ARGS=\" --node-ip=172.31.0.2 --provider-id=slipway:///slipway-default-a-01234567\"\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// The packages of the kubelet of RHEL and its relatives have the file whose flags their unit reads.
+func TestKubeletSettingsOfRHEL(t *testing.T) { // IM-02
+	root := t.TempDir()
+	s, err := cloudinit.RenderScript(cloudinit.BootstrapData{Value: []byte("#cloud-config\n"), Format: "cloud-config"}, node, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(root, "etc/sysconfig"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(root, "etc/sysconfig/kubelet"), []byte("KUBELET_EXTRA_ARGS=--v=4\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run(t, root, s.Body)
+	if got, want := read(t, root, "etc/sysconfig/kubelet"), "KUBELET_EXTRA_ARGS=--v=4\nKUBELET_EXTRA_ARGS=\"--v=4 --node-ip=172.31.0.2 --provider-id=slipway:///slipway-default-a-01234567\"\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

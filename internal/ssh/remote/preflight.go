@@ -95,7 +95,7 @@ func (h *Host) Preflight(ctx context.Context, o PreflightOptions) ([]Finding, er
 func observe(text string, began, ended time.Time) observation {
 	v := values(text, "SYSTEMD", "CGROUP", "CONTROLLERS", "OVERLAY", "VXLAN", "SETTING", "FIXED", "PROTECTED", "SWAP", "PORT", "DISK_FREE_KIB", "RUN_FREE_KIB", "MEMORY_KIB",
 		"CPUS", "NOW", "ARCHITECTURE", "HOSTNAME", "MACHINE_ID", "PRODUCT_UUID", "SELINUX", "CHCON", "APPARMOR", "APPARMOR_PARSER", "VAR_OPTIONS", "READ_ONLY", "FIREWALL", "MISSING",
-		"KUBELET", "FOREIGN", "CONTENT", "SOCKET", "PROGRAM", "FORMER", "CNI_CONFIG", "UNRECORDED", "ETC_FREE_KIB", "STORED", "PRELOADED", "IMPORTED")
+		"KUBELET", "FOREIGN", "CONTENT", "SOCKET", "PROGRAM", "FORMER", "CNI_CONFIG", "UNRECORDED", "ETC_FREE_KIB", "STORED", "PRELOADED", "IMPORTED", "NO_IMAGES")
 	for name, all := range v {
 		for i := range all {
 			v[name][i] = fact(all[i])
@@ -420,6 +420,10 @@ func checkInstallation(seen observation, o PreflightOptions) (out []Finding) {
 			if !slices.Contains(seen.values["PROGRAM"], program) {
 				out = append(out, fatal(CheckPrograms, "the host has no "+program, "install it, or let Slipway install a bundle (spec.bundle: Managed)"))
 			}
+		}
+		if seen.isSet("NO_IMAGES") {
+			out = append(out, warning("Images", "the host has no container images of Slipway, which the add-ons of a hosted control plane and the Pod network of \"slipway create cluster\" use and which no registry has",
+				"import them from the bundle (ctr -n k8s.io images import images/node.tar), or use a KubeadmControlPlane and another Pod network"))
 		}
 		return out
 	}

@@ -76,6 +76,8 @@ func TestFindings(t *testing.T) {
 		"protected, managed": {"Slipway sets the values", [2]string{"VXLAN=true", "VXLAN=true\nPROTECTED=true"}, managed, nil},
 		"protected":          {"the kubelet changes nothing, and does not start", [2]string{"SELINUX=", programs + "PROTECTED=true"}, PreflightOptions{}, []string{"!KernelSettings", "!KernelSettings", "KernelSettings", "KernelSettings", "KernelSettings", "KernelSettings"}},
 		"installed, set":     {"an image for nodes", [2]string{settingsOfDefault, settingsOfImage + programs}, PreflightOptions{}, nil},
+		"without images":     {"what needs the images of the bundle would wait for a pull", [2]string{settingsOfDefault, settingsOfImage + programs + "NO_IMAGES=true\n"}, PreflightOptions{}, []string{"Images"}},
+		"images come later":  {"the bundle has them", [2]string{"SELINUX=", "NO_IMAGES=true"}, managed, nil},
 		"AppArmor":           {"profiles can be loaded", [2]string{"SELINUX=", "APPARMOR=Y\nAPPARMOR_PARSER=true"}, managed, nil},
 		"no AppArmor parser": {"profiles cannot be loaded", [2]string{"SELINUX=", "APPARMOR=Y"}, managed, []string{"AppArmor"}},
 		"AppArmor is off":    {"nothing needs the parser", [2]string{"SELINUX=", "APPARMOR=N"}, managed, nil},

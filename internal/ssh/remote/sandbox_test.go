@@ -371,6 +371,8 @@ func TestBootstrapDataIsUndone(t *testing.T) {
 	s.WriteFile("/etc/shadow", "root:*:1::::::\nadmin:$6$hash:1:0:99999:7::20000:\n")
 	s.WriteFile("/home/admin/.ssh/authorized_keys", "key of the operator\n")
 	s.WriteFile("/etc/motd", "before\n")
+	s.WriteFile("/etc/default/kubelet", "KUBELET_EXTRA_ARGS=\n")
+	s.WriteFile("/etc/sysconfig/kubelet", "KUBELET_EXTRA_ARGS=--v=4\n")
 	record(t, h)
 	data := "#cloud-config\nwrite_files:\n- {path: " + s.Path("/etc/motd") + ", content: x, append: true}\n- {path: " + s.Path("/etc/evil") + ", content: x}\n" +
 		"users:\n- {name: mallory, groups: [wheels], sudo: \"ALL=(ALL) NOPASSWD:ALL\", homedir: " + s.Path("/home/mallory") + "}\n- {name: admin, ssh_authorized_keys: [k]}\n"
@@ -380,6 +382,8 @@ func TestBootstrapDataIsUndone(t *testing.T) {
 	// What the data does on a host.
 	s.WriteFile("/existing", "admin\nmallory\n")
 	s.WriteFile("/etc/motd", "before\nx")
+	s.WriteFile("/etc/default/kubelet", "KUBELET_EXTRA_ARGS=--provider-id=x\n")
+	s.WriteFile("/etc/sysconfig/kubelet", "KUBELET_EXTRA_ARGS=--provider-id=x\n")
 	s.WriteFile("/etc/evil", "x")
 	s.WriteFile("/home/mallory/.ssh/authorized_keys", "k")
 	s.WriteFile("/home/admin/.ssh/authorized_keys", "key of the operator\nk\n")
@@ -387,7 +391,7 @@ func TestBootstrapDataIsUndone(t *testing.T) {
 	writeProgram(t, s, "chpasswd", "#!/bin/sh\necho \"chpasswd $* <$(cat)\" >>@ROOT@/commands\n")
 	s.WriteFile("/var/lib/slipway/node/enabled", "evil.service\nkubelet.service\n")
 	reset(t, h)
-	for file, want := range map[string]string{"/etc/motd": "before\n", "/home/admin/.ssh/authorized_keys": "key of the operator\n", "/existing": "admin\n"} {
+	for file, want := range map[string]string{"/etc/motd": "before\n", "/etc/default/kubelet": "KUBELET_EXTRA_ARGS=\n", "/etc/sysconfig/kubelet": "KUBELET_EXTRA_ARGS=--v=4\n", "/home/admin/.ssh/authorized_keys": "key of the operator\n", "/existing": "admin\n"} {
 		if text, err := os.ReadFile(s.Path(file)); err != nil || string(text) != want {
 			t.Errorf("%s: %q %v", file, text, err)
 		}

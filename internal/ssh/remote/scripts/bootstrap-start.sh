@@ -74,11 +74,14 @@ while IFS= read -r file; do
 		done
 	fi
 done <$run/files
-# The script appends to this file.
+# The script appends to these files; the second one only if it exists.
 if [ ! -e /etc/default/kubelet ]; then
 	remember /etc/default/kubelet
 elif ! installed /etc/default/kubelet; then
 	cp -p /etc/default/kubelet $node/default-kubelet
+fi
+if [ -e /etc/sysconfig/kubelet ] && ! installed /etc/sysconfig/kubelet; then
+	save /etc/sysconfig/kubelet
 fi
 rm -f $run/users $run/groups $run/files $run/directories $run/masked $run/exit $run/failure /run/cluster-api/bootstrap-success.complete
 

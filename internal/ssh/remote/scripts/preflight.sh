@@ -107,4 +107,8 @@ done
 for program in kubelet kubeadm containerd; do
 	has $program && echo "PROGRAM=$program"
 done
+# The images of a bundle, which the operator can import where the bundle is not installed.
+if has ctr && has timeout && [ -S /run/containerd/containerd.sock ]; then
+	images=$(timeout 10 ctr -n k8s.io images ls -q 2>/dev/null) && ! printf '%s\n' "$images" | grep -q '^slipway\.dev/' && echo NO_IMAGES=true
+fi
 exit 0
