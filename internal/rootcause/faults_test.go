@@ -384,7 +384,7 @@ func planeFaults() map[string]injectedFault {
 		"C4 kube-apiserver crashes": {
 			reason: "explain of the control plane once found nothing to wait for",
 			objects: things(kcp(bad("Available", "NotAvailable", "Control plane not yet initialized", 9), bad("MachinesReady", "NotReady", "* Machine c-1: x", 9)), member(bad("InfrastructureReady", "NotReady", "x", 8)),
-				thing("LocalMachine c-1", owner("Machine c-1"), bad("BootstrapExecSucceeded", "BootstrapFailed", `kube-apiserver exits: unknown admission plugin PodSecurityPolicy`, 8))),
+				thing("LocalMachine c-1", owner("Machine c-1"), bad("BootstrapExecSucceeded", "BootstrapFailed", `The bootstrap data ended without /run/cluster-api/bootstrap-success.complete in machine c-1; runcmd[0] (kubeadm) ended with code 1; kube-apiserver exits with "enable-admission-plugins plugin \"PodSecurityPolicy\" is unknown". Correct the bootstrap data`, 8))),
 			of: "KubeadmControlPlane c", path: "KubeadmControlPlane c > Machine c-1 > LocalMachine c-1", cause: "PodSecurityPolicy", since: 8, remedy: "flags of the kube-apiserver",
 		},
 		"C7 API answers 503": {
