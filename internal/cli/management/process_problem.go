@@ -103,7 +103,7 @@ func clusterProblem(dir string, v datadir.Supervision, now time.Time) processPro
 		message = "Exited: " + v.LastExit
 	}
 	p := newProcessProblem("Management cluster", dir, message, v.LastExitAt)
-	p.isDown, p.remedy = true, rootcause.Remedy{Text: "It is being started" + startsIn(v.NextStart, now), Automatic: true}
+	p.isDown, p.remedy = true, rootcause.Remedy{Text: nextStart(v.NextStart, now), Automatic: true}
 	return p
 }
 
@@ -113,7 +113,7 @@ func managerProcessProblem(dir string, m datadir.Manager, now time.Time) (proces
 	switch {
 	case m.LastExit != "" && (m.PID == 0 || m.Diagnostics == ""):
 		p.link.Message = "Restarting, because " + m.LastExit
-		p.remedy = rootcause.Remedy{Text: "It is being started" + startsIn(m.NextStart, now) + "; nothing is reconciled until it is ready. " + readLog(dir), Automatic: true}
+		p.remedy = rootcause.Remedy{Text: nextStart(m.NextStart, now) + "; nothing is reconciled until it is ready. " + readLog(dir), Automatic: true}
 	case !m.UnresponsiveSince.IsZero():
 		p.link.Since = m.UnresponsiveSince
 		p.link.Message, p.remedy = unresponsiveProcess(m.PID)
@@ -131,12 +131,12 @@ func readLog(dir string) string {
 	return "If it exits again, read the end of its log " + datadir.Dir(dir).Log()
 }
 
-// startsIn formats the time of the next start.
-func startsIn(next, now time.Time) string {
-	if !next.After(now) {
-		return ""
+// nextStart describes the next start of a process that exited.
+func nextStart(at, now time.Time) string {
+	if !at.After(now) {
+		return "It is being started"
 	}
-	return " in " + duration.HumanDuration(next.Sub(now))
+	return "It is started again in " + duration.HumanDuration(at.Sub(now))
 }
 
 // unresponsiveProcess returns the cause and the remedy of a process that does not respond. It can be restarted in either

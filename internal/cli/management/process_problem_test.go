@@ -48,7 +48,7 @@ func TestProblemOfManagerProcess(t *testing.T) {
 		"not started yet":      {manager: nil},
 		"starting":             {manager: &datadir.Manager{PID: os.Getpid()}},
 		"runs":                 {manager: &datadir.Manager{PID: os.Getpid(), Diagnostics: url}},
-		"waits for its start":  {&datadir.Manager{Restarts: 1, LastExit: killed, LastExitAt: exitedAt, NextStart: testTime.Add(12 * time.Second)}, "Restarting, because " + killed, exitedAt, "It is being started in 12s; nothing is reconciled"},
+		"waits for its start":  {&datadir.Manager{Restarts: 1, LastExit: killed, LastExitAt: exitedAt, NextStart: testTime.Add(12 * time.Second)}, "Restarting, because " + killed, exitedAt, "It is started again in 12s; nothing is reconciled"},
 		"starts again":         {&datadir.Manager{PID: os.Getpid(), Restarts: 1, LastExit: killed, LastExitAt: exitedAt}, "Restarting, because " + killed, exitedAt, "It is being started; nothing is reconciled"},
 		"exited once":          {manager: &datadir.Manager{PID: os.Getpid(), Diagnostics: url, Restarts: 1, LastExit: killed, LastExitAt: exitedAt}},
 		"exits repeatedly":     {&datadir.Manager{PID: os.Getpid(), Diagnostics: url, Restarts: 4, LastExit: killed, LastExitAt: exitedAt}, "Restarted 4 times, the last time because " + killed, exitedAt, "If it exits again, read the end of its log " + h.Log()},
@@ -92,7 +92,7 @@ func TestProblemOfStoppedManagementCluster(t *testing.T) {
 	if err := datadir.WriteSupervision(h.Dir, supervision); err != nil {
 		t.Fatal(err)
 	}
-	want := "Management cluster " + string(h.Dir) + ", since 60s: Exited: the kernel killed it. It is being started in 4s"
+	want := "Management cluster " + string(h.Dir) + ", since 60s: Exited: the kernel killed it. It is started again in 4s"
 	if got := fault.UserMessage(c.Explain(refused)); got != want {
 		t.Errorf("the error is %q, want %q", got, want)
 	}
