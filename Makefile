@@ -116,9 +116,13 @@ test-deployments: prerequisites image ## a release of this build as Deployments 
 	@SLIPWAY_E2E_DEPLOYMENTS=$(CURDIR)/dist/deployments SLIPWAY_BIN=$(CURDIR)/bin/deployments/slipway \
 		go test -vet=off -pgo=off -timeout 40m -count 1 -v -run TestDeployments ./test/e2e
 
+test-faults: PGO := off
+test-faults: TRIM :=
+
 .PHONY: test-faults
-test-faults: ## inject the faults of simulated clusters and read why they are broken, with slipway explain and on the page; no Docker
-	@SLIPWAY_FAULTS=1 go test -vet=off -pgo=off -timeout 60m -parallel 80 -count 1 -v -run TestFaults ./test/faults
+test-faults: prerequisites image ## inject faults into simulated clusters, containers, processes and a small disk (root), and read why things are broken, with slipway explain and on the page: half an hour
+	@SLIPWAY_FAULTS=1 SLIPWAY_BIN=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 60m -parallel 80 -count 1 -v -run '^TestFaults$$' ./test/faults
+	@SLIPWAY_FAULTS_REAL=1 SLIPWAY_BIN=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 60m -parallel 80 -count 1 -v -run TestFaultsReal ./test/faults
 
 .PHONY: test-browser
 test-browser: browser ## test the page of slipway ui in headless Chromium, some minutes; UPDATE=1 takes the pictures of docs/ui.md; no Docker

@@ -189,7 +189,7 @@ func (o object) conditionWeight(c describe.Condition, l Link, now time.Time) wei
 	return weightCondition
 }
 
-// conditionTarget returns the object whose state a mirror condition repeats.
+// conditionTarget returns the object whose state a mirror condition repeats, or that may explain the state of a Node.
 func (o object) conditionTarget(c describe.Condition) []Ref {
 	if cluster := clusterRef(o.ref.Namespace, o.cluster()); c.Reason == clusterv1.ConnectionDownReason && cluster.Name != "" && cluster != o.ref {
 		return []Ref{cluster}
@@ -202,6 +202,8 @@ func (o object) conditionTarget(c describe.Condition) []Ref {
 	}
 	path := map[string][]string{
 		"InfrastructureReady":     {"spec", "infrastructureRef"},
+		"NodeHealthy":             {"spec", "infrastructureRef"},
+		"NodeReady":               {"spec", "infrastructureRef"},
 		"BootstrapConfigReady":    {"spec", "bootstrap", "configRef"},
 		"BootstrapReady":          {"spec", "bootstrap", "configRef"},
 		"ControlPlaneAvailable":   {"spec", "controlPlaneRef"},

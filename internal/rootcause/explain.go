@@ -8,6 +8,8 @@ import (
 	"time"
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/slipwayhq/slipway/internal/operate/describe"
 )
 
 // Limits of a search.
@@ -148,6 +150,9 @@ func (s *search) chain(o object, upward bool, depth int) *Chain {
 		return s.remediate(o, s.end(o, top, plans))
 	}
 	c := &Chain{Links: append([]Link{through.Link}, below.Links...), Remedy: below.Remedy, Plans: below.Plans || plans, weight: below.weight, isLate: below.isLate}
+	if below.IsWarning() { // about the object below; this one is not as it should be
+		c.weight = top.weight
+	}
 	return s.remediate(o, c)
 }
 
@@ -213,6 +218,9 @@ func (o object) planProblems(plan Plan, now time.Time) (out []problem) {
 	}
 	for _, w := range plan.Waits {
 		p := problem{weight: weightWait, on: w.On, isTimed: w.Timed, Link: Link{Object: o.ref, Reason: w.Reason, Message: clip(w.Message), Since: o.since(w.Since, w.Reason, w.Message)}}
+		if c := o.detailsOf(w); c != nil {
+			p.Type, p.Message = c.Type, clip(c.Message)
+		}
 		switch r, known := findRemedy(p.Link, now); {
 		case w.User:
 			p.weight, p.fixed = weightUser, waitRemedy(p.Link, now)
@@ -222,6 +230,18 @@ func (o object) planProblems(plan Plan, now time.Time) (out []problem) {
 		out = append(out, p)
 	}
 	return out
+}
+
+// detailsOf returns the condition with the reason of a wait for a user, if its message is longer: conditions quote logs, waits
+// do not.
+func (o object) detailsOf(w Wait) *describe.Condition {
+	i := slices.IndexFunc(o.conditions, func(c describe.Condition) bool {
+		return w.User && c.Reason == w.Reason && classes[c.Type] == classOwn && !o.isExpected(c) && len(c.Message) > len(w.Message)
+	})
+	if i < 0 {
+		return nil
+	}
+	return &o.conditions[i]
 }
 
 // reasonPlanFailed is the reason of a link whose last reconciliation failed.
@@ -254,13 +274,15 @@ type candidate struct {
 }
 
 // follow returns the best chain below an object, and the problem of the object that leads there. It returns nil if the
-// object itself is the root cause. A lost connection to the workload cluster explains an object that nothing else explains,
+// object itself is the root cause. A warning explains only why no Node appears. A lost connection to the workload cluster explains an object that nothing else explains,
 // because a machine that was stopped may be the reason for it.
 func (s *search) follow(o object, problems []problem, upward bool, depth int) (*Chain, problem) {
 	top := problems[0]
 	accept := func(c candidate, chain *Chain) bool {
 		switch {
 		case chain.IsWarning():
+			return top.weight == weightUnknown && c.through != nil && c.through.Reason == clusterv1.MachineNodeDoesNotExistReason
+		case c.through != nil && c.through.isOfNode() && chain.Root().Type == "": // nothing reports that the infrastructure is at fault
 			return false
 		case top.weight == weightPaused:
 			return c.through != nil

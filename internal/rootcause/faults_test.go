@@ -216,6 +216,11 @@ func machineFaults() map[string]injectedFault {
 			objects: ofMachine("* Machine c-w1: Node.Ready: x", 4, worker(node("* Node.Ready: Kubelet stopped posting node status.", 4)), config(), localMachine()),
 			of:      "MachineSet c-w", path: "MachineSet c-w > Machine c-w1", cause: "stopped posting", since: 4, remedy: "Start the kubelet on Node c-w1",
 		},
+		"W3 kubelet stopped, of which the infrastructure knows": {
+			objects: ofMachine("* Machine c-w1: Node.Ready: x", 4, worker(node("* Node.Ready: Kubelet stopped posting node status.", 4)), config(),
+				localMachine(bad("KubeletRunning", "KubeletStopped", "The kubelet in machine c-w1 is stopped: start it with `docker exec c-w1 systemctl start kubelet`", 3))),
+			of: "MachineSet c-w", path: "MachineSet c-w > Machine c-w1 > LocalMachine c-w1", cause: "is stopped", since: 3, remedy: "Start the kubelet with the command",
+		},
 		"W3 kubelet stopped, with a health check": {
 			objects: things(cluster(), healthCheck(), worker(node("* Node.Ready: Kubelet stopped posting node status.", 1), cond("NodeReady", "Unknown", "NodeReadyUnknown", "x", 1))),
 			of:      "Machine c-w1", path: "Machine c-w1", cause: "stopped posting", since: 1, remedy: "MachineHealthCheck c-workers replaces it in 4m", automatic: true,
@@ -244,6 +249,18 @@ func machineFaults() map[string]injectedFault {
 		"B6 sentinel is not written": {
 			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 2)), config(), localMachine(bad("BootstrapExecSucceeded", "BootstrapFailed", "The bootstrap data ended without /run/cluster-api/bootstrap-success.complete in machine c-w1: no command failed; let the last one create that file", 2))),
 			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "no command failed", since: 2, remedy: "Let the last command",
+		},
+		"B6 sentinel is not written, with its plan": {
+			reason:  "the wait of the plan has the reason of the condition and less details",
+			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 2)), config(), localMachine(bad("BootstrapExecSucceeded", "BootstrapFailed", "The bootstrap data ended without /run/cluster-api/bootstrap-success.complete in machine c-w1: no command failed; let the last one create that file", 2))),
+			plans:   map[string]Plan{"LocalMachine c-w1": {Waits: []Wait{{Reason: "BootstrapFailed", Message: "The bootstrap data failed in machine c-w1", User: true, On: []Ref{refTo("LocalMachine c-w1")}}}}},
+			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "no command failed", since: 2, remedy: "Let the last command",
+		},
+		"B4 part of the cloud-config is not applied, and no Node appears": {
+			reason: "the infrastructure is as it should be, and its warning explains why nothing joins",
+			objects: things(worker(cond("NodeHealthy", "Unknown", "NodeDoesNotExist", "Waiting for a Node with spec.providerID slipway:///c-w1 to exist", 5)), config(),
+				localMachine(cond("BootstrapExecSucceeded", "True", "BootstrapSucceeded", "The machine does not apply snap of the bootstrap data, because a node in a container has no disks", 5))),
+			of: "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "does not apply snap", since: 5, remedy: "use files and runcmd", automatic: true,
 		},
 		"B5 file from a missing Secret": {
 			objects: things(worker(bad("BootstrapConfigReady", "NotReady", "x", 2), bad("InfrastructureReady", "WaitingForInfrastructure", "Waiting", 2)), localMachine(bad("MachineProvisioned", "WaitingForBootstrapData", "Waiting for Machine c-w1 to have bootstrap data", 2)),
@@ -367,7 +384,7 @@ func planeFaults() map[string]injectedFault {
 		"C4 kube-apiserver crashes": {
 			reason: "explain of the control plane once found nothing to wait for",
 			objects: things(kcp(bad("Available", "NotAvailable", "Control plane not yet initialized", 9), bad("MachinesReady", "NotReady", "* Machine c-1: x", 9)), member(bad("InfrastructureReady", "NotReady", "x", 8)),
-				thing("LocalMachine c-1", owner("Machine c-1"), bad("BootstrapExecSucceeded", "BootstrapFailed", `kube-apiserver exits: unknown admission plugin PodSecurityPolicy`, 8))),
+				thing("LocalMachine c-1", owner("Machine c-1"), bad("BootstrapExecSucceeded", "BootstrapFailed", `The bootstrap data ended without /run/cluster-api/bootstrap-success.complete in machine c-1; runcmd[0] (kubeadm) ended with code 1; kube-apiserver exits with "enable-admission-plugins plugin \"PodSecurityPolicy\" is unknown". Correct the bootstrap data`, 8))),
 			of: "KubeadmControlPlane c", path: "KubeadmControlPlane c > Machine c-1 > LocalMachine c-1", cause: "PodSecurityPolicy", since: 8, remedy: "flags of the kube-apiserver",
 		},
 		"C7 API answers 503": {

@@ -60,6 +60,11 @@ func (p problem) isFinal() bool {
 // isLostConnection reports whether the state of the object is unknown because its workload cluster is not connected.
 func (p problem) isLostConnection() bool { return p.Reason == clusterv1.ConnectionDownReason }
 
+// isOfNode reports whether the problem is the state of the Node of a Machine.
+func (p problem) isOfNode() bool {
+	return p.Type == clusterv1.MachineNodeHealthyCondition || p.Type == clusterv1.MachineNodeReadyCondition
+}
+
 // object is an object with its parsed conditions. The search creates one for each object that it visits.
 type object struct {
 	ref        Ref

@@ -87,6 +87,37 @@ func TestTreeWithUnreadKind(t *testing.T) {
 	contains(t, "cluster", body, "Not all objects are shown: listing LocalCluster.infrastructure.slipway.dev: localclusters is forbidden", ">Not read<", "KubeadmControlPlane", "Machines by version and stage", "The last hour")
 }
 
+// A problem of the processes of the management cluster is above everything else, with its cause, the time and the remedy.
+func TestProcessProblem(t *testing.T) {
+	found := true
+	source, err := NewSource(SourceOptions{Title: "prod", Flags: "--data-dir /d", Config: mirrortest.Start(t, mirrortest.Cluster("team", "a")).Config(), Now: mirrortest.Now, Process: func() (rootcause.Chain, bool) {
+		return rootcause.Chain{
+			Links:  []rootcause.Link{{Object: rootcause.Ref{Kind: "Manager", Name: "/d"}, Message: "A signal <b>stopped</b> it", Since: mirrortest.Now().Add(-8 * time.Second)}},
+			Remedy: rootcause.Remedy{Text: "Continue it", Command: "kill -CONT 4711"},
+		}, found
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewServer([]*Source{source}, mirrortest.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = source.mirror.Load(t.Context())
+	source.refresh()
+	pages := []string{"/needs", "/m/prod/", "/m/prod/cluster/team/a"}
+	for _, path := range pages {
+		contains(t, path, page(t, s, path, 200), "The management cluster <bdi>prod</bdi> is not as it should be.", "A signal &lt;b&gt;stopped&lt;/b&gt; it", ">8s<", "What to do", "Continue it", "kill -CONT 4711<")
+	}
+	stream, _ := s.hub.subscribe("prod/fleet")
+	found = false
+	source.refresh()
+	if len(stream.pending) == 0 {
+		t.Error("the pages received no event when the problem ended")
+	}
+	lacks(t, "needs", page(t, s, "/needs", 200), "is not as it should be")
+}
+
 // The page of an object whose kind is not copied does not claim that everything is as it should be.
 func TestCauseOfOtherKinds(t *testing.T) {
 	api := mirrortest.Start(t, mirrortest.Cluster("team", "a"))

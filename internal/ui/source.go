@@ -45,6 +45,8 @@ type SourceOptions struct {
 	Plans PlanReader
 	// Metrics reads the metrics of the manager in the text format of Prometheus; nil if no manager is known.
 	Metrics func(context.Context) ([]byte, error)
+	// Process returns the problem of the processes of the management cluster, if they run on this host; nil: it is unknown.
+	Process func() (rootcause.Chain, bool)
 	// Now returns the time.
 	Now func() time.Time
 }
@@ -157,14 +159,14 @@ func (s *Source) isReady() bool {
 	return s.ready
 }
 
-// observe records the status of the copy, and reports whether it differs from the one that the pages have received.
-func (s *Source) observe(status mirror.Status, now time.Time) bool {
+// observe records the status of the copy and the problem of the processes, and reports whether they differ from those that the pages have received.
+func (s *Source) observe(status mirror.Status, process string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if status.Clusters.IsComplete() {
 		s.dataAt = now
 	}
-	text := fmt.Sprintf("%t %v %+v %+v", status.Synced, status.Err, status.Clusters, status.Unreadable)
+	text := fmt.Sprintf("%t %v %+v %+v %s", status.Synced, status.Err, status.Clusters, status.Unreadable, process)
 	differs := text != s.published
 	s.published = text
 	return differs
@@ -176,7 +178,7 @@ func (s *Source) observe(status mirror.Status, now time.Time) bool {
 func (s *Source) refresh() {
 	status := s.mirror.Status()
 	now := s.Now()
-	differs := s.observe(status, now)
+	differs := s.observe(status, s.processMessage(), now)
 	s.events.drop(now)
 	if !s.isReady() && !status.Synced && now.Sub(s.started) < patience {
 		if differs {
@@ -205,6 +207,23 @@ func (s *Source) refresh() {
 	if len(topics) > 0 {
 		s.hub.publish(topics...)
 	}
+}
+
+// processProblem returns the problem of the processes of the management cluster, if it is known.
+func (s *Source) processProblem() (rootcause.Chain, bool) {
+	if s.Process == nil {
+		return rootcause.Chain{}, false
+	}
+	return s.Process()
+}
+
+// processMessage identifies the problem of the processes; empty: there is none.
+func (s *Source) processMessage() string {
+	c, found := s.processProblem()
+	if !found {
+		return ""
+	}
+	return c.Root().Message
 }
 
 // readState describes how much of a management cluster a page can show. The header and the lists show it.

@@ -30,12 +30,20 @@ type frame struct {
 	Needs    int
 	// Position is the number of the last change before the page was rendered.
 	Position uint64
+	// Processes are the problems of the processes of the management clusters of the page.
+	Processes []processView
 	// Stale describes the data of the page if changes are not received; otherwise it is empty.
 	Stale string
 	// Unreadable are the kinds that cannot be read in the management clusters of the page.
 	Unreadable []unreadableView
 	Now        time.Time
 	Content    any
+}
+
+// processView is the problem of the processes of a management cluster.
+type processView struct {
+	Title string
+	Chain *chainView
 }
 
 // tab is a management cluster in the header.
@@ -71,6 +79,9 @@ func (s *Server) frame(q request, page string, position uint64, content any) fra
 		if source == q.source || q.source == nil {
 			f.Stale = cmp.Or(f.Stale, state.text())
 			f.addUnreadable(source)
+			if c, found := source.processProblem(); found {
+				f.Processes = append(f.Processes, processView{Title: source.Title, Chain: source.processChain(c, q.now)})
+			}
 		}
 		for _, row := range source.board.Clusters() {
 			if row.Health == fleet.Problem {
@@ -164,6 +175,13 @@ func (s *Source) chain(c rootcause.Chain, now time.Time) *chainView {
 			Link: s.link(l.Object), Type: l.Type, Reason: l.Reason, Message: l.Message, Since: newAge(l.Since, now), Root: i == len(c.Links)-1,
 		})
 	}
+	return out
+}
+
+// processChain returns the view of a problem of processes. Its command needs no flags of the management cluster.
+func (s *Source) processChain(c rootcause.Chain, now time.Time) *chainView {
+	out := s.chain(c, now)
+	out.Remedy.Command = c.Remedy.Command
 	return out
 }
 

@@ -92,6 +92,18 @@ func parseText(text string) explanation {
 	return e
 }
 
+// errorForm matches the error for a management cluster that does not run.
+var errorForm = regexp.MustCompile(`(?s)^(Management cluster \S+), since ([0-9smhd]+): (.*?)\. (.*)$`)
+
+// parseError returns the root cause in an error of `slipway explain`.
+func parseError(text string) explanation {
+	e := explanation{text: text}
+	if m := errorForm.FindStringSubmatch(text); m != nil {
+		e.object, e.age, e.cause, e.remedy = m[1], m[2], m[3], m[4]
+	}
+	return e
+}
+
 func join(a, b string) string { return strings.Join(strings.Fields(a+" "+b), " ") }
 
 var (
@@ -141,7 +153,7 @@ func (n *namespace) explain(what string, withPlans bool) explanation {
 	}
 	cmd.SetArgs(args)
 	if err := cmd.ExecuteContext(n.Context()); err != nil {
-		fmt.Fprintln(&out, fault.UserMessage(err))
+		return parseError(fault.UserMessage(err))
 	}
 	return parseText(out.String())
 }

@@ -372,24 +372,3 @@ func ownRows() []row {
 		}, object: "ExtensionConfig ext-n16", cause: "127.0.0.1:1", remedy: "Start Runtime Extension ext-n16"},
 	}
 }
-
-// realRows are the faults of real containers, processes and disks.
-func realRows() []row {
-	const (
-		process   = "a process of `slipway up` itself is at fault, which `slipway status` and `slipway up` report"
-		container = "needs a container"
-		hosted    = "needs a hosted control plane process"
-	)
-	return []row{
-		{id: "M1", fault: "disk of the data directory is full", isReal: "needs a disk of its own; `slipway status` reports it"},
-		{id: "M2", fault: "manager killed", isReal: process}, {id: "M3", fault: "manager hangs", isReal: process}, {id: "M5", fault: "port of the API server taken", isReal: process},
-		{id: "I1", fault: "Docker does not respond", isReal: container}, {id: "I2", fault: "node image missing", isReal: container}, {id: "I3", fault: "subnet of another cluster", isReal: container},
-		{id: "I4", fault: "container removed", isReal: container}, {id: "I5", fault: "container stopped", isReal: container}, {id: "I6", fault: "Node with DiskPressure", isReal: container},
-		{id: "I7", fault: "port of the control plane endpoint taken", isReal: hosted},
-		{id: "B1", fault: "preKubeadmCommands fail", isReal: container}, {id: "B2", fault: "caCertHashes wrong", isReal: container}, {id: "B3", fault: "cloud-config is not YAML", isReal: container},
-		{id: "B4", fault: "unsupported section of a cloud-config", isReal: container}, {id: "B6", fault: "sentinel file never written", isReal: container},
-		{id: "B7", fault: "bootstrap data runs too long", isReal: container}, {id: "B8", fault: "unknown kubelet flag", isReal: container},
-		{id: "C4", fault: "kube-apiserver of a KubeadmControlPlane crashes", isReal: container}, {id: "C8", fault: "hosted control plane cannot start", isReal: hosted},
-		{id: "W3", fault: "kubelet stopped", isReal: container},
-	}
-}

@@ -66,26 +66,37 @@ type world struct {
 	page           page
 	// turns limits the explanations at a time.
 	turns chan struct{}
+	// networks are the address ranges of clusters of containers; nil: there are none.
+	networks *networks
+	binary   string
+	// env is added to the environment of the management cluster.
+	env []string
 }
 
 // startWorld starts the management cluster and the page until the test ends.
 func startWorld(t *testing.T) *world {
 	t.Helper()
-	binary, err := apiserver.Binary()
-	must(t, err)
 	temp, err := os.MkdirTemp("", "slipway-test-") // sockets need short paths
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(temp) })
-	w := &world{dir: filepath.Join(temp, "data"), elsewhere: filepath.Join(temp, "other"), turns: make(chan struct{}, 3)}
+	return startWorldIn(t, temp)
+}
+
+// startWorldIn starts a management cluster in a folder, with variables in the environment of its processes.
+func startWorldIn(t *testing.T, folder string, env ...string) *world {
+	t.Helper()
+	binary, err := apiserver.Binary()
+	must(t, err)
+	w := &world{dir: filepath.Join(folder, "data"), elsewhere: filepath.Join(folder, "other"), turns: make(chan struct{}, 3), binary: binary, env: env}
 	t.Cleanup(func() {
 		if t.Failed() {
 			logEnd(t, filepath.Join(w.dir, "slipway.log"))
 		}
-		if out, err := runProgram(binary, "down", "--delete", "--data-dir", w.dir); err != nil {
+		if out, err := w.run("down", "--delete"); err != nil {
 			t.Errorf("%v\n%s", err, out)
 		}
 	})
-	if out, err := runProgram(binary, "up", "--detach", "--data-dir", w.dir, "--listen", "127.0.0.1:0"); err != nil {
+	if out, err := w.run("up", "--detach", "--listen", "127.0.0.1:0"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", w.kubeconfig())
@@ -100,14 +111,17 @@ func startWorld(t *testing.T) *world {
 	return w
 }
 
-func (w *world) kubeconfig() string { return filepath.Join(w.dir, "kubeconfig") }
-
-func runProgram(binary string, args ...string) (string, error) {
+// run runs a command of the program for the data directory, and returns its output.
+func (w *world) run(args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, binary, args...).CombinedOutput()
+	cmd := exec.CommandContext(ctx, w.binary, append(args, "--data-dir", w.dir)...)
+	cmd.Env = append(os.Environ(), w.env...)
+	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
+
+func (w *world) kubeconfig() string { return filepath.Join(w.dir, "kubeconfig") }
 
 func logEnd(t *testing.T, path string) {
 	text, _ := os.ReadFile(path)

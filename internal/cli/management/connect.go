@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/cobra"
@@ -52,6 +53,7 @@ type Connection struct {
 	UpCommand string
 
 	host string
+	now  func() time.Time
 	// overlooked is true if the kubeconfig of the data directory is used although KUBECONFIG is set to another one.
 	overlooked bool
 }
@@ -83,7 +85,7 @@ func (f *Flags) Connect(e term.Env) (*Connection, error) {
 	if err != nil {
 		return nil, f.kubeconfigError(found, err)
 	}
-	return &Connection{Client: c, Config: cfg, Namespace: namespace, DataDir: found.DataDir, RepeatFlags: f.RepeatFlags(), UpCommand: found.UpCommand, host: cfg.Host, overlooked: found.Overlooked}, nil
+	return &Connection{Client: c, Config: cfg, Namespace: namespace, DataDir: found.DataDir, RepeatFlags: f.RepeatFlags(), UpCommand: found.UpCommand, host: cfg.Host, now: e.Now, overlooked: found.Overlooked}, nil
 }
 
 // RunE returns a function for the RunE field of a command that connects to the management cluster. It adds remedies to
@@ -185,6 +187,7 @@ func (c *Connection) Explain(err error) error {
 	var noKind *meta.NoKindMatchError
 	var discovery *apiutil.ErrResourceDiscoveryFailed
 	here := readPresence(c.DataDir)
+	problem, hasProblem := c.processProblem()
 	switch known := fault.As(err); {
 	case known != nil && known.Kind == fault.Gone && c.overlooked:
 		return fault.New(known.Kind, known.Reason, "%s (in the management cluster of %s; KUBECONFIG selects another one: use --kubeconfig to select it)", known.Message, c.DataDir).From(err)
@@ -198,6 +201,8 @@ func (c *Connection) Explain(err error) error {
 	case errors.As(err, &noKind):
 		return fault.New(fault.Invalid, reasonNotInstalled,
 			"the cluster at %s is not a management cluster: it does not have the kind %s; select another one with --kubeconfig or --kubeconfig-context", c.host, noKind.GroupKind).From(err)
+	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook") && hasProblem:
+		return fault.New(fault.Unreachable, "WebhookNotAnswering", "%s", problem.text()).From(err)
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook") && (here.text != "" || isSlow(err)):
 		return fault.New(fault.Unreachable, "WebhookNotAnswering", "%s", managerProblem(here, err)).From(err)
 	case apierrors.IsInternalError(err) && strings.Contains(err.Error(), "failed calling webhook"):
@@ -209,6 +214,8 @@ func (c *Connection) Explain(err error) error {
 		return fault.New(fault.Invalid, "NotAllowed", "the management cluster at %s rejected the request: %v; use a kubeconfig with the required permissions", c.host, err).From(err)
 	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), apierrors.IsTooManyRequests(err):
 		return fault.New(fault.Transient, "ManagementClusterBusy", "%s", c.busyText(err)).From(err)
+	case fault.KindOf(err) == fault.Unreachable && hasProblem && problem.isDown:
+		return fault.New(fault.Unreachable, ReasonNotRunning, "%s", problem.text()).From(err)
 	case fault.KindOf(err) == fault.Unreachable && here.text != "":
 		return fault.New(fault.Unreachable, reasonNotReady,
 			"the management cluster in %s runs but did not respond at %s: this host is busy, or it hangs; try again, and see \"slipway status\" (%v)", c.DataDir, c.host, err).From(err)

@@ -42,6 +42,9 @@ func (c *Connection) ManagerProblem(ctx context.Context, key client.ObjectKey) s
 	if err == nil || !strings.Contains(err.Error(), "failed calling webhook") {
 		return ""
 	}
+	if p, found := c.processProblem(); found {
+		return p.text()
+	}
 	return managerProblem(readPresence(c.DataDir), err)
 }
 

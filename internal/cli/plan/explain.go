@@ -35,6 +35,7 @@ Without an argument, list the problems in the namespace that need action, the mo
 
 The command works with every implementation of Cluster API. Without a reachable Slipway manager, it uses
 conditions, owners and references alone, and says so. Every user who may get an object may read its plans.
+A problem of the processes of "slipway up" on this host comes first, because no object reports it.
 
 The manager of "slipway up" is found through its data directory. For another manager, set --manager
 to the URL of its diagnostics, for example the local end of "kubectl port-forward".`,
@@ -96,6 +97,9 @@ func atMostOneObject(cmd *cobra.Command, args []string) error {
 type explanation struct {
 	// ObjectPlans has the plans of a Slipway manager. They are empty if there is none.
 	manager.ObjectPlans
+	// Process is the problem of the processes of the management cluster, while which nothing is reconciled. It is nil if
+	// there is none.
+	Process *chain `json:"process,omitempty"`
 	// Chain leads to the root cause. It is nil if everything is as it should be.
 	Chain *chain `json:"chain,omitempty"`
 	// Others are the other root causes of the object and of the objects beneath it.
@@ -117,6 +121,8 @@ type explanation struct {
 // text. Scripts depend on the field names.
 type problemList struct {
 	Namespace string `json:"namespace,omitempty"`
+	// Process is the problem of the processes of the management cluster; nil: there is none.
+	Process *chain `json:"process,omitempty"`
 	// Problems has the chains that need a user, then the others.
 	Problems     []chain  `json:"problems"`
 	PlansMissing string   `json:"plansMissing,omitempty"`
@@ -184,6 +190,7 @@ func (x *explainer) explain(ctx context.Context, kind, name string) (explanation
 		return s, err
 	}
 	s.Kind, s.Namespace, s.Name = ref.Kind, ref.Namespace, ref.Name
+	s.Process = x.processProblem()
 	g := x.graph(ctx, x.connection.Namespace)
 	if c, found := rootcause.Explain(g, ref, s.now); found {
 		first := newChain(c, x.connection.RepeatFlags)
@@ -194,6 +201,15 @@ func (x *explainer) explain(ctx context.Context, kind, name string) (explanation
 	s.Others = s.otherCauses(chainsOf(rootcause.Problems(g, beneath, s.now), x.connection.RepeatFlags))
 	s.PlansMissing, s.Unreadable, s.Limits = x.plans.missing(g, ref), g.Unreadable(), g.Limits()
 	return s, x.connection.Explain(g.Err())
+}
+
+// processProblem returns the problem of the processes of the management cluster; nil: there is none.
+func (x *explainer) processProblem() *chain {
+	c, found := x.connection.ProcessProblem()
+	if !found {
+		return nil
+	}
+	return &chain{c, c.NeedsUser()}
 }
 
 // otherCauses returns the chains that need a user and have another root cause than the chain of the object.
@@ -208,7 +224,7 @@ func (s explanation) otherCauses(chains []chain) (out []chain) {
 
 // list returns everything that is not as it should be.
 func (x *explainer) list(ctx context.Context, all bool) (problemList, error) {
-	out := problemList{Namespace: x.connection.Namespace, now: x.env.Now()}
+	out := problemList{Namespace: x.connection.Namespace, Process: x.processProblem(), now: x.env.Now()}
 	if all {
 		out.Namespace = ""
 	}

@@ -16,6 +16,7 @@ import (
 // KIND/NAME` calls it unless -o is set. A chain leads from the object over other objects to the root cause.
 func writeExplanation(w io.Writer, s explanation) error {
 	var b strings.Builder
+	writeProcess(&b, s.Process, s.now)
 	if s.Chain == nil {
 		fmt.Fprintf(&b, "%s is as it should be.\n", s.title())
 	} else {
@@ -30,6 +31,17 @@ func writeExplanation(w io.Writer, s explanation) error {
 	writeRemarks(&b, remarks{s.PlansMissing, s.Unreadable, s.Limits, s.Chain != nil && !s.Chain.Plans})
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// writeProcess prints the problem of the processes of the management cluster, above everything else.
+func writeProcess(b *strings.Builder, c *chain, now time.Time) {
+	if c == nil {
+		return
+	}
+	root := c.Root()
+	fmt.Fprintf(b, "The management cluster is not as it should be\n\n  %s%s\n    %s\n\n", root.Object, since(root.Since, now), quote(root.Message, "    "))
+	writeRemedy(b, c.Remedy, "")
+	b.WriteString("\n")
 }
 
 // writeChain prints the links of the chain and the remedy.
@@ -186,6 +198,7 @@ func writeRemarks(b *strings.Builder, r remarks) {
 // of `slipway explain` without an argument.
 func writeList(w io.Writer, list problemList) error {
 	var b strings.Builder
+	writeProcess(&b, list.Process, list.now)
 	place := "in all namespaces"
 	if list.Namespace != "" {
 		place = "in namespace " + list.Namespace

@@ -76,6 +76,36 @@ The explanation may be incomplete. Only 200 objects were read one by one.
 }
 
 // An idle controller is not described as "nothing to do" without a word about the problem.
+// A problem of the management cluster's processes comes first, for an object and for the list.
+func TestProcessText(t *testing.T) {
+	process := &chain{rootcause.Chain{
+		Links:  []rootcause.Link{{Object: rootcause.Ref{Kind: "Manager", Name: "/d"}, Message: "Process 4711 does not respond", Since: explainedAt.Add(-40 * time.Second)}},
+		Remedy: rootcause.Remedy{Text: "Continue it", Command: "kill -CONT 4711"},
+	}, true}
+	const first = `The management cluster is not as it should be
+
+  Manager /d, since 40s
+    Process 4711 does not respond
+
+What to do
+  Continue it
+    $ kill -CONT 4711
+
+`
+	var object, list strings.Builder
+	if err := writeExplanation(&object, explanation{ref: refOf("Cluster", "c"), now: explainedAt, Process: process}); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeList(&list, problemList{Namespace: "ns", now: explainedAt, Process: process}); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{object.String(): first + "Cluster ns/c is as it should be.\n", list.String(): first + "No action is needed in namespace ns.\n"} {
+		if diff := cmp.Diff(want, text); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
 func TestIdleControllerOfABrokenObject(t *testing.T) {
 	c := stoppedMachine()
 	s := explanation{ref: refOf("Machine", "m"), now: explainedAt, Chain: &c, ObjectPlans: manager.ObjectPlans{Plans: []manager.PlanRecord{{Controller: "machine", Time: explainedAt}}}}

@@ -135,7 +135,7 @@ func (f *uiFlags) sources(e term.Env) ([]*ui.Source, error) {
 		access := f.access(e, selection, c, len(selections) == 1)
 		source, err := ui.NewSource(ui.SourceOptions{
 			Title: sourceTitle(selection, c), Config: c.Config, Namespace: f.namespace, Flags: c.RepeatFlags, Now: e.Now,
-			Plans: uiPlans(access), Metrics: access.Metrics,
+			Plans: uiPlans(access), Metrics: access.Metrics, Process: c.ProcessProblem,
 		})
 		if err != nil {
 			return nil, err

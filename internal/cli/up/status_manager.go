@@ -1,7 +1,6 @@
 package up
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -10,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 )
 
@@ -32,7 +32,7 @@ func (s *statusReport) probeManager(ctx context.Context) {
 		return
 	}
 	m.Problem = fmt.Sprintf("process %d runs but did not respond within %s: this host is busy, or the manager hangs; \"kill -9 %d\" restarts it", m.PID, managerTimeout, m.PID)
-	if isStopped(m.PID) {
+	if management.IsStopped(m.PID) {
 		m.Problem = fmt.Sprintf("process %d is stopped by a signal: \"kill -CONT %d\" continues it, \"kill -9 %d\" has it restarted", m.PID, m.PID, m.PID)
 	}
 }
@@ -56,11 +56,4 @@ func responds(ctx context.Context, url string, dir datadir.Dir) bool {
 	}
 	_ = resp.Body.Close()
 	return true
-}
-
-// isStopped reports whether a signal has stopped a process.
-func isStopped(pid int) bool {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	end := bytes.LastIndexByte(data, ')') // of the name, which may contain anything
-	return err == nil && end >= 0 && bytes.HasPrefix(data[end+1:], []byte(" T "))
 }

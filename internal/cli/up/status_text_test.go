@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipwayhq/slipway/internal/cli/management"
 	"github.com/slipwayhq/slipway/internal/controlplane/datadir"
 )
 
@@ -140,13 +141,13 @@ func TestIsStopped(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
-	if isStopped(cmd.Process.Pid) {
+	if management.IsStopped(cmd.Process.Pid) {
 		t.Error("it runs")
 	}
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	for began := time.Now(); !isStopped(cmd.Process.Pid); <-time.After(time.Millisecond) {
+	for began := time.Now(); !management.IsStopped(cmd.Process.Pid); <-time.After(time.Millisecond) {
 		if time.Since(began) > time.Minute {
 			t.Fatal("it is stopped")
 		}
