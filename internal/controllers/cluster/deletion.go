@@ -40,7 +40,7 @@ func decideDeletion(s Snapshot) reconciler.Plan {
 	return p
 }
 
-// Numbers of stages: the first, with which the conditions compare, and the one after the last of the list above. A new
+// Numbers of stages: the first, with which the conditions compare, and the end after the last of the list above. A new
 // row of the list increases deletionOver.
 const (
 	hookStage    = 1

@@ -10,7 +10,7 @@ import (
 )
 
 // The provider objects of a Cluster (package reference). [Decide], act and [Report] use them through the methods infra
-// and control, which return a [reference.Link]: the reference with its object. A link is reached once the object was
+// and control. These return a [reference.Link], the reference with its object. A link is reached once the object was
 // provisioned or initialized.
 var (
 	infrastructure = reference.Role{
