@@ -10,7 +10,7 @@ import (
 )
 
 // The provider objects of a Machine (package reference). [Decide], act and [Report] use them through the methods
-// bootstrap and infra, which return a [reference.Link]: the reference with its object. The Machine becomes their
+// bootstrap and infra. These return a [reference.Link], the reference with its object. The Machine becomes their
 // controller in place of their creator: a MachineSet, a MachinePool or a control plane. The bootstrap config is
 // expendable once it has created its data.
 var (
