@@ -10,7 +10,7 @@ import (
 )
 
 // The provider objects of a MachinePool (package reference). [Decide], act and [Report] use them through the methods
-// bootstrap and infra, which return a [reference.Link]: the reference with its object. Their failures are reported for
+// bootstrap and infra. These return a [reference.Link], the reference with its object. Their failures are reported for
 // every contract version, because many problems of a pool are not reported in a condition.
 var (
 	bootstrapConfig = reference.Role{
