@@ -22,7 +22,7 @@ import (
 type Config struct {
 	// Instance names the management cluster in the records on hosts.
 	Instance string
-	// Bundles is the directory with the bundles.
+	// Bundles is the directory with the bundles, each with the programs and images of a node for a Kubernetes version.
 	Bundles bundle.Store
 	// Policy is the operator's configuration.
 	Policy policy.Configuration
