@@ -114,7 +114,8 @@ func (c clusterConnector) Connect(ctx context.Context, t remote.Target) (cluster
 // listInterval is the interval in which the bundles are listed again for a digest that is unknown.
 const listInterval = time.Minute
 
-// bundleVersions names the versions of bundles by their digests.
+// bundleVersions names the versions of bundles by their digests. A bundle has the programs and images of a node for one
+// Kubernetes version. The SSHHost controller reports the versions of the bundles on a host.
 type bundleVersions struct {
 	store bundle.Store
 	now   func() time.Time

@@ -14,7 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 )
 
-// templatesName is the name of the controller of SSHMachineTemplates.
+// templatesName is the name of the controller of SSHMachineTemplates. Its field manager is
+// "slipway-ssh-machinetemplate", which owns fields of existing objects, so it must not change.
 const templatesName = "ssh-machinetemplate"
 
 // addTemplates adds the controller of SSHMachineTemplates. [Add] calls it.

@@ -40,7 +40,8 @@ func decideDeletion(s Snapshot) reconciler.Plan {
 	return p
 }
 
-// Stages of the deletion that the conditions refer to: the first and the one after the last of the list above.
+// Numbers of stages: the first, with which the conditions compare, and the end after the last of the list above. A new
+// row of the list increases deletionOver.
 const (
 	hookStage    = 1
 	deletionOver = 7

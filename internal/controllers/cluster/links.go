@@ -10,7 +10,8 @@ import (
 )
 
 // The provider objects of a Cluster (package reference). [Decide], act and [Report] use them through the methods infra
-// and control.
+// and control. These return a [reference.Link], the reference with its object. A link is reached once the object was
+// provisioned or initialized.
 var (
 	infrastructure = reference.Role{
 		Owner: clusterv1.GroupVersion.WithKind(clusterv1.ClusterKind), Name: "infrastructure",

@@ -30,7 +30,7 @@ const (
 	GroupPrefix   = "slipway:personal:"
 	BindingPrefix = "slipway-personal-"
 
-	// MaxValidity is the maximum validity of a certificate, Default the validity if the request does not specify one.
+	// MaxValidity is the maximum validity of a certificate, defaultValidity the validity if the request specifies none.
 	MaxValidity     = 7 * 24 * time.Hour
 	defaultValidity = 8 * time.Hour
 

@@ -44,7 +44,8 @@ type (
 	inPlaceFinish struct{ Handler string }
 	// inPlaceUnmark removes the update-in-progress annotation of a referenced object.
 	inPlaceUnmark struct{ Kind, Name string }
-	// removeHook removes the pending hook, which completes the update.
+	// removeHook removes the pending hook, which completes the update. The hook is an entry of an annotation of the
+	// Machine, which its owner writes when the update begins.
 	removeHook struct{}
 )
 

@@ -10,8 +10,9 @@ import (
 )
 
 // The provider objects of a Machine (package reference). [Decide], act and [Report] use them through the methods
-// bootstrap and infra. The Machine becomes their controller in place of their creator: a MachineSet, a MachinePool or a
-// control plane. The bootstrap config is expendable once it has created its data.
+// bootstrap and infra. These return a [reference.Link], the reference with its object. The Machine becomes their
+// controller in place of their creator: a MachineSet, a MachinePool or a control plane. The bootstrap config is
+// expendable once it has created its data.
 var (
 	bootstrapConfig = reference.Role{
 		Owner: clusterv1.GroupVersion.WithKind("Machine"), Name: "bootstrap config", ReplacesController: true, Expendable: true,

@@ -39,7 +39,7 @@ type controller struct {
 	writer *kube.Writer
 	// created are MachineSets that the cache does not show yet.
 	created kube.Pending
-	// begun records the MachineSets that this process created.
+	// begun records the MachineSets that this process created. The MachineSet controller reads it.
 	begun    *ownership.CreatedOwners
 	settings Settings
 	// caller calls the extensions for in-place updates.

@@ -148,7 +148,8 @@ func (c *controller) watchNodes(ctx context.Context, cluster client.ObjectKey) e
 	})
 }
 
-// nodeMatters reports whether a change of a Node affects its pool. It ignores heartbeats.
+// nodeMatters reports whether a change of a Node affects its pool. It ignores heartbeats, and labels and annotations:
+// a later reconciliation restores the ones that mark (decide.go) sets.
 func nodeMatters(before, after client.Object) bool {
 	b, a := before.(*corev1.Node), after.(*corev1.Node)
 	return b.Spec.ProviderID != a.Spec.ProviderID || nodeReady(b) != nodeReady(a) ||

@@ -10,8 +10,8 @@ import (
 )
 
 // The provider objects of a MachinePool (package reference). [Decide], act and [Report] use them through the methods
-// bootstrap and infra. Their failures are reported for every contract version, because many problems of a pool are not
-// reported in a condition.
+// bootstrap and infra. These return a [reference.Link], the reference with its object. Their failures are reported for
+// every contract version, because many problems of a pool are not reported in a condition.
 var (
 	bootstrapConfig = reference.Role{
 		Owner: clusterv1.GroupVersion.WithKind("MachinePool"), Name: "bootstrap config", AnyContract: true,

@@ -67,6 +67,8 @@ type controller struct {
 	// intn returns a random number in [0, n).
 	intn func(n int) int
 
+	// pending has the Machines whose creation or deletion the cache does not show yet. verified has the MachineSets whose
+	// Machines and clones were completely compared.
 	pending  machines.Pending
 	verified machines.Verified
 }

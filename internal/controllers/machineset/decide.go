@@ -44,8 +44,8 @@ const (
 )
 
 // Decide computes the plan for a MachineSet. Package reconciler calls it in each reconciliation, again after the reads
-// that it requests. The simulations in test/simulation call it, too. It is pure: it neither reads nor writes. From top
-// to bottom:
+// that it requests. The simulations in test/simulation call it, too. It is pure: it neither reads nor writes. Clones are
+// the bootstrap configs and infrastructure machines of the Machines. From top to bottom:
 //
 //	not joined to its Cluster                   join it
 //	in a managed topology                       add its finalizer

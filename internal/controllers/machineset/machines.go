@@ -52,9 +52,9 @@ func (s Snapshot) definition() machines.Definition {
 
 func (s Snapshot) templates() clone.Templates { return clone.Templates{s.Bootstrap, s.Infra} }
 
-// clones returns the query for the clones of the MachineSet's Machines. It includes Machines that the MachineSet
-// does not control and Machines that the cache does not show yet, because these have clones, too. readClones
-// (observe.go) runs it.
+// clones returns the query for the clones of the MachineSet's Machines: their bootstrap configs and infrastructure
+// machines. It includes Machines that the MachineSet does not control and Machines that the cache does not show yet,
+// because these have clones, too. readClones (observe.go) runs it.
 func (s Snapshot) clones() clone.Query {
 	return clone.Query{
 		Namespace: s.Set.Namespace, Owner: s.Set.UID, Templates: s.templates(), Machines: s.Machines.Machines(),

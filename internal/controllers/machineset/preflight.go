@@ -6,7 +6,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/machines"
 )
 
-// Checks returns all preflight checks in the order in which they run. The flags of the manager accept their names.
+// Checks returns all preflight checks in the order in which they run. Each is a condition of the control plane without
+// which no Machine is created. The flags of the manager accept their names.
 func Checks() []clusterv1.MachineSetPreflightCheck {
 	var out []clusterv1.MachineSetPreflightCheck
 	for _, name := range machines.WorkerChecks().Names() {

@@ -17,7 +17,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/topology/patch"
 )
 
-// The reads and actions of the controller. Each action may be repeated. [decide] plans them.
+// The reads and actions of the controller. Each action may be repeated. [decide] plans them. A [topology.Part] is one
+// object of the topology with its desired and its existing state.
 type (
 	// askWorkers requests a live read of the workers that this process created and the cache does not show yet, so
 	// that nothing is created twice.

@@ -134,7 +134,8 @@ func (s snapshot) lifecycleInput() lifecycle.Input {
 	return f
 }
 
-// versionsOf converts the lifecycle decision to the input of the topology engine. decideObjects calls it.
+// versionsOf converts the lifecycle decision to the input of the topology engine. The workers of the decision have the
+// order of lifecycleInput: the MachineDeployments, then the MachinePools. decideObjects calls it.
 func versionsOf(s snapshot) topology.Versions {
 	v, workers := s.Lifecycle, s.Cluster.Spec.Topology.Workers
 	out := topology.Versions{

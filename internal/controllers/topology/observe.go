@@ -38,7 +38,7 @@ type snapshot struct {
 	Lifecycle lifecycle.Decision
 	// Problems explain which objects cannot be read and what a user has to do.
 	Problems []string
-	// Compiled is the compiled class.
+	// Compiled is the class in the form in which its variables and patches are evaluated.
 	Compiled topology.Compiled
 	// Answers are the responses of extensions in this reconciliation. Failed contains the errors of the others.
 	Answers patch.Responses
@@ -49,8 +49,8 @@ type snapshot struct {
 	Unchanged map[string]bool
 	// Attempts contains what was last applied, by the UID of the object.
 	Attempts map[types.UID]string
-	// Unseen are workers that this process created and the cache does not show. LookedUp is set if they were read
-	// from the API server and exist.
+	// Unseen are workers that this process created and the cache does not show. LookedUp is set once they were read
+	// from the API server, which removes those that do not exist.
 	Unseen   []worker
 	LookedUp bool
 	// Owned are the machine templates that were created for the topology, sorted by kind and name. UsedBySets are

@@ -46,7 +46,8 @@ type Machines interface {
 	Delete(ctx context.Context, ref Ref) error
 }
 
-// Scripts runs bootstrap data in machines that become nodes by running it ([Capabilities.Scripted]).
+// Scripts runs bootstrap data in machines that become nodes by running it ([Capabilities.Scripted]). The LocalMachine
+// controller calls it, and package managementnode for the management node.
 type Scripts interface {
 	// Bootstrap starts the script in the machine, at most once in the life of the machine regardless of the number of
 	// calls, and does not wait for its end.

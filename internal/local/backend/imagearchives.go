@@ -31,7 +31,7 @@ const (
 type ImageArchives struct{ Dir string }
 
 // folder returns the directory of a cluster, and false if the name is invalid. Names come from labels, which other
-// users can write.
+// users can write. `slipway move` moves the directory of a Cluster, so it computes the same path.
 func (a ImageArchives) folder(cluster types.NamespacedName) (string, bool) {
 	for _, name := range []string{cluster.Namespace, cluster.Name} {
 		if len(validation.IsDNS1123Subdomain(name)) > 0 {

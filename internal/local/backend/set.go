@@ -17,7 +17,8 @@ type Backend struct {
 	Scripts Scripts
 	// Kubelets is nil if machines have no kubelets whose state could be read.
 	Kubelets Kubelets
-	Watcher  Watcher
+	// Watcher must not be nil, because [Set.Watch] calls it.
+	Watcher Watcher
 	// Balancers is nil if the backend has no load balancers for control planes on machines.
 	Balancers Balancers
 	// EtcdRecovery is nil if etcd members cannot be reached through their machines.

@@ -25,7 +25,8 @@ const (
 	reasonNetworkInUse = "NetworkInUse"
 	// reasonNoAddress: the network has no address left for a node.
 	reasonNoAddress = "NoAddressLeft"
-	// ReasonNoSubnet: no range is free on this host, or the requested range is taken.
+	// ReasonNoSubnet: no range is free on this host, or the requested range is taken. Package managementnode returns
+	// it, too.
 	ReasonNoSubnet = "SubnetTaken"
 	// reasonRefused: Docker rejects the request.
 	reasonRefused = "DockerRefused"

@@ -26,8 +26,8 @@ const (
 	firstPause, lastPause = time.Second, time.Minute
 )
 
-// Supervisor supervises the load balancer processes of a data directory, for the container backend. They outlive it: a
-// later Supervisor finds a running process by its lock.
+// Supervisor supervises the load balancer processes of a data directory, for the container backend. Package manager
+// creates it. The processes outlive it: a later Supervisor finds a running process by its lock.
 type Supervisor struct {
 	// Root contains one directory for each load balancer, by name.
 	Root string

@@ -65,11 +65,12 @@ const immediateRecheck = time.Millisecond
 // Decide computes the plan for a LocalMachine. Package reconciler calls it in each reconciliation, again after the
 // reads that it requests. It is pure: it neither reads nor writes. The first row that applies decides:
 //
-//	the provider ID cannot be this object's     wait
+//	the provider ID cannot be this object's     wait; nothing if the object is being deleted
 //	the backend does not respond                wait, unless deletion needs no backend (volatile, or no provider ID)
 //	deleting                                    delete the machine, wait
 //	provisioned                                 recreate a lost volatile machine, apply pending changes
 //	the machine belongs to something else       wait; if to an earlier LocalMachine: delete it
+//	the machine is being removed                wait
 //	the machine exists and does not run         wait while it starts, then start it
 //	the machine runs                            set the provider ID, run the bootstrap data of a scripted machine
 //	a prerequisite is missing                   wait; a scripted machine can boot without bootstrap data

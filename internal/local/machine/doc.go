@@ -4,7 +4,7 @@
 // the owner of the LocalMachine replaces it; volatile machines (backend.Capabilities.Volatile) are the exception. A
 // scripted machine that is stopped after it was provisioned is not started again, and spec.backend is immutable, so
 // machines are not changed in place. Decisions distinguish backends only by the properties of their machines
-// (backend.Capabilities, backend.Quota, backend.Machine).
+// (backend.Capabilities, backend.Quota, backend.Machine). Package local adds the controller to the manager ([Add]).
 //
 // Every field of a LocalMachine is untrusted input, including its provider ID and its status. A host resource is used
 // only if its labels assign it to the object (backend.Ref), and the operator's policy limits the mounts, images and

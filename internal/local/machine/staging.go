@@ -60,7 +60,8 @@ func (s *stager) State(machine client.ObjectKey, order recovery.EtcdOrder) stagi
 	return out
 }
 
-// Start starts an order, unless others have to end first. controller.stage (etcd.go) calls it.
+// Start starts an order, unless others have to end first. controller.stage (etcd.go) calls it. State returns an error
+// if there are no Jobs, so that no order is started then.
 func (s *stager) Start(to stagingTarget, order recovery.EtcdOrder) {
 	s.Jobs.Start(jobKey(to.Machine), order.String(), func(ctx context.Context) error { return s.stage(ctx, to, order.Snapshot) })
 }

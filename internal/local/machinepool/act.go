@@ -42,7 +42,7 @@ func (a createMachine) String() string {
 	return fmt.Sprintf("create LocalMachine %s: %s", a.Name, a.Why)
 }
 
-// AdoptMachine restores the pool's owner reference on a LocalMachine.
+// AdoptMachine restores the pool's owner reference on a LocalMachine. The simulations in test/simulation read it.
 type AdoptMachine struct{ Name string }
 
 func (a AdoptMachine) String() string {

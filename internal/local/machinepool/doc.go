@@ -16,5 +16,6 @@
 // A pool that is restored from a backup waits until all machines in its list have been observed; from then on, its
 // status contains the number of replicas.
 //
-// The controller sets spec.providerID and spec.providerIDList. It does not access the host.
+// The controller sets spec.providerID and spec.providerIDList. It does not access the host. Package local adds it to
+// the manager ([Add]).
 package machinepool

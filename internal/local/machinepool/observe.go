@@ -128,7 +128,7 @@ func (s Snapshot) desired() int {
 }
 
 // hash returns the hash of the fields that determine a machine of the pool. It is stored in the annotation
-// [hashAnnotation] of each machine.
+// [hashAnnotation] of each machine. The MachinePool must exist.
 func (s Snapshot) hash() string {
 	data, _ := json.Marshal(s.Object.Spec.Template.Backend) // a plain struct, which always encodes
 	sum := sha256.Sum256(append(data, s.Pool.Spec.Template.Spec.Version...))

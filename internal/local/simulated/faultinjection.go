@@ -23,7 +23,7 @@ type FaultyKubelets interface {
 }
 
 // WrapFaulty returns the backend with the faults that the annotations of a LocalMachine or LocalCluster request, for
-// tests. [New] wraps the backend with it.
+// tests. [New] wraps the backend with it. The function Choose of backend.Set calls Faults for each object.
 func WrapFaulty(inner backend.Backend, kubelets FaultyKubelets, now func() time.Time) backend.Backend {
 	out := inner
 	out.Faults = func(annotations map[string]string) backend.Backend {

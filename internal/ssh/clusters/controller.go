@@ -27,7 +27,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// Name of the controller of SSHClusters.
+// Name of the controller of SSHClusters. Its field manager is "slipway-ssh-cluster", which owns fields of existing
+// objects, so it must not change.
 const Name = "ssh-cluster"
 
 // kind of the objects that the controller reconciles.
@@ -44,7 +45,7 @@ type Connector interface {
 	Connect(ctx context.Context, t remote.Target) (Host, error)
 }
 
-// Config contains the options and dependencies of the controller.
+// Config contains the options and dependencies of the controller. Package ssh fills it in.
 type Config struct {
 	// Connector connects to hosts.
 	Connector Connector
@@ -65,7 +66,7 @@ type controller struct {
 	now      func() time.Time
 }
 
-// Add adds the controller to the manager.
+// Add adds the controller to the manager. Package ssh calls it.
 func Add(s reconciler.Setup, cfg Config) error {
 	c := &controller{Config: cfg, client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(), states: newStates(), now: s.Clock()}
 	b := s.Builder(Name, &infrav1.SSHCluster{}).

@@ -32,7 +32,8 @@ type snapshot struct {
 	FailureDomains []string
 	// Taken is the reason why another object has the virtual IP address. Empty: none has.
 	Taken string
-	// Members are the control plane machines whose hosts are or were prepared, the oldest first.
+	// Members are the control plane machines whose hosts are or were prepared, the oldest first. The function isInitial
+	// relies on this order.
 	Members []member
 	// Unresolved are the control plane machines that are nodes, but whose hosts are unknown, as after a restore, and the members
 	// whose hosts have no IP address of the node.

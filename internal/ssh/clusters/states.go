@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// memberState is what was last read from the host of a member.
+// memberState is what was last read from the host of a member. decideMembers (virtualip.go) decides with it.
 type memberState struct {
 	remote.VirtualIPState
 	// At is the time of the reading.
@@ -27,7 +27,8 @@ type memberState struct {
 }
 
 const (
-	// steadyInterval is the interval in which the hosts are read, unsteadyInterval while something is about to change.
+	// steadyInterval is the interval in which the host that holds the address is read; others are read three times as
+	// often. unsteadyInterval is the interval of the plans while something is about to change.
 	steadyInterval, unsteadyInterval = 30 * time.Second, time.Second
 	// refusedInterval is the delay before a host that refused its configuration is configured again.
 	refusedInterval = 20 * time.Second

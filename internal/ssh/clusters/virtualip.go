@@ -27,7 +27,8 @@ const (
 	reasonNoVirtualIPMember = "WaitingForControlPlaneHost"
 )
 
-// address returns the virtual IP address, which admission has validated.
+// address returns the virtual IP address, which admission has validated. One of the control plane hosts holds it. If
+// that host fails, keepalived gives it to another one.
 func (s snapshot) address() netip.Addr {
 	a, _ := netip.ParseAddr(s.Object.Spec.VirtualIP)
 	return a

@@ -49,7 +49,7 @@ func (a removeRequest) String() string {
 	return fmt.Sprintf("remove the request to clean %s: there is nothing of it on the host", a.Request)
 }
 
-// recordClaim writes the record of a claim on the host.
+// recordClaim writes the record of a claim on the host, a file with the claim ID and the name of the machine.
 type recordClaim struct{ Claim, Machine string }
 
 func (a recordClaim) String() string {

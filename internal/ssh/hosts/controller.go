@@ -22,7 +22,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// Name of the controller.
+// Name of the controller. Its field manager is "slipway-ssh-host", which owns fields of existing objects, so it must
+// not change.
 const Name = "ssh-host"
 
 // kind of the objects that the controller reconciles.
@@ -79,7 +80,7 @@ type controller struct {
 	now     func() time.Time
 }
 
-// Add adds the controller to the manager.
+// Add adds the controller to the manager. Package ssh calls it with the configuration of the provider.
 func Add(s reconciler.Setup, cfg Config) error {
 	c := &controller{Config: cfg, client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(), checks: newChecks(), now: s.Clock()}
 	if err := s.Manager.GetFieldIndexer().IndexField(context.Background(), &infrav1.SSHHost{}, machineIndex, machineOf); err != nil {

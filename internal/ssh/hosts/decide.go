@@ -62,7 +62,8 @@ const (
 )
 
 // decide computes the plan for the snapshot. The driver (package reconciler) calls it after observe, and again after a read.
-// The first row that applies decides:
+// A claim is the entry of an SSHMachine in the status of the SSHHost. The record is a file on the host with the claim
+// ID. The first row that applies decides, but a denial holds no deletion of an unclaimed or lost host:
 //
 //	denied by the operator's configuration               wait
 //	deleting and not claimed                             nothing
@@ -75,11 +76,11 @@ const (
 //	released, and something else is on the host          wait for the operator
 //	the record of an SSHMachine, as after a move         wait until the SSHMachine claims the host
 //	the record or kubelet of something else              wait for the operator
-//	the claim is recorded                                nothing; wait for the operator if its SSHMachine is missing
+//	the claim is recorded                                nothing; wait if its SSHMachine or its record is missing
 //	preflight failed                                     wait for the operator
 //	claimed, and the SSHMachine is missing               wait, then drop the claim
 //	claimed                                              note the use, then record the claim on the host
-//	otherwise                                            remove the note of the last use
+//	otherwise                                            remove the label of a host in use
 func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	stage := decideStage(s, &p)

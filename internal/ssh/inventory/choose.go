@@ -42,7 +42,8 @@ type Request struct {
 // Obstacle is a reason why a machine cannot claim a host.
 type Obstacle string
 
-// Obstacles, in the order in which they are checked.
+// Obstacles, in the order in which a message lists them; the method obstacle checks them in another order. A new one
+// must be added to the list in Choice.obstacles, too.
 const (
 	otherDomain  Obstacle = "in another failure domain"
 	inUse        Obstacle = "in use"

@@ -13,9 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/kube"
 )
 
-// HasClaim reports whether the claim of the host is the claim of this SSHMachine. The claim ID alone is not enough, because
-// users can write any claim ID into an SSHMachine that they create. All controllers of the provider check it before
-// they use a host for an SSHMachine.
+// HasClaim reports whether the claim of the host is the claim of this SSHMachine. A claim is an entry in the status
+// of the SSHHost, which users cannot write. The claim ID alone is not enough, because users can write any claim ID into
+// an SSHMachine that they create. All controllers of the provider check it before they use a host for an SSHMachine.
 func HasClaim(h *infrav1.SSHHost, m *infrav1.SSHMachine) bool {
 	c := h.Status.Claim
 	return c != nil && m.Spec.ClaimID != "" && c.ClaimID == m.Spec.ClaimID && c.Namespace == m.Namespace && c.Name == m.Name
@@ -38,7 +38,8 @@ func NewClaim(m *infrav1.SSHMachine, namespace types.UID, h *infrav1.SSHHost) in
 	return out
 }
 
-// Claim writes a claim to a host. The error is a conflict if the host has changed since it was read.
+// Claim writes a claim to a host. The error is a conflict if the host has changed since it was read. The SSHMachine
+// controller calls it.
 func Claim(ctx context.Context, w *kube.Writer, h *infrav1.SSHHost, c infrav1.SSHHostClaim) error {
 	if c.PreviousNamespace = LastNamespace(h); c.PreviousNamespace == "" {
 		c.FirstUse = ptr.To(true)

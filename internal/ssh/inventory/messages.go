@@ -12,7 +12,7 @@ import (
 
 // Neutral returns the error of a call to a host for the users of the machine on it, who may not know the addresses, users, keys and
 // Secrets of the operator. The condition Reachable of the SSHHost has the details. Errors that do not concern the connection retain
-// their message, but for the address.
+// their message, but for the address. The SSHMachine and SSHCluster controllers call it.
 func Neutral(h *infrav1.SSHHost, err error) error {
 	f := fault.As(err)
 	switch {
@@ -52,7 +52,8 @@ func neutral(h *infrav1.SSHHost, kind fault.Kind, reason string) *fault.Fault {
 	return fault.New(kind, reason, "%s", UnreachableMessage(h))
 }
 
-// UnreachableMessage is the message about a host that cannot be reached for the users of the machine on it.
+// UnreachableMessage is the message about a host that cannot be reached for the users of the machine on it. A condition
+// of SSHMachines shows it, too.
 func UnreachableMessage(h *infrav1.SSHHost) string {
 	return "SSHHost " + h.Name + " cannot be reached: its condition " + infrav1.ReachableCondition + " has the reason"
 }

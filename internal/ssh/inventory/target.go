@@ -39,6 +39,7 @@ func NodeAddress(h *infrav1.SSHHost) string {
 
 // Target returns how the host is reached, with the private keys in the Secrets of its namespace. It is the only function
 // that makes a target from an object, and denies addresses that the operator's configuration denies.
+// The controllers of the provider, the commands under `slipway hosts` and `slipway logs node` call it.
 func Target(ctx context.Context, secrets client.Reader, h *infrav1.SSHHost, p policy.Configuration) (remote.Target, error) {
 	if message := Denied(h, p); message != "" {
 		return remote.Target{}, fault.New(fault.Invalid, ReasonDenied, "%s", message)

@@ -25,7 +25,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// Name of the controller.
+// Name of the controller. Its field manager is "slipway-ssh-machine", which owns fields of existing objects, so it must
+// not change.
 const Name = "ssh-machine"
 
 // claimIndex is the index of SSHHosts by the claim IDs in their claim and their record.
@@ -45,13 +46,13 @@ type Connector interface {
 	Connect(ctx context.Context, t remote.Target) (Host, error)
 }
 
-// Bundles finds bundles.
+// Bundles finds bundles, each with the programs and images of a node. The store of package bundle implements it.
 type Bundles interface {
 	// Find returns the bundle for a Kubernetes version and an architecture. The error is a fault if there is none.
 	Find(kubernetesVersion, architecture string) (bundle.Bundle, error)
 }
 
-// Config contains the dependencies and options of the controller.
+// Config contains the dependencies and options of the controller. Package ssh fills it in.
 type Config struct {
 	// Connector connects to hosts.
 	Connector Connector
@@ -76,7 +77,7 @@ type controller struct {
 	now      func() time.Time
 }
 
-// Add adds the controller to the manager.
+// Add adds the controller to the manager. Package ssh calls it.
 func Add(s reconciler.Setup, cfg Config) error {
 	c := &controller{Config: cfg, client: s.Manager.GetClient(), secrets: s.Manager.GetAPIReader(), rejected: newRejections(), now: s.Clock()}
 	indexer := s.Manager.GetFieldIndexer()

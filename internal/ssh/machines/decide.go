@@ -69,6 +69,7 @@ const (
 )
 
 // decide computes the plan for the snapshot. The driver (package reconciler) calls it after observe, and again after a read.
+// A claim is the entry of the machine in the status of its SSHHost. The record is a file on the host with the claim ID.
 // The first row that applies decides:
 //
 //	the cache lacks the last claim                     recheck
@@ -81,12 +82,14 @@ const (
 //	no host                                            claim one; never a second one after the machine was provisioned
 //	the host was quarantined before it was changed     drop the claim
 //	the host died before the claim was recorded        release it; its controller cleans it if the record was written
-//	the claim is not recorded on the host yet          wait
 //	the host is unreachable or quarantined             wait
+//	the claim is not recorded on the host yet          wait
 //	the host is being prepared                         wait
+//	the connection to the host fails                   wait
 //	the progress of the bootstrap is unknown           read it
 //	the bootstrap runs, has succeeded or has failed    wait, nothing, or wait for its replacement
 //	the host is not prepared                           prepare it; release it if it is unsuitable
+//	there is no bootstrap data yet                     wait
 //	it creates a cluster with a virtual IP address     wait until its host holds the address
 //	the bootstrap data was rejected a moment ago       wait
 //	otherwise                                          run the bootstrap data

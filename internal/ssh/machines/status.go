@@ -84,6 +84,8 @@ func (j conditionInput) hostReachable() condition.Result {
 	return out
 }
 
+// hostPrepared reports whether the host is prepared for the bootstrap data. The SSHCluster controller makes only such
+// hosts members of a virtual IP address, and hostStage (decide.go) reads the condition.
 func (j conditionInput) hostPrepared() condition.Result {
 	stage := j.plan.Stage
 	switch {
@@ -141,7 +143,8 @@ func (j conditionInput) failedText() string {
 	return b.String()
 }
 
-// lastLines separates the message from the end of a log.
+// lastLines separates the message from the end of a log. Package operate/progress recognizes it (messages.go), so both
+// must agree.
 const lastLines = "; its last lines:\n"
 
 func (j conditionInput) deleting() condition.Result {

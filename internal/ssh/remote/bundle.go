@@ -22,6 +22,7 @@ import (
 )
 
 const (
+	// bundlesPath is the directory with the bundles. The scripts contain it, too.
 	bundlesPath = "/var/lib/slipway/bundles"
 	// chunk is the size of the pieces of an upload. Within a piece, packets are written in any order.
 	chunk = 4 << 20
@@ -35,7 +36,8 @@ const (
 	damageDelay, maxDamageDelay = 10 * time.Second, 10 * time.Minute
 )
 
-// InstallBundle copies a bundle to the host and verifies it there. Files that are on the host already, also those of
+// InstallBundle copies a bundle, which has the programs and images of a node, to the host and verifies it there. The
+// job of the SSHMachine controller that prepares the host calls it. Files that are on the host already, also those of
 // another bundle, are not copied again, and an interrupted upload continues. The two newest bundles and the one in use
 // remain on the host. progress receives the bytes that are on the host and their total; it may be nil. A file that is
 // damaged on the host is a fault with the delay after which the call should be repeated.

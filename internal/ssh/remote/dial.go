@@ -147,7 +147,8 @@ var errScanned = errors.New("the host key was read")
 
 // ScanHostKeys returns the host keys that a server presents, as lines of authorized_keys: one for each type that it has,
 // best first. It does not authenticate at the host. The address, the port and the jump host of the target are used. A
-// scan proves nothing: the keys must be compared with those on the host before they are pinned.
+// scan proves nothing: the keys must be compared with those on the host before they are pinned. `slipway hosts add`
+// calls it.
 func (p *Pool) ScanHostKeys(ctx context.Context, t Target) ([]string, error) {
 	if t.User == "" {
 		t.User = "root"

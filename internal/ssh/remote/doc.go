@@ -1,7 +1,8 @@
 // Package remote does everything that touches a host over SSH, and knows nothing of Kubernetes objects. A [Pool] opens
 // one connection for each host and closes it when it is idle. A [Host] reads facts, runs the preflight checks, writes
 // the record of a claim, installs a bundle, prepares and bootstraps the node, and cleans the host afterwards. The
-// controllers of SSHHosts, SSHMachines and SSHClusters use it, and so do the commands under `slipway hosts`.
+// controllers of SSHHosts, SSHMachines and SSHClusters use it, and so do the commands under `slipway hosts` and
+// `slipway logs node`.
 //
 // The programs on the host are POSIX shell scripts in the folder scripts. Each is a constant text, which reaches the host
 // on the standard input of the same short command, so that logs of sudo contain neither scripts nor data. The parameters

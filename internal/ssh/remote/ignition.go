@@ -100,7 +100,8 @@ type ignitionUser struct {
 	Shell             string   `json:"shell"`
 }
 
-// cloudConfig is the configuration that has the same effect.
+// cloudConfig is the cloud-config that has the same effect. Package cloudinit parses it, so the names must be the ones
+// of cloud-init.
 type cloudConfig struct {
 	BootCmd    [][]string  `json:"bootcmd,omitempty"`
 	WriteFiles []cloudFile `json:"write_files,omitempty"`

@@ -36,7 +36,7 @@ const (
 	maxSetting = 2048
 )
 
-// NodeSettings are settings of the host's operator.
+// NodeSettings are settings of a host and of the machine that uses it. The SSHMachine controller merges them.
 type NodeSettings struct {
 	// HTTPProxy, HTTPSProxy and NoProxy apply to image pulls.
 	HTTPProxy, HTTPSProxy, NoProxy string

@@ -111,6 +111,7 @@ func NewPool(l Limits) *Pool {
 // Connect returns a host after a connection with the pinned key and the right user was established; a connection that
 // is open is reused. Errors are faults with one of the reasons of this package. The host can be used until the pool is
 // closed: a connection that was lost or closed as idle is opened again by the next call.
+// Package ssh calls it for the controllers, and so do the commands under `slipway hosts`.
 func (p *Pool) Connect(ctx context.Context, t Target) (*Host, error) {
 	h := &Host{pool: p, target: t}
 	return h, h.use(ctx, func(context.Context, *link) error { return nil })

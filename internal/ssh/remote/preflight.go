@@ -47,7 +47,7 @@ func (f Finding) String() string { return f.Problem + "; " + f.Remedy }
 // remedyUnrecorded removes the node of another installer. What "kubeadm reset" leaves would harm the next node.
 const remedyUnrecorded = "if nothing needs the node, let Slipway remove it with the annotation infrastructure.slipway.dev/clean-host=unrecorded of the SSHHost"
 
-// Limits of the checks for a control plane.
+// Limits of the checks for a control plane. Package inventory offers no smaller host to one.
 const (
 	MinControlPlaneMemoryMiB = 1700
 	MinControlPlaneCPUs      = 2
@@ -78,7 +78,7 @@ type observation struct {
 	settings map[string]string
 }
 
-// CheckPrograms is the check of the programs that a host without a bundle needs.
+// CheckPrograms is the check of the programs that a host without a bundle needs. The SSHHost controller recognizes it.
 const CheckPrograms = "Programs"
 
 // Preflight runs all checks and returns their findings, fatal ones first. It changes nothing on the host. The SSHHost

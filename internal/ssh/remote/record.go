@@ -27,7 +27,7 @@ const (
 	ReasonInvalidRecord = "InvalidRecord"
 )
 
-// Exit statuses of scripts.
+// Exit statuses of scripts. The files in the folder scripts have the same numbers.
 const (
 	// exitConflict means that the host has the record of another claim.
 	exitConflict = 3
@@ -51,7 +51,7 @@ func (h *Host) claimParameter() (parameter, error) {
 }
 
 // Record is the claim of a host, as recorded on it. It contains no secrets. The SSHHost controller writes it and copies
-// it to the status of the SSHHost.
+// it to the status of the SSHHost. Existing hosts have it, so its JSON names must not change.
 type Record struct {
 	// ClaimID is the random ID that the provider ID of the machine contains.
 	ClaimID string `json:"claimID"`
@@ -111,7 +111,7 @@ func errNoRecord() error {
 
 // WriteRecord records a claim on the host, and the state of the host before anything changes. The record is created
 // atomically. A record with the same claim ID is left unchanged; any other record is a fault with reason
-// ReasonClaimedByAnother.
+// ReasonClaimedByAnother. The SSHHost controller calls it before a machine may use the host.
 func (h *Host) WriteRecord(ctx context.Context, r Record) error {
 	text, err := recordText(r)
 	if err != nil {

@@ -16,7 +16,7 @@ const (
 	resetTimeout = 4 * time.Minute
 	// maxLeftovers limits the reported leftovers.
 	maxLeftovers = 50
-	// MaxLogLines limits the lines of a log.
+	// MaxLogLines limits the lines of a log. `slipway logs node` requests so many if the user wants all.
 	MaxLogLines = 10_000
 )
 
@@ -34,7 +34,8 @@ func (l Leftover) String() string { return l.Kind + " " + l.Item }
 // Reset removes everything that a node of the target's claim left on the host, except for bundles, and compares the host
 // with its inventory from before the first change. It returns what remains; the host is clean if that is empty. Bundles
 // with files of another size or time are deleted. It may be repeated. The record stays until [Host.DeleteRecord]. A host
-// without an inventory of the claim is left unchanged, which is a fault unless it is clean.
+// without an inventory of the claim is left unchanged, which is a fault unless it is clean. The job of the SSHHost
+// controller that cleans the host calls it.
 func (h *Host) Reset(ctx context.Context) ([]Leftover, error) {
 	claim, err := h.claimParameter()
 	if err != nil {

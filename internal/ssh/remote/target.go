@@ -58,7 +58,8 @@ const (
 	maxHostKeys = 8
 )
 
-// Target describes how a host is reached.
+// Target describes how a host is reached. Package inventory creates it from an SSHHost, and `slipway hosts add` before
+// there is one.
 type Target struct {
 	Address string
 	// Port of the SSH server; 0: 22.
@@ -93,7 +94,8 @@ func (t Target) address() string {
 	return net.JoinHostPort(t.Address, strconv.Itoa(port))
 }
 
-// key identifies a connection: the same host with other credentials is another connection.
+// key identifies a connection: the same host with other credentials is another connection. Fields that the JSON omits
+// do not count, so that all claims of a host share its connection.
 func (t Target) key() string {
 	text, _ := json.Marshal(t) // cannot fail: strings, bytes and numbers only
 	sum := sha256.Sum256(text)

@@ -24,7 +24,8 @@ const (
 	priorityOfMember, priorityOfLeaving = 100, 10
 )
 
-// VirtualIP is the configuration of one of the hosts that can hold the virtual IP address of a control plane.
+// VirtualIP is the configuration of one of the hosts that can hold the virtual IP address of a control plane. The
+// SSHCluster controller fills it in.
 type VirtualIP struct {
 	// ClaimID is the claim in the record of the host.
 	ClaimID string
@@ -106,7 +107,8 @@ func (v VirtualIP) check() error {
 	return nil
 }
 
-// Digest identifies the configuration. The SSHCluster and SSHMachine controllers detect changes with it.
+// Digest identifies the configuration. [Host.ConfigureVirtualIP] stores it on the host, and the SSHCluster controller
+// detects changes with it.
 func (v VirtualIP) Digest() (string, error) {
 	files, err := v.files()
 	if err != nil {

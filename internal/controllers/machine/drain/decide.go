@@ -79,14 +79,14 @@ const (
 
 // Decide computes the drain behavior of all Pods on the Node. The Machine controller calls it in each reconciliation of
 // a Machine that is drained, and `slipway hosts reboot` until the Node is drained. It is pure. Cluster API defines the
-// behavior, except for removed machines:
+// behavior, except for removed machines. The first row that applies decides:
 //
 //	being deleted or awaited, and the machine was removed         stays: no kubelet will confirm the end
 //	deleted some time ago, and the Node is unreachable            stays: no kubelet will confirm the end
 //	controlled by an existing DaemonSet, and not finished         stays: it would be recreated
 //	mirror of a static Pod                                        stays: the kubelet runs it
-//	label cluster.x-k8s.io/drain                                  as the label specifies
-//	the first rule that selects it                                as the rule specifies, in the rule's order
+//	label cluster.x-k8s.io/drain is skip or wait-completed        as the label specifies
+//	the first rule that selects it                                as the rule specifies; evicted in the rule's order
 //	otherwise                                                     evicted, order 0
 //
 // Pods with the lowest order are evicted or awaited first.

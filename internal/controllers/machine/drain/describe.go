@@ -17,8 +17,8 @@ const shown = 5
 const refusedText, leftText = "Pods that cannot be evicted, ", "Pods still to be evicted"
 
 // Describe returns a message for users with the Pods that the drain waits for, one line for each reason. The Machine
-// controller writes it to the Deleting condition. The text must be stable while nothing changes, because each change of
-// it is a write.
+// controller writes it to the Deleting condition, and `slipway hosts reboot` prints it. The text must be stable while
+// nothing changes, because each change of it is a write.
 func Describe(p Plan, r Results) []string {
 	var lines []string
 	add := func(what string, pods []types.NamespacedName) {

@@ -22,7 +22,8 @@ const (
 	evictionTimeout = 3 * time.Second
 )
 
-// Results are the results of evictions. The Machine controller passes them to [Describe] and reports them in events.
+// Results are the results of evictions. The Machine controller and `slipway hosts reboot` pass them to [Describe]; the
+// Machine controller also reports them in events.
 type Results struct {
 	// Accepted lists the Pods whose eviction was accepted.
 	Accepted []types.NamespacedName
@@ -59,7 +60,7 @@ const (
 const HeldByBudget = "a PodDisruptionBudget does not allow it now"
 
 // Budgets returns one line for each distinct PodDisruptionBudget message, with the Pods that it affects. The Machine
-// controller creates an event for each line.
+// controller joins the lines in one event.
 func (r Results) Budgets() []string {
 	held := Results{Refused: slices.DeleteFunc(slices.Clone(r.Refused), func(f Refusal) bool { return f.Reason != Budgeted })}
 	return Describe(Plan{}, held)
