@@ -31,8 +31,7 @@ type Config struct {
 }
 
 // Limits returns the limits of the jobs of the provider. Half of the calls to hosts remains for checks. A quarter of the jobs remains
-// for other namespaces, such as the one of the hosts, whose jobs clean them. The manager creates the runner of
-// [Config].Jobs with them.
+// for the hosts of other namespaces. The manager creates the runner of [Config].Jobs with them.
 func Limits(p policy.Configuration) jobs.Limits {
 	total := max(int(p.Hosts.AtOnce)/2, 1)
 	return jobs.Limits{Total: total, Namespace: max(total-max(total/4, 1), 1)}

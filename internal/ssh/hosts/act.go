@@ -92,7 +92,7 @@ func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) e
 		return c.record(ctx, s)
 	case clean:
 		o := s.Object.DeepCopy()
-		c.Jobs.Start(jobs.Key(kind, key), cleaningOf(a.Claim), func(ctx context.Context) error { return c.clean(ctx, o, a) })
+		c.Jobs.StartFor(inventory.NamespaceOf(o), jobs.Key(kind, key), cleaningOf(a.Claim), func(ctx context.Context) error { return c.clean(ctx, o, a) })
 		return nil
 	case finishCleaning:
 		return c.finishCleaning(ctx, s, a)

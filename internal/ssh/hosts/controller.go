@@ -14,11 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/jobs"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
@@ -90,7 +92,16 @@ func Add(s reconciler.Setup, cfg Config) error {
 	return s.Builder(Name, &infrav1.SSHHost{}).
 		Watches(&infrav1.SSHMachine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(machineChanged())).
 		WatchesRawSource(cfg.Jobs.Changed(kind)).
-		Complete(r)
+		Complete(&inventory.Fair{Next: r, Workers: s.Concurrency, Namespace: c.namespaceOf, Now: c.now})
+}
+
+// namespaceOf returns the namespace whose share of the workers a host takes.
+func (c *controller) namespaceOf(ctx context.Context, req reconcile.Request) string {
+	o, err := infrastructure.ReadObject(ctx, c.client, req.Namespace, req.Name, &infrav1.SSHHost{})
+	if err != nil || o == nil {
+		return req.Namespace
+	}
+	return inventory.NamespaceOf(o)
 }
 
 func (c *controller) definition() reconciler.Controller[*infrav1.SSHHost, snapshot] {

@@ -36,7 +36,7 @@ type snapshot struct {
 // observe reads the snapshot. The driver (package reconciler) calls it at the start of each reconciliation.
 func (c *controller) observe(ctx context.Context, o *infrav1.SSHHost) (snapshot, error) {
 	key := client.ObjectKeyFromObject(o)
-	s := snapshot{Object: o, Denied: inventory.Denied(o, c.Policy), Check: c.checks.get(key), Cleaning: c.Jobs.State(jobs.Key(kind, key)), Now: c.now()}
+	s := snapshot{Object: o, Denied: inventory.Denied(o, c.Policy), Check: c.checks.get(key), Cleaning: c.Jobs.StateFor(inventory.NamespaceOf(o), jobs.Key(kind, key)), Now: c.now()}
 	c.nameBundles(&s)
 	claim := o.Status.Claim
 	if claim == nil {

@@ -228,7 +228,7 @@ func TestTarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := remote.Target{Address: "192.0.2.1", Port: 2222, User: "admin", Sudo: true, HostKeys: []string{"a"}, PrivateKey: []byte("k"), Certificate: []byte("c"),
+	want := remote.Target{Address: "192.0.2.1", Port: 2222, User: "admin", Sudo: true, Namespace: "hosts", HostKeys: []string{"a"}, PrivateKey: []byte("k"), Certificate: []byte("c"),
 		Jump: &remote.Target{Address: "192.0.2.2", Port: 22, User: "jump", HostKeys: []string{"b"}, PrivateKey: []byte("j")}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
