@@ -22,6 +22,8 @@ import (
 type Config struct {
 	// Instance names the management cluster in the records on hosts.
 	Instance string
+	// Workloads connects to workload clusters.
+	Workloads hosts.Workloads
 	// Bundles is the directory with the bundles.
 	Bundles bundle.Store
 	// Policy is the operator's configuration.
@@ -45,7 +47,7 @@ func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 	for _, add := range []func() error{
 		func() error {
 			return hosts.Add(s, hosts.Config{
-				Instance: cfg.Instance, Connector: hostConnector{pool}, Bundles: &bundleVersions{store: cfg.Bundles, now: s.Clock()}, Jobs: cfg.Jobs, Policy: cfg.Policy,
+				Instance: cfg.Instance, Connector: hostConnector{pool}, Workloads: cfg.Workloads, Bundles: &bundleVersions{store: cfg.Bundles, now: s.Clock()}, Jobs: cfg.Jobs, Policy: cfg.Policy,
 			})
 		},
 		func() error {

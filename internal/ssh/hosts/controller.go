@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -55,12 +56,21 @@ type Bundles interface {
 	Version(digest string) string
 }
 
+// Workloads connects to workload clusters. Clusters of package workload implements it.
+type Workloads interface {
+	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
+	// Nodes returns the Nodes with exactly this provider ID.
+	Nodes(ctx context.Context, cluster client.ObjectKey, providerID string) ([]corev1.Node, error)
+}
+
 // Config contains the dependencies and options of the controller.
 type Config struct {
 	// Instance names the management cluster in the records on hosts.
 	Instance string
 	// Connector connects to hosts.
 	Connector Connector
+	// Workloads connects to the clusters of lost machines.
+	Workloads Workloads
 	// Bundles are the bundles of this manager.
 	Bundles Bundles
 	// Jobs cleans hosts in the background.

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -308,8 +309,11 @@ func TestNodeAddress(t *testing.T) {
 		"set afterwards": {"the machine waits for it", func(h *infrav1.SSHHost) { h.Spec.Address = "h1.example" }, func(h *infrav1.SSHHost) { h.Spec.NodeAddress = "10.0.0.1" }, "10.0.0.1", "10.0.0.1"},
 	} {
 		h := host("h", tc.before)
-		m := &infrav1.SSHMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "m"}}
+		m := &infrav1.SSHMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "m", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}}}
 		claim := inventory.NewClaim(m, "u", h)
+		if claim.ClusterName != "c" {
+			t.Errorf("%s: the claim is for Cluster %q", name, claim.ClusterName)
+		}
 		h.Status.Claim = &claim
 		if tc.after != nil {
 			tc.after(h)

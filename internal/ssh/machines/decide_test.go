@@ -43,7 +43,7 @@ func sshMachine(change func(*infrav1.SSHMachine)) *infrav1.SSHMachine {
 }
 
 func identified(o *infrav1.SSHMachine) {
-	o.Spec.ClaimID, o.Spec.ProviderID = claimA, providerIDPrefix+claimA
+	o.Spec.ClaimID, o.Spec.ProviderID = claimA, inventory.ProviderID(claimA)
 }
 
 func provisioned(o *infrav1.SSHMachine) {
