@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/yaml"
@@ -116,9 +117,11 @@ func TestNetworkOfAClass(t *testing.T) {
 	}
 }
 
-// The host settings of a class reach the machines of all its groups.
+// The host settings and the cleaning of a class reach the machines of all its groups.
 func TestHostSettings(t *testing.T) {
-	given := `{hostSettings: {registryMirrors: [https://mirror.example], proxy: {http: "http://proxy:3128", "no": [10.0.0.0/8]}, additionalTrustedCAs: PEM}, bundle: Managed, podSecurity: privileged}`
+	given := `{hostSettings: {registryMirrors: [https://mirror.example], proxy: {http: "http://proxy:3128", "no": [10.0.0.0/8]}, additionalTrustedCAs: PEM}, bundle: Managed, podSecurity: privileged,
+		hostCleaning: {bundles: Delete, unreachableTimeoutSeconds: 0}}`
+	cleaning := infrav1.SSHMachineCleaning{Bundles: infrav1.SSHBundleCacheDelete, UnreachableTimeoutSeconds: ptr.To[int32](0)}
 	want := infrav1.SSHHostSettings{
 		Proxy: infrav1.SSHHostProxy{HTTP: "http://proxy:3128", No: []string{"10.0.0.0/8"}}, RegistryMirrors: []string{"https://mirror.example"}, AdditionalTrustedCAs: "PEM",
 	}
@@ -144,6 +147,9 @@ func TestHostSettings(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(want, template.Spec.Template.Spec.Settings); diff != "" {
+				t.Errorf("%s, %s (-want +got):\n%s", name, o.GetName(), diff)
+			}
+			if diff := cmp.Diff(cleaning, template.Spec.Template.Spec.Cleaning); diff != "" {
 				t.Errorf("%s, %s (-want +got):\n%s", name, o.GetName(), diff)
 			}
 		}

@@ -52,8 +52,8 @@ type Runner struct {
 
 // runningJob is a job that runs.
 type runningJob struct {
-	what   string
-	cancel context.CancelFunc
+	what, namespace string
+	cancel          context.CancelFunc
 }
 
 // NewRunner returns a Runner whose jobs run until ctx ends. The manager calls it at its start.
@@ -61,14 +61,14 @@ func NewRunner(ctx context.Context, now func() time.Time, limits Limits) *Runner
 	return &Runner{ctx: ctx, now: now, limits: limits, running: map[string]runningJob{}, ended: map[string]State{}, watchers: map[int]func(string){}}
 }
 
-// hasCapacity reports whether a job with the key may start. A key has one job.
-func (j *Runner) hasCapacity(key string) bool {
+// hasCapacity reports whether a job with the key may start for a namespace. A key has one job.
+func (j *Runner) hasCapacity(namespace, key string) bool {
 	if _, runs := j.running[key]; runs || len(j.running) >= j.limits.Total {
 		return false
 	}
 	own := 0
-	for other := range j.running {
-		if namespaceOf(other) == namespaceOf(key) {
+	for _, other := range j.running {
+		if other.namespace == namespace {
 			own++
 		}
 	}
@@ -86,13 +86,19 @@ func namespaceOf(key string) string {
 // Start runs a function under a key with the given description. It returns false if other jobs have to end first, such
 // as one with the same key.
 func (j *Runner) Start(key, what string, do func(context.Context) error) bool {
+	return j.StartFor(namespaceOf(key), key, what, do)
+}
+
+// StartFor is [Runner.Start] for a job that counts for another namespace than the one of its object. The SSHHost controller
+// counts the cleaning of a host for the namespace that used the host.
+func (j *Runner) StartFor(namespace, key, what string, do func(context.Context) error) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !j.hasCapacity(key) || j.ctx.Err() != nil {
+	if !j.hasCapacity(namespace, key) || j.ctx.Err() != nil {
 		return false
 	}
 	ctx, cancel := context.WithCancel(j.ctx)
-	j.running[key] = runningJob{what: what, cancel: cancel}
+	j.running[key] = runningJob{what: what, namespace: namespace, cancel: cancel}
 	delete(j.ended, key)
 	go j.run(ctx, key, do)
 	return true
@@ -126,7 +132,10 @@ func (j *Runner) run(ctx context.Context, key string, do func(context.Context) e
 }
 
 // State returns the state of the job with the key.
-func (j *Runner) State(key string) State {
+func (j *Runner) State(key string) State { return j.StateFor(namespaceOf(key), key) }
+
+// StateFor is [Runner.State] for a job that is started with [Runner.StartFor].
+func (j *Runner) StateFor(namespace, key string) State {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.ended[key]
@@ -134,7 +143,7 @@ func (j *Runner) State(key string) State {
 		s.Running, s.What = true, job.what
 		return s
 	}
-	s.Busy = !j.hasCapacity(key)
+	s.Busy = !j.hasCapacity(namespace, key)
 	return s
 }
 

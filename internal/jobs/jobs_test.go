@@ -35,6 +35,24 @@ func TestNamespacesShare(t *testing.T) {
 	}
 }
 
+// TestJobsForNamespace checks that jobs count for the namespace that they are started for: the objects of several users may be in
+// one namespace.
+func TestJobsForNamespace(t *testing.T) {
+	j := NewRunner(t.Context(), time.Now, Limits{Total: 4, Namespace: 2})
+	release := make(chan struct{})
+	defer close(release)
+	start := func(namespace, name string) bool {
+		return j.StartFor(namespace, Key("Kind", client.ObjectKey{Namespace: "shared", Name: name}), "", func(context.Context) error { <-release; return nil })
+	}
+	if !start("a", "1") || !start("a", "2") || start("a", "3") {
+		t.Error("namespace a does not have two jobs")
+	}
+	key := Key("Kind", client.ObjectKey{Namespace: "shared", Name: "4"})
+	if !j.StateFor("a", key).Busy || j.StateFor("b", key).Busy || !start("b", "4") {
+		t.Error("namespace b waits for namespace a")
+	}
+}
+
 // One job of a namespace runs at a time; how it ended is remembered until the next of its key, and subscribers are notified.
 func TestJobs(t *testing.T) {
 	now := time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)

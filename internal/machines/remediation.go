@@ -33,8 +33,10 @@ func NeedsRemediation(m *clusterv1.Machine) bool {
 	return set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition) && set.IsFalse(clusterv1.MachineOwnerRemediatedCondition)
 }
 
-// isRemediating reports whether the decision to replace the Machine is recorded.
-func isRemediating(m *clusterv1.Machine) bool {
+// IsRemediating reports whether the decision to replace the Machine is recorded, as owners do before they delete it: the
+// MachineSet and KubeadmControlPlane controllers record the same reason. The SSHMachine controller calls it for a Machine
+// that is being deleted.
+func IsRemediating(m *clusterv1.Machine) bool {
 	return NeedsRemediation(m) && condition.Set(m.Status.Conditions).Get(clusterv1.MachineOwnerRemediatedCondition).Reason ==
 		clusterv1.MachineSetMachineRemediationMachineDeletingReason
 }
@@ -73,14 +75,14 @@ func (r Remediation) Conditions() map[string]condition.Result {
 	out := map[string]condition.Result{}
 	free := r.Limit
 	for _, m := range r.Members {
-		if isRemediating(m.Machine) {
+		if IsRemediating(m.Machine) {
 			free--
 		}
 	}
 	deleting := condition.False(clusterv1.MachineSetMachineRemediationMachineDeletingReason, "Machine is deleted to be replaced")
 	for _, m := range r.Candidates() {
 		switch {
-		case isRemediating(m.Machine):
+		case IsRemediating(m.Machine):
 			out[m.Name] = deleting
 		case r.Refused != "":
 			out[m.Name] = condition.False(clusterv1.MachineSetMachineCannotBeRemediatedReason, r.Refused)
@@ -101,7 +103,7 @@ func (r Remediation) Conditions() map[string]condition.Result {
 func (r Remediation) Delete() []string {
 	var out []string
 	for _, m := range r.Candidates() {
-		if isRemediating(m.Machine) {
+		if IsRemediating(m.Machine) {
 			out = append(out, m.Name)
 		}
 	}

@@ -263,7 +263,7 @@ func (p *controllerDeps) addLocal() error {
 
 func (p *controllerDeps) addSSH() error {
 	return ssh.Add(p.setup, ssh.Config{
-		Instance: p.cfg.Host.Instance, Bundles: p.cfg.Host.bundles(), Policy: p.cfg.Policy, Jobs: jobs.NewRunner(p.ctx, time.Now, ssh.Limits(p.cfg.Policy)),
+		Instance: p.cfg.Host.Instance, Workloads: p.clusters, Bundles: p.cfg.Host.bundles(), Policy: p.cfg.Policy, Jobs: jobs.NewRunner(p.ctx, time.Now, ssh.Limits(p.cfg.Policy)),
 	})
 }
 

@@ -168,8 +168,9 @@ func infrastructureSSH() Set {
 			"sshmachines.infrastructure.slipway.dev",
 			"sshmachinetemplates.infrastructure.slipway.dev",
 		},
-		Watched: []string{"clusters.cluster.x-k8s.io", "machines.cluster.x-k8s.io"},
-		Flags:   []string{"bundles"},
+		Watched:             []string{"clusters.cluster.x-k8s.io", "machines.cluster.x-k8s.io"},
+		ConnectsToWorkloads: true,
+		Flags:               []string{"bundles"},
 	}
 }
 

@@ -79,6 +79,12 @@ func sshFaults() map[string]injectedFault {
 			reason: "the remedy is for the SSHMachineTemplate", objects: things(sshMachine(bad("BootstrapExecSucceeded", "BootstrapFailed", "The bootstrap data did not end within 600 seconds on SSHHost rack-1: increase spec.bootstrapTimeoutSeconds if it needs longer", 5))),
 			of: "SSHMachine c-w1", path: "SSHMachine c-w1", cause: "600 seconds", since: 5, remedy: "SSHMachineTemplate",
 		},
+		"deletion held for a time": {
+			reason: "the health check replaces the machine without a user",
+			objects: things(sshMachine(deleted(4, "sshmachine.infrastructure.slipway.dev"), cond("Deleting", "True", "Deleting",
+				"SSHHost rack-1 cannot be cleaned, because it does not respond since 2026-11-28T17:56:00Z. A health check replaces the Machine: the host is released without cleaning at 2026-11-28T18:01:00Z, and cannot be claimed until it responds and is clean", 4))),
+			of: "SSHMachine c-w1", path: "SSHMachine c-w1", cause: "cannot be cleaned", since: 4, remedy: "The host is released at the time in the message", automatic: true, isWithoutCommand: true,
+		},
 		"deletion held": {
 			reason: "the host has to respond, or is given up",
 			objects: things(sshMachine(deleted(30, "sshmachine.infrastructure.slipway.dev"), cond("Deleting", "True", "Deleting",

@@ -22,8 +22,9 @@ func sshRemedies() []group {
 	return []group{
 		auto(waitText,
 			"ClaimingHost", "RecordingClaim", "PreparingHost", "ReleasingHost", "HostNotPrepared", "Cleaning", "NotChecked", "AdoptingHost", "ClaimedByAnother",
-			"HostNotChecked", "HostsUnknown", "WaitingForVirtualIP", "WaitingForControlPlaneHost", "NotHeld"),
-		auto("The controller of {kind} retries; no action is needed", "BundleDamaged", "UnexpectedOutput"),
+			"HostNotChecked", "HostsUnknown", "DeletingNodeOfHost", "WaitingForVirtualIP", "WaitingForControlPlaneHost", "NotHeld"),
+		auto("The controller of {kind} retries; no action is needed", "BundleDamaged", "UnexpectedOutput", "TooManyCalls"),
+		user("Delete the Node that the message names in the workload cluster", "slipway get nodes --all-namespaces", "NodeRemains"),
 		user("Check the disk and the memory of the host, whose messages (dmesg) may name the defect, or delete Machine {machine} to use another host", checkHost, "DiskSuspected"),
 		user("Free one of the hosts that the message counts, or add a host with \"slipway hosts add\"", listHosts, "NoHostAvailable"),
 		user("Restore the SSHHost of Machine {machine} from a backup, or delete the Machine to have it replaced", deleteMachine, "HostNotFound"),

@@ -156,6 +156,19 @@ func (c toClusters) Connect(_ context.Context, t remote.Target) (clusters.Host, 
 	return machineHost{c.network, t.Address}, nil
 }
 
+// toWorkloads records the searches for Nodes. No cluster has any.
+type toWorkloads struct{ *network }
+
+func (c toWorkloads) Client(_ context.Context, cluster client.ObjectKey) (client.Client, error) {
+	c.do("workload", cluster.String())
+	return nil, fault.New(fault.Unreachable, "NotConnected", "the workload cluster is not connected")
+}
+
+func (c toWorkloads) Nodes(_ context.Context, cluster client.ObjectKey, _ string) ([]corev1.Node, error) {
+	c.do("workload", cluster.String())
+	return nil, nil
+}
+
 type anyBundle struct{}
 
 func (anyBundle) Find(version, architecture string) (bundle.Bundle, error) {
@@ -260,7 +273,7 @@ func (a attack) startControllers(access *rest.Config, scheme *runtime.Scheme) {
 	ctx, stop := context.WithCancel(context.Background())
 	setup := reconciler.Setup{Manager: mgr, Concurrency: 2}
 	runner := jobs.NewRunner(ctx, time.Now, jobs.Limits{Total: 9, Namespace: 9})
-	a.must(hosts.Add(setup, hosts.Config{Connector: toHosts{a.network}, Jobs: runner, Policy: configuration()}))
+	a.must(hosts.Add(setup, hosts.Config{Connector: toHosts{a.network}, Workloads: toWorkloads{a.network}, Jobs: runner, Policy: configuration()}))
 	a.must(machines.Add(setup, machines.Config{Connector: toMachines{a.network}, Bundles: anyBundle{}, Jobs: runner, Policy: configuration()}))
 	a.must(clusters.Add(setup, clusters.Config{Connector: toClusters{a.network}, Policy: configuration()}))
 	a.must(addTemplates(setup))
@@ -302,6 +315,9 @@ func (a attack) unharmed() {
 	defer a.network.mu.Unlock()
 	for _, line := range a.network.log {
 		address, what, _ := strings.Cut(line, " ")
+		if address == "workload" && strings.HasPrefix(what, "team-a/") {
+			continue
+		}
 		if address != offered && (what != "connect" || address != secret && address != victim) {
 			a.t.Errorf("%s", line)
 		}
@@ -451,6 +467,10 @@ func (a attack) identities() {
 	if o.Status.HostRef.Name != "offered" {
 		a.t.Errorf("the thief has host %+v", o.Status.HostRef)
 	}
+	// Released by force, its Nodes are searched for in a Cluster of its own namespace only.
+	before := o.DeepCopy()
+	o.Annotations = map[string]string{infrav1.ForceReleaseAnnotation: "true"}
+	a.must(a.Patch(a.t.Context(), o, client.MergeFrom(before)))
 	a.gone(o)
 	a.await("the host is clean", func() string { return a.isFree("offered") })
 	a.unharmed()

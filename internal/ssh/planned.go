@@ -51,7 +51,7 @@ func (i plannedInventory) Claim(objects world.Objects, machine, owner *unstructu
 	before := m.DeepCopy()
 	if m.Spec.ClaimID == "" {
 		m.Spec.ClaimID = plannedClaimID(m)
-		m.Spec.ProviderID = "ssh://" + m.Spec.ClaimID
+		m.Spec.ProviderID = inventory.ProviderID(m.Spec.ClaimID)
 	}
 	hosts, err := all[infrav1.SSHHost](objects, i.HostKind())
 	if err != nil {

@@ -22,6 +22,8 @@ import (
 type Config struct {
 	// Instance names the management cluster in the records on hosts.
 	Instance string
+	// Workloads connects to workload clusters.
+	Workloads hosts.Workloads
 	// Bundles is the directory with the bundles.
 	Bundles bundle.Store
 	// Policy is the operator's configuration.
@@ -31,8 +33,7 @@ type Config struct {
 }
 
 // Limits returns the limits of the jobs of the provider. Half of the calls to hosts remains for checks. A quarter of the jobs remains
-// for other namespaces, such as the one of the hosts, whose jobs clean them. The manager creates the runner of
-// [Config].Jobs with them.
+// for the hosts of other namespaces. The manager creates the runner of [Config].Jobs with them.
 func Limits(p policy.Configuration) jobs.Limits {
 	total := max(int(p.Hosts.AtOnce)/2, 1)
 	return jobs.Limits{Total: total, Namespace: max(total-max(total/4, 1), 1)}
@@ -46,7 +47,7 @@ func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 	for _, add := range []func() error{
 		func() error {
 			return hosts.Add(s, hosts.Config{
-				Instance: cfg.Instance, Connector: hostConnector{pool}, Bundles: &bundleVersions{store: cfg.Bundles, now: s.Clock()}, Jobs: cfg.Jobs, Policy: cfg.Policy,
+				Instance: cfg.Instance, Connector: hostConnector{pool}, Workloads: cfg.Workloads, Bundles: &bundleVersions{store: cfg.Bundles, now: s.Clock()}, Jobs: cfg.Jobs, Policy: cfg.Policy,
 			})
 		},
 		func() error {

@@ -26,8 +26,8 @@ kernel/panic_on_oops 1
 kernel/keys/root_maxkeys 1000000
 kernel/keys/root_maxbytes 25000000
 END
-# The hosts share the disk of this machine, which may be almost full.
-echo 'KUBELET_EXTRA_ARGS="--eviction-hard=memory.available<50Mi,nodefs.available<1%,imagefs.available<1%"' >/etc/default/kubelet
+# The hosts share the disk of this machine, which may be almost full. A host that starts again retains the flags of its kubelet.
+[ -e /etc/default/kubelet ] || echo 'KUBELET_EXTRA_ARGS="--eviction-hard=memory.available<50Mi,nodefs.available<1%,imagefs.available<1%"' >/etc/default/kubelet
 [ -e /dev/kmsg ] || mknod -m 600 /dev/kmsg c 1 11
 mount --make-rshared /
 [ -s /etc/machine-id ] || tr -d - </proc/sys/kernel/random/uuid >/etc/machine-id

@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
 // hostedEndpoint is the address of this host in the network of the test hosts, where hosted control planes listen.
@@ -89,6 +90,7 @@ func testCreate(in installation, machines []host) api {
 	began := time.Now()
 	go func() {
 		out, err := in.try("create", "cluster", "demo", "--class", "ssh", "--workers", "3", "--wait-timeout", "30m",
+			"--set", `hostCleaning={"unreachableTimeoutSeconds": 20}`,
 			"--set", fmt.Sprintf(`controlPlaneEndpoint={"host": %q, "port": 6443}`, hostedEndpoint))
 		if err != nil {
 			err = fmt.Errorf("%w\n%s", err, out)
@@ -222,8 +224,8 @@ func testRollout(in installation, demo api) {
 	in.Logf("%-40s %6.1f s", "rollout of three workers", time.Since(began).Seconds())
 }
 
-// testLostHost kills a host and releases it by force, as the condition of its SSHMachine demands. Its Machine must be replaced on
-// the free host. The lost host starts again: it must be cleaned, and not run a node any more.
+// testLostHost kills a host. Its Machine must be replaced on the free host without a user. The lost host starts again: it must be
+// cleaned, and leave no Node in the cluster.
 func testLostHost(in installation, demo api, machines []host) {
 	in.Helper()
 	in.run("kubectl", "patch", "cluster", "demo", "--type=json", "-p", `[{"op": "add", "path": "/spec/topology/workers/machineDeployments/0/healthCheck", "value":
@@ -231,15 +233,6 @@ func testLostHost(in installation, demo api, machines []host) {
 	used := strings.Fields(in.get("sshhosts", `{.items[?(@.status.state=="InUse")].metadata.name}`))
 	lost := machines[slices.IndexFunc(machines, func(m host) bool { return m.name == used[0] })]
 	run(in.T, "docker", "kill", lost.name)
-	sshMachine := "sshmachine/" + in.get("sshhost/"+lost.name, "{.status.claim.name}")
-	eventually(in.T, "the deletion to wait for the lost host", patience, func() error {
-		messages := in.get(sshMachine, "{.status.conditions[*].message}")
-		if in.get(sshMachine, "{.metadata.deletionTimestamp}") == "" || !strings.Contains(messages, "force-release") {
-			return errors.New(messages)
-		}
-		return nil
-	})
-	in.run("kubectl", "annotate", sshMachine, "infrastructure.slipway.dev/force-release=true")
 	began := time.Now()
 	eventually(in.T, "the lost machine to be replaced", patience, func() error {
 		for _, m := range machines {
@@ -253,21 +246,33 @@ func testLostHost(in installation, demo api, machines []host) {
 		return nil
 	})
 	in.Logf("%-40s %6.1f s", "replacement of a lost host", time.Since(began).Seconds())
+	if got := in.get("sshhost/"+lost.name, `{.status.state} {.status.conditions[?(@.type=="Available")].reason}`); got != "Quarantined ReleasedByForce" {
+		in.Errorf("the lost host is %s", got)
+	}
+	eventually(in.T, "the Node of the lost host to be deleted", patience, func() error { return demo.count(len(machines) - 1) })
+
 	run(in.T, "docker", "start", lost.name)
-	eventually(in.T, "the lost host to be clean", patience, func() error { return in.available(1) })
-	// Until it was clean, its kubelet could create the Node again (docs/ssh-cleaning.md), which has no kubelet now.
-	eventually(in.T, "the Node of the lost host not to be Ready", patience, func() error {
-		err := demo.ready(lost.name)
+	began = time.Now()
+	returned := false
+	eventually(in.T, "the lost host to be clean", patience, func() error {
+		node, err := demo.client.CoreV1().Nodes().Get(demo, lost.name, metav1.GetOptions{})
 		if err == nil {
-			return fmt.Errorf("Node %s is Ready", lost.name)
+			returned = true
+			if !slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.MatchTaint(&clusterv1.NodeUninitializedTaint) }) {
+				in.Errorf("Pods can be scheduled to the lost host: %+v", node.Spec.Taints)
+			}
 		}
-		return nil
+		return in.available(1)
 	})
-	if err := demo.client.CoreV1().Nodes().Delete(demo, lost.name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+	in.Logf("%-40s %6.1f s, its Node returned: %t", "cleaning of a host that returned", time.Since(began).Seconds(), returned)
+	if node, err := demo.client.CoreV1().Nodes().Get(demo, lost.name, metav1.GetOptions{}); err == nil && node.DeletionTimestamp.IsZero() {
+		in.Errorf("Node %s remains", lost.name)
+	}
+	if err := demo.count(len(machines) - 1); err != nil {
 		in.Error(err)
 	}
-	if machines := strings.Fields(in.get("machines", "{.items[*].metadata.name}")); len(machines) != 3 {
-		in.Errorf("Machines %v", machines)
+	if names := strings.Fields(in.get("machines", "{.items[*].metadata.name}")); len(names) != len(machines)-1 {
+		in.Errorf("Machines %v", names)
 	}
 }
 

@@ -20,6 +20,13 @@ type SSHHostClaim struct {
 	// +kubebuilder:validation:MaxLength=64
 	NamespaceUID string `json:"namespaceUID,omitempty"`
 
+	// clusterName is the name of the Cluster of the SSHMachine, in the same namespace. If the SSHMachine is gone before the
+	// host is clean, the controller deletes the Node that the host has registered in this Cluster again.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	ClusterName string `json:"clusterName,omitempty"`
+
 	// claimID in the spec of the SSHMachine and in the record on the host.
 	// +required
 	// +kubebuilder:validation:MinLength=26

@@ -56,6 +56,14 @@ type SSHMachineCleaning struct {
 	// upload, Delete deletes all. If it is not set, they are kept.
 	// +optional
 	Bundles SSHBundleCache `json:"bundles,omitempty"`
+
+	// unreachableTimeoutSeconds is the time since when a host cannot be reached after which it is released without being
+	// cleaned, if a health check replaces the Machine. Until the host can be reached again and is clean, it is quarantined.
+	// The deletion of a Machine by a user is not affected. If it is not set, the time is 300 seconds. If it is 0, the host is
+	// only released with the annotation infrastructure.slipway.dev/force-release.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	UnreachableTimeoutSeconds *int32 `json:"unreachableTimeoutSeconds,omitempty"`
 }
 
 // SSHMachineSpec is the desired state of an SSHMachine.

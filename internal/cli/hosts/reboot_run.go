@@ -190,7 +190,7 @@ func (r reboot) machine(ctx context.Context, claim infrav1.SSHHostClaim) (*clust
 		return nil, err
 	}
 	for i := range machines.Items {
-		if m := &machines.Items[i]; m.Spec.ProviderID == "ssh://"+claim.ClaimID {
+		if m := &machines.Items[i]; m.Spec.ProviderID == inventory.ProviderID(claim.ClaimID) {
 			return m, nil
 		}
 	}

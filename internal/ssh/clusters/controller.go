@@ -85,11 +85,12 @@ func Add(s reconciler.Setup, cfg Config) error {
 	}
 	r := reconciler.NewReconciler(s, c.definition())
 	c.writer = r.Writer
-	return b.Complete(infrastructure.ManagedReconciler{
+	managed := infrastructure.ManagedReconciler{
 		Inner: r, Client: c.client, Finalizer: infrav1.SSHClusterFinalizer,
 		New:      func() client.Object { return &infrav1.SSHCluster{} },
 		HasOwner: func(o client.Object) bool { return ownerName(o) != "" },
-	})
+	}
+	return b.Complete(&inventory.Fair{Next: managed, Workers: s.Concurrency, Now: c.now})
 }
 
 func (c *controller) definition() reconciler.Controller[*infrav1.SSHCluster, snapshot] {

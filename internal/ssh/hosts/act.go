@@ -21,8 +21,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// readHostState checks the host. It is the only read that decide requests; the other types in this file are its
-// actions, which act runs.
+// readHostState checks the host. The other types in this file are the actions of decide, which act runs. The reads and
+// actions for Nodes are in nodes.go.
 type readHostState struct{ Address string }
 
 func (a readHostState) String() string { return "the state of host " + a.Address }
@@ -66,8 +66,9 @@ func (a clean) String() string {
 	return fmt.Sprintf("clean the host after claim %s: nothing uses it any more", a.Claim)
 }
 
-// finishCleaning drops the claim and the request of a host that was cleaned.
-type finishCleaning struct{ Claim string }
+// finishCleaning drops the claim and the request of a host that was cleaned. Remains describes the Node that may remain in the
+// workload cluster, or is empty.
+type finishCleaning struct{ Claim, Remains string }
 
 func (a finishCleaning) String() string {
 	return fmt.Sprintf("drop claim %s: the host is clean", a.Claim)
@@ -92,10 +93,12 @@ func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) e
 		return c.record(ctx, s)
 	case clean:
 		o := s.Object.DeepCopy()
-		c.Jobs.Start(jobs.Key(kind, key), cleaningOf(a.Claim), func(ctx context.Context) error { return c.clean(ctx, o, a) })
+		c.Jobs.StartFor(inventory.NamespaceOf(o), jobs.Key(kind, key), cleaningOf(a.Claim), func(ctx context.Context) error { return c.clean(ctx, o, a) })
 		return nil
 	case finishCleaning:
 		return c.finishCleaning(ctx, s, a)
+	case deleteNode:
+		return c.deleteNode(ctx, a)
 	case dropClaim:
 		c.checks.drop(key)
 		return inventory.Drop(ctx, c.writer, s.Object)

@@ -93,6 +93,9 @@ func (c *controller) check(ctx context.Context, o *infrav1.SSHHost) (hostCheck, 
 	if err == nil {
 		err = readHost(ctx, h, o, &k)
 	}
+	if f := fault.As(err); f != nil && f.Reason == remote.ReasonBusy {
+		return k, err // nothing is known about the host
+	}
 	k.At = c.now()
 	if last := c.checks.get(client.ObjectKeyFromObject(o)); err != nil {
 		k.Failures = 1

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -14,11 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/jobs"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
@@ -54,12 +57,21 @@ type Bundles interface {
 	Version(digest string) string
 }
 
+// Workloads connects to workload clusters. Clusters of package workload implements it.
+type Workloads interface {
+	Client(ctx context.Context, cluster client.ObjectKey) (client.Client, error)
+	// Nodes returns the Nodes with exactly this provider ID.
+	Nodes(ctx context.Context, cluster client.ObjectKey, providerID string) ([]corev1.Node, error)
+}
+
 // Config contains the dependencies and options of the controller.
 type Config struct {
 	// Instance names the management cluster in the records on hosts.
 	Instance string
 	// Connector connects to hosts.
 	Connector Connector
+	// Workloads connects to the clusters of lost machines.
+	Workloads Workloads
 	// Bundles are the bundles of this manager.
 	Bundles Bundles
 	// Jobs cleans hosts in the background.
@@ -91,7 +103,16 @@ func Add(s reconciler.Setup, cfg Config) error {
 	return s.Builder(Name, &infrav1.SSHHost{}).
 		Watches(&infrav1.SSHMachine{}, handler.EnqueueRequestsFromMapFunc(c.ofMachine), builder.WithPredicates(machineChanged())).
 		WatchesRawSource(cfg.Jobs.Changed(kind)).
-		Complete(r)
+		Complete(&inventory.Fair{Next: r, Workers: s.Concurrency, Namespace: c.namespaceOf, Now: c.now})
+}
+
+// namespaceOf returns the namespace whose share of the workers a host takes.
+func (c *controller) namespaceOf(ctx context.Context, req reconcile.Request) string {
+	o, err := infrastructure.ReadObject(ctx, c.client, req.Namespace, req.Name, &infrav1.SSHHost{})
+	if err != nil || o == nil {
+		return req.Namespace
+	}
+	return inventory.NamespaceOf(o)
 }
 
 func (c *controller) definition() reconciler.Controller[*infrav1.SSHHost, snapshot] {

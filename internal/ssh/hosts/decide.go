@@ -31,6 +31,8 @@ const (
 	reasonAdopting    = "AdoptingHost"
 	reasonForced      = "ReleasedByForce"
 	reasonRuntime     = "ContainerRuntimeFound"
+	reasonNode        = "DeletingNodeOfHost"
+	reasonNodeRemains = "NodeRemains"
 )
 
 // Stages of a plan ([reconciler.Stage]). Each is a state of the host.
@@ -67,10 +69,10 @@ const (
 //
 //	denied by the operator's configuration               wait
 //	deleting and not claimed                             nothing
-//	cleaning runs or has ended                           wait, or drop the claim
+//	cleaning runs                                        wait
 //	no current check                                     check the host
 //	the host does not respond                            wait; it is quarantined if its machine did not wait for its cleaning
-//	released or cleaning requested, and not another's    clean the host
+//	released or cleaning requested, and not another's    clean the host, delete the Node of a lost machine, then drop the claim
 //	another cleaning requested                           remove the request
 //	released and never recorded, or the machine is lost  drop the claim
 //	released, and something else is on the host          wait for the operator
@@ -196,9 +198,7 @@ func decideCleaning(s snapshot, p *reconciler.Plan) int {
 	}
 	switch {
 	case ended && job.Err == nil:
-		p.Do(finishCleaning{Claim: claimID})
-		p.RecheckIn(immediateRecheck)
-		return stageCleaning
+		return decideEnd(s, p, claimID)
 	case ended && s.Now.Sub(job.Ended) < retryAfter(failed):
 		p.RecheckIn(job.Ended.Add(retryAfter(failed)).Sub(s.Now))
 		if failed.Kind == fault.Unreachable {

@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -67,6 +69,10 @@ func with(record string) *hostCheck {
 }
 
 func TestDecide(t *testing.T) {
+	cluster := client.ObjectKey{Namespace: "team-a", Name: "c"}
+	ofCluster := func(o *infrav1.SSHHost) { released(o); o.Status.Claim.ClusterName = "c" }
+	returned := &nodeSearch{Nodes: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "h", UID: "n"}}}}
+	remains := "the Node with provider ID ssh://" + claimA + " may remain in Cluster team-a/c: delete it"
 	swap := remote.Finding{Check: "Swap", Problem: "swap is enabled", Remedy: "turn it off", Fatal: true}
 	former := remote.Finding{Check: "FormerNode", Problem: "the host has the network device cni0 of a former node", Remedy: "have it removed", Fatal: true, FormerNode: true}
 	deleting := func(o *infrav1.SSHHost) { o.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }
@@ -105,26 +111,36 @@ func TestDecide(t *testing.T) {
 			claimed(o)
 			o.Status.State, o.Status.StateSince = infrav1.SSHHostPreparing, ptr.To(metav1.NewTime(now.Add(-3*time.Minute)))
 		}, snapshot{Check: free()}, []reconciler.Action{dropClaim{claimA, "its SSHMachine does not exist, and the claim was never recorded"}}, 0, infrav1.SSHHostPreparing, ""},
-		"claimed, preflight": {"nothing on it was changed", claimed, snapshot{Check: &hostCheck{At: now, Generation: 1, Preflight: true, Findings: []remote.Finding{swap}}, Machine: machine(false)}, nil, 0, infrav1.SSHHostQuarantined, reasonPreflight},
-		"claimed, foreign":   {"another management cluster was faster", claimed, snapshot{Check: with(claimB), Machine: machine(false)}, nil, 0, infrav1.SSHHostQuarantined, reasonForeign},
-		"recorded":           {"it is being prepared", confirmed, snapshot{Check: with(claimA), Machine: machine(false)}, nil, 0, infrav1.SSHHostPreparing, ""},
-		"in use":             {"it is a node", confirmed, snapshot{Check: with(claimA), Machine: machine(true)}, nil, 0, infrav1.SSHHostInUse, ""},
-		"status lost":        {"the record confirms the claim", claimed, snapshot{Check: with(claimA), Machine: machine(true)}, nil, 0, infrav1.SSHHostInUse, ""},
-		"record lost":        {"the machine was reinstalled", confirmed, snapshot{Check: &hostCheck{At: now, Generation: 1}, Machine: machine(true)}, nil, 0, infrav1.SSHHostQuarantined, reasonRecordLost},
-		"machine missing":    {"it may have moved away", confirmed, snapshot{Check: with(claimA)}, nil, 0, infrav1.SSHHostQuarantined, reasonMachineLost},
-		"released":           {"nothing uses it", released, snapshot{Check: with(claimA)}, []reconciler.Action{clean{Claim: claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
-		"cleaning":           {"the job runs", released, snapshot{Check: with(claimA), Cleaning: jobs.State{Running: true}}, nil, 0, infrav1.SSHHostCleaning, reasonCleaning},
-		"others clean":       {"the job has to wait for others", released, snapshot{Check: with(claimA), Cleaning: jobs.State{Busy: true}}, nil, 0, infrav1.SSHHostCleaning, reasonCleaning},
-		"clean":              {"it is free again", released, snapshot{Check: with(claimA), Cleaning: ended(nil, time.Second)}, []reconciler.Action{finishCleaning{claimA}}, 0, infrav1.SSHHostCleaning, ""},
-		"result of before":   {"the job was for another claim", released, snapshot{Check: with(claimA), Cleaning: jobs.State{What: "clean " + claimB, Ended: now}}, []reconciler.Action{clean{Claim: claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
-		"not clean":          {"it is never reused silently", released, snapshot{Check: with(claimA), Cleaning: ended(unclean, time.Second)}, nil, 0, infrav1.SSHHostQuarantined, reasonNotClean},
-		"not clean, later":   {"it is tried again", released, snapshot{Check: with(claimA), Cleaning: ended(unclean, uncleanInterval)}, []reconciler.Action{clean{Claim: claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
-		"connection lost":    {"it may come back", released, snapshot{Check: with(claimA), Machine: machine(true), Cleaning: ended(fault.New(fault.Unreachable, remote.ReasonUnreachable, "no"), time.Second)}, nil, 0, infrav1.SSHHostUnreachable, remote.ReasonUnreachable},
-		"script failed":      {"it is not clean", released, snapshot{Check: with(claimA), Cleaning: ended(errors.New("boom"), time.Second)}, nil, 0, infrav1.SSHHostQuarantined, reasonNotClean},
-		"record deleted":     {"a tenant cannot avoid the cleaning", released, snapshot{Check: &hostCheck{At: now, Generation: 1}}, []reconciler.Action{clean{Claim: claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
-		"released, foreign":  {"a tenant could have written the record, so that the host is not cleaned", released, snapshot{Check: with(claimB)}, nil, 0, infrav1.SSHHostQuarantined, reasonForeign},
-		"released, kubelet":  {"a tenant could have deleted the record of a node", released, snapshot{Check: &hostCheck{At: now, Generation: 1, Facts: remote.Facts{KubeletRunning: true}}}, nil, 0, infrav1.SSHHostQuarantined, reasonKubelet},
-		"released, invalid":  {"a tenant could have written the file", released, snapshot{Check: &hostCheck{At: now, Generation: 1, InvalidRecord: "it is not a record"}}, nil, 0, infrav1.SSHHostQuarantined, reasonInvalid},
+		"claimed, preflight":       {"nothing on it was changed", claimed, snapshot{Check: &hostCheck{At: now, Generation: 1, Preflight: true, Findings: []remote.Finding{swap}}, Machine: machine(false)}, nil, 0, infrav1.SSHHostQuarantined, reasonPreflight},
+		"claimed, foreign":         {"another management cluster was faster", claimed, snapshot{Check: with(claimB), Machine: machine(false)}, nil, 0, infrav1.SSHHostQuarantined, reasonForeign},
+		"recorded":                 {"it is being prepared", confirmed, snapshot{Check: with(claimA), Machine: machine(false)}, nil, 0, infrav1.SSHHostPreparing, ""},
+		"in use":                   {"it is a node", confirmed, snapshot{Check: with(claimA), Machine: machine(true)}, nil, 0, infrav1.SSHHostInUse, ""},
+		"status lost":              {"the record confirms the claim", claimed, snapshot{Check: with(claimA), Machine: machine(true)}, nil, 0, infrav1.SSHHostInUse, ""},
+		"record lost":              {"the machine was reinstalled", confirmed, snapshot{Check: &hostCheck{At: now, Generation: 1}, Machine: machine(true)}, nil, 0, infrav1.SSHHostQuarantined, reasonRecordLost},
+		"machine missing":          {"it may have moved away", confirmed, snapshot{Check: with(claimA)}, nil, 0, infrav1.SSHHostQuarantined, reasonMachineLost},
+		"released":                 {"nothing uses it", released, snapshot{Check: with(claimA)}, []reconciler.Action{clean{Claim: claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
+		"cleaning":                 {"the job runs", released, snapshot{Check: with(claimA), Cleaning: jobs.State{Running: true}}, nil, 0, infrav1.SSHHostCleaning, reasonCleaning},
+		"others clean":             {"the job has to wait for others", released, snapshot{Check: with(claimA), Cleaning: jobs.State{Busy: true}}, nil, 0, infrav1.SSHHostCleaning, reasonCleaning},
+		"clean":                    {"it is free again", released, snapshot{Check: with(claimA), Cleaning: ended(nil, time.Second)}, []reconciler.Action{finishCleaning{Claim: claimA}}, 0, infrav1.SSHHostCleaning, ""},
+		"clean, Node unknown":      {"the kubelet may have registered it again", ofCluster, snapshot{Check: with(claimA), Cleaning: ended(nil, time.Second)}, nil, 1, infrav1.SSHHostCleaning, ""},
+		"clean, no Node":           {"it is free again", ofCluster, snapshot{Check: with(claimA), Cleaning: ended(nil, time.Second), Nodes: &nodeSearch{}}, []reconciler.Action{finishCleaning{Claim: claimA}}, 0, infrav1.SSHHostCleaning, ""},
+		"clean, Node":              {"nothing else deletes it", ofCluster, snapshot{Check: with(claimA), Cleaning: ended(nil, time.Second), Nodes: returned}, []reconciler.Action{deleteNode{cluster, "h", "n"}}, 0, infrav1.SSHHostCleaning, reasonNode},
+		"clean, no response":       {"the Node may be there", ofCluster, snapshot{Check: with(claimA), Cleaning: ended(nil, nodeTimeout-time.Second), Nodes: &nodeSearch{Problem: "no"}}, nil, 0, infrav1.SSHHostCleaning, reasonNode},
+		"clean, never a response":  {"a cluster cannot withhold the host", ofCluster, snapshot{Check: with(claimA), Cleaning: ended(nil, nodeTimeout), Nodes: &nodeSearch{Problem: "no"}}, []reconciler.Action{finishCleaning{claimA, remains}}, 0, infrav1.SSHHostCleaning, ""},
+		"clean, Node stays":        {"a cluster cannot withhold the host", ofCluster, snapshot{Check: with(claimA), Cleaning: ended(nil, nodeTimeout), Nodes: returned}, []reconciler.Action{finishCleaning{claimA, remains}}, 0, infrav1.SSHHostCleaning, ""},
+		"clean, its machine waits": {"the controller of the Machine deletes the Node", ofCluster, snapshot{Check: with(claimA), Machine: machine(true), Cleaning: ended(nil, time.Second)}, []reconciler.Action{finishCleaning{Claim: claimA}}, 0, infrav1.SSHHostCleaning, ""},
+		"requested, clean": {"the record of another claim names no Cluster that can be trusted", func(o *infrav1.SSHHost) {
+			o.Annotations = map[string]string{infrav1.CleanHostAnnotation: claimB}
+		}, snapshot{Check: with(claimB), Cleaning: jobs.State{What: "clean " + claimB, Ended: now}}, []reconciler.Action{finishCleaning{Claim: claimB}}, 0, infrav1.SSHHostCleaning, ""},
+		"result of before":  {"the job was for another claim", released, snapshot{Check: with(claimA), Cleaning: jobs.State{What: "clean " + claimB, Ended: now}}, []reconciler.Action{clean{Claim: claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
+		"not clean":         {"it is never reused silently", released, snapshot{Check: with(claimA), Cleaning: ended(unclean, time.Second)}, nil, 0, infrav1.SSHHostQuarantined, reasonNotClean},
+		"not clean, later":  {"it is tried again", released, snapshot{Check: with(claimA), Cleaning: ended(unclean, uncleanInterval)}, []reconciler.Action{clean{Claim: claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
+		"connection lost":   {"it may come back", released, snapshot{Check: with(claimA), Machine: machine(true), Cleaning: ended(fault.New(fault.Unreachable, remote.ReasonUnreachable, "no"), time.Second)}, nil, 0, infrav1.SSHHostUnreachable, remote.ReasonUnreachable},
+		"script failed":     {"it is not clean", released, snapshot{Check: with(claimA), Cleaning: ended(errors.New("boom"), time.Second)}, nil, 0, infrav1.SSHHostQuarantined, reasonNotClean},
+		"record deleted":    {"a tenant cannot avoid the cleaning", released, snapshot{Check: &hostCheck{At: now, Generation: 1}}, []reconciler.Action{clean{Claim: claimA}}, 0, infrav1.SSHHostCleaning, reasonCleaning},
+		"released, foreign": {"a tenant could have written the record, so that the host is not cleaned", released, snapshot{Check: with(claimB)}, nil, 0, infrav1.SSHHostQuarantined, reasonForeign},
+		"released, kubelet": {"a tenant could have deleted the record of a node", released, snapshot{Check: &hostCheck{At: now, Generation: 1, Facts: remote.Facts{KubeletRunning: true}}}, nil, 0, infrav1.SSHHostQuarantined, reasonKubelet},
+		"released, invalid": {"a tenant could have written the file", released, snapshot{Check: &hostCheck{At: now, Generation: 1, InvalidRecord: "it is not a record"}}, nil, 0, infrav1.SSHHostQuarantined, reasonInvalid},
 		"deleting, lost": {"the machine is gone for good", func(o *infrav1.SSHHost) {
 			released(o)
 			deleting(o)
@@ -242,7 +258,7 @@ func TestReport(t *testing.T) {
 
 	// A clean host has no claim.
 	s = snapshot{Object: sshHost(released), Check: with(claimA), Now: now}
-	got = report(s, reconciler.Outcome{Done: []reconciler.Action{finishCleaning{claimA}}})
+	got = report(s, reconciler.Outcome{Done: []reconciler.Action{finishCleaning{Claim: claimA}}})
 	if got.ConfirmedClaimID != "" || got.Record != nil {
 		t.Errorf("clean: %+v", got)
 	}

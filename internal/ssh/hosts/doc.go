@@ -8,6 +8,8 @@
 // requests it for exactly this record (annotation clean-host). Everything that a host reports is untrusted: a tenant may
 // have had the rights of root on it.
 //
+// The Node that a lost host registers again after its Machine was deleted is deleted when the host is clean (nodes.go).
+//
 // The states of a host:
 //
 //	Available ─► Preparing ─► InUse ─► Cleaning ─► Available

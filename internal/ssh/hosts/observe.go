@@ -28,6 +28,8 @@ type snapshot struct {
 	Check *hostCheck
 	// Cleaning is the state of the job that cleans the host.
 	Cleaning jobs.State
+	// Nodes are the Nodes of the claim. Nil until they have been read.
+	Nodes *nodeSearch
 	// Versions are the Kubernetes versions of the bundles on the host by their digests.
 	Versions map[string]string
 	Now      time.Time
@@ -36,7 +38,7 @@ type snapshot struct {
 // observe reads the snapshot. The driver (package reconciler) calls it at the start of each reconciliation.
 func (c *controller) observe(ctx context.Context, o *infrav1.SSHHost) (snapshot, error) {
 	key := client.ObjectKeyFromObject(o)
-	s := snapshot{Object: o, Denied: inventory.Denied(o, c.Policy), Check: c.checks.get(key), Cleaning: c.Jobs.State(jobs.Key(kind, key)), Now: c.now()}
+	s := snapshot{Object: o, Denied: inventory.Denied(o, c.Policy), Check: c.checks.get(key), Cleaning: c.Jobs.StateFor(inventory.NamespaceOf(o), jobs.Key(kind, key)), Now: c.now()}
 	c.nameBundles(&s)
 	claim := o.Status.Claim
 	if claim == nil {
@@ -80,8 +82,13 @@ func (c *controller) nameBundles(s *snapshot) {
 	}
 }
 
-// readRequested checks the host. The driver calls it if decide requests a read, and then decide again.
-func (c *controller) readRequested(ctx context.Context, s snapshot, _ reconciler.ReadRequest) (snapshot, error) {
+// readRequested checks the host or reads its Nodes. The driver calls it if decide requests a read, and then decide again.
+func (c *controller) readRequested(ctx context.Context, s snapshot, request reconciler.ReadRequest) (snapshot, error) {
+	if r, ok := request.(readNodes); ok {
+		found, err := c.readNodes(ctx, r)
+		s.Nodes = found
+		return s, err
+	}
 	k, err := c.check(ctx, s.Object)
 	if err != nil {
 		return s, err

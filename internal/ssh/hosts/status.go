@@ -234,6 +234,11 @@ func eventsOf(s snapshot, p reconciler.Plan, status infrav1.SSHHostStatus, out r
 			list = append(list, reconciler.Normal("Claimed", "SSHMachine %s uses the host", a.Machine))
 		case finishCleaning:
 			list = append(list, reconciler.Normal("Cleaned", "The host is clean"))
+			if a.Remains != "" {
+				list = append(list, reconciler.Warning(reasonNodeRemains, "The host is clean, but %s", a.Remains))
+			}
+		case deleteNode:
+			list = append(list, reconciler.Normal("NodeRemoved", "Deleted Node %s of Cluster %s, which the host registered after its Machine was deleted", a.Node, a.Cluster))
 		}
 	}
 	begins := status.State != s.Object.Status.State

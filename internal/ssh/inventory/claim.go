@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
@@ -28,10 +29,15 @@ func HasRecord(h *infrav1.SSHHost, m *infrav1.SSHMachine) bool {
 	return h.Status.Claim == nil && r != nil && m.Spec.ClaimID != "" && r.ClaimID == m.Spec.ClaimID && r.Namespace == m.Namespace && r.Name == m.Name
 }
 
-// NewClaim returns the claim of an SSHMachine for a host, with the UID of its Namespace and the address of the node.
-// The SSHMachine controller writes it.
+// ProviderID returns the provider ID of the Machine and the Node with a claim ID.
+func ProviderID(claimID string) string { return "ssh://" + claimID }
+
+// NewClaim returns the claim of an SSHMachine for a host, with the UID of its Namespace, its Cluster and the address of the
+// node. The SSHMachine controller writes it.
 func NewClaim(m *infrav1.SSHMachine, namespace types.UID, h *infrav1.SSHHost) infrav1.SSHHostClaim {
-	out := infrav1.SSHHostClaim{Namespace: m.Namespace, NamespaceUID: string(namespace), Name: m.Name, ClaimID: m.Spec.ClaimID}
+	out := infrav1.SSHHostClaim{
+		Namespace: m.Namespace, NamespaceUID: string(namespace), Name: m.Name, ClaimID: m.Spec.ClaimID, ClusterName: m.Labels[clusterv1.ClusterNameLabel],
+	}
 	if h.Spec.NodeAddress == "" {
 		out.NodeAddress = NodeAddress(h)
 	}

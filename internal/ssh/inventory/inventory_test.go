@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -228,7 +229,7 @@ func TestTarget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := remote.Target{Address: "192.0.2.1", Port: 2222, User: "admin", Sudo: true, HostKeys: []string{"a"}, PrivateKey: []byte("k"), Certificate: []byte("c"),
+	want := remote.Target{Address: "192.0.2.1", Port: 2222, User: "admin", Sudo: true, Namespace: "hosts", HostKeys: []string{"a"}, PrivateKey: []byte("k"), Certificate: []byte("c"),
 		Jump: &remote.Target{Address: "192.0.2.2", Port: 22, User: "jump", HostKeys: []string{"b"}, PrivateKey: []byte("j")}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -308,8 +309,11 @@ func TestNodeAddress(t *testing.T) {
 		"set afterwards": {"the machine waits for it", func(h *infrav1.SSHHost) { h.Spec.Address = "h1.example" }, func(h *infrav1.SSHHost) { h.Spec.NodeAddress = "10.0.0.1" }, "10.0.0.1", "10.0.0.1"},
 	} {
 		h := host("h", tc.before)
-		m := &infrav1.SSHMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "m"}}
+		m := &infrav1.SSHMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "m", Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}}}
 		claim := inventory.NewClaim(m, "u", h)
+		if claim.ClusterName != "c" {
+			t.Errorf("%s: the claim is for Cluster %q", name, claim.ClusterName)
+		}
 		h.Status.Claim = &claim
 		if tc.after != nil {
 			tc.after(h)

@@ -48,7 +48,7 @@ func Target(ctx context.Context, secrets client.Reader, h *infrav1.SSHHost, p po
 	if err != nil {
 		return remote.Target{}, err
 	}
-	out.Sudo = h.Spec.Sudo == infrav1.SSHSudoAlways
+	out.Sudo, out.Namespace = h.Spec.Sudo == infrav1.SSHSudoAlways, NamespaceOf(h)
 	if h.Spec.Jump != nil {
 		jump, err := server(ctx, secrets, h.Namespace, *h.Spec.Jump)
 		if err != nil {

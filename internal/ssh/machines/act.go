@@ -22,9 +22,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// providerIDPrefix is the part of a provider ID before the claim ID.
-const providerIDPrefix = "ssh://"
-
 // readProgress reads the progress of the bootstrap. It is the only read that [decide] requests; the other types in this
 // file are its actions, which act runs.
 type readProgress struct{ Host string }
@@ -133,7 +130,7 @@ func (c *controller) identify(ctx context.Context, o *infrav1.SSHMachine) error 
 	}
 	return c.writer.Patch(ctx, o, func(o client.Object) {
 		spec := &o.(*infrav1.SSHMachine).Spec
-		spec.ClaimID, spec.ProviderID = id, providerIDPrefix+id
+		spec.ClaimID, spec.ProviderID = id, inventory.ProviderID(id)
 		controllerutil.AddFinalizer(o, infrav1.SSHMachineFinalizer)
 	})
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
+	"github.com/slipwayhq/slipway/internal/ssh/inventory"
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
@@ -96,7 +97,7 @@ func Add(s reconciler.Setup, cfg Config) error {
 		Watches(&infrav1.SSHCluster{}, handler.EnqueueRequestsFromMapFunc(ofSSHCluster), builder.WithPredicates(membersChanged())).
 		Watches(&infrav1.SSHHost{}, handler.EnqueueRequestsFromMapFunc(c.ofHost), builder.WithPredicates(hostChanged())).
 		WatchesRawSource(cfg.Jobs.Changed(kind)).
-		Complete(r)
+		Complete(&inventory.Fair{Next: r, Workers: s.Concurrency, Now: c.now})
 }
 
 func (c *controller) definition() reconciler.Controller[*infrav1.SSHMachine, snapshot] {

@@ -43,7 +43,7 @@ func sshMachine(change func(*infrav1.SSHMachine)) *infrav1.SSHMachine {
 }
 
 func identified(o *infrav1.SSHMachine) {
-	o.Spec.ClaimID, o.Spec.ProviderID = claimA, providerIDPrefix+claimA
+	o.Spec.ClaimID, o.Spec.ProviderID = claimA, inventory.ProviderID(claimA)
 }
 
 func provisioned(o *infrav1.SSHMachine) {
@@ -131,6 +131,25 @@ func TestDecide(t *testing.T) {
 	since := func(then func(*infrav1.SSHHost), ago time.Duration) func(*infrav1.SSHHost) {
 		return func(h *infrav1.SSHHost) { then(h); h.Status.StateSince = ptr.To(metav1.NewTime(now.Add(-ago))) }
 	}
+	remediated := func(reason string) *clusterv1.Machine {
+		return coreMachine(func(m *clusterv1.Machine) {
+			m.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+			m.Status.Conditions = []metav1.Condition{
+				{Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionFalse, Reason: clusterv1.MachineHealthCheckUnhealthyNodeReason},
+				{Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, Reason: reason},
+			}
+		})
+	}
+	replaced := remediated(clusterv1.MachineSetMachineRemediationMachineDeletingReason)
+	patient := func(seconds int32) func(*infrav1.SSHMachine) {
+		return func(o *infrav1.SSHMachine) {
+			deleting(provisioned)(o)
+			o.Spec.Cleaning.UnreachableTimeoutSeconds = &seconds
+		}
+	}
+	lost := func(ago time.Duration) *infrav1.SSHHost {
+		return h(since(in(infrav1.SSHHostUnreachable, released), ago))
+	}
 	preflight := fault.New(fault.Invalid, reasonPreflight, "the host cannot become this node")
 	damaged := fault.New(fault.Invalid, "DiskSuspected", "bin/kubelet is damaged on host h each time it is copied").RetryIn(10 * time.Minute)
 	gone := fault.New(fault.Unreachable, remote.ReasonUnreachable, "host h does not respond")
@@ -202,15 +221,26 @@ func TestDecide(t *testing.T) {
 		"deleting, two records": {"both are cleaned", deleting(identified), snapshot{Recorded: list(h(recorded), sshHost("h2", recorded))}, []reconciler.Action{
 			releaseHost{"hosts/h", "it has the record of this machine, which is being deleted"}, releaseHost{"hosts/h2", "it has the record of this machine, which is being deleted"},
 		}, 0, stageDeletion, ""},
-		"deleting, preparing":    {"both would change the host", deleting(identified), snapshot{Host: h(confirmed), Preparing: jobs.State{Running: true}}, []reconciler.Action{cancelPreparation{"hosts/h"}}, 0, stageDeletion, reasonReleasing},
-		"deleting, restored":     {"its host is cleaned too", deleting(identified), snapshot{Recorded: list(h(recorded))}, []reconciler.Action{releaseHost{"hosts/h", "it has the record of this machine, which is being deleted"}}, 0, stageDeletion, ""},
-		"cleaning":               {"the host is not clean yet", deleting(provisioned), snapshot{Host: h(released)}, nil, 0, stageDeletion, reasonReleasing},
-		"released, unreachable":  {"it is not clean", deleting(provisioned), snapshot{Host: h(in(infrav1.SSHHostUnreachable, released))}, nil, 0, stageDeletion, reasonUnreachable},
-		"forced":                 {"the user does not wait", forced, snapshot{Host: h(in(infrav1.SSHHostUnreachable, released))}, nil, 0, stageDeletion, ""},
-		"forced, not released":   {"the host is marked first", forced, snapshot{Host: h(in(infrav1.SSHHostUnreachable, confirmed))}, []reconciler.Action{releaseHost{"hosts/h", "the SSHMachine is being deleted"}}, 0, stageDeletion, reasonReleasing},
-		"released, unclean":      {"the operator has to act", deleting(provisioned), snapshot{Host: h(in(infrav1.SSHHostQuarantined, released))}, nil, 0, stageDeletion, ""},
-		"released, not recorded": {"nothing was changed", deleting(identified), snapshot{Host: h(func(h *infrav1.SSHHost) { released(h); h.Status.ConfirmedClaimID = "" })}, nil, 0, stageDeletion, ""},
-		"deleted, claim dropped": {"the host is clean", deleting(provisioned), snapshot{}, nil, 0, stageDeletion, ""},
+		"deleting, preparing":         {"both would change the host", deleting(identified), snapshot{Host: h(confirmed), Preparing: jobs.State{Running: true}}, []reconciler.Action{cancelPreparation{"hosts/h"}}, 0, stageDeletion, reasonReleasing},
+		"deleting, restored":          {"its host is cleaned too", deleting(identified), snapshot{Recorded: list(h(recorded))}, []reconciler.Action{releaseHost{"hosts/h", "it has the record of this machine, which is being deleted"}}, 0, stageDeletion, ""},
+		"cleaning":                    {"the host is not clean yet", deleting(provisioned), snapshot{Host: h(released)}, nil, 0, stageDeletion, reasonReleasing},
+		"released, unreachable":       {"it is not clean", deleting(provisioned), snapshot{Host: h(in(infrav1.SSHHostUnreachable, released))}, nil, 0, stageDeletion, reasonUnreachable},
+		"replaced, unreachable":       {"it may come back", deleting(provisioned), snapshot{Host: lost(defaultUnreachableTimeout - time.Second), Machine: replaced}, nil, 0, stageDeletion, reasonUnreachable},
+		"replaced, lost":              {"the replacement needs no user", deleting(provisioned), snapshot{Host: lost(defaultUnreachableTimeout), Machine: replaced}, nil, 0, stageDeletion, ""},
+		"replaced, not released":      {"the host is marked first", deleting(provisioned), snapshot{Host: h(since(in(infrav1.SSHHostUnreachable, confirmed), time.Hour)), Machine: replaced}, []reconciler.Action{releaseHost{"hosts/h", "the SSHMachine is being deleted"}}, 0, stageDeletion, reasonReleasing},
+		"replaced, cleaning":          {"it responds", deleting(provisioned), snapshot{Host: h(since(released, time.Hour)), Machine: replaced}, nil, 0, stageDeletion, reasonReleasing},
+		"replaced, other time":        {"the template chose it", patient(30), snapshot{Host: lost(30 * time.Second), Machine: replaced}, nil, 0, stageDeletion, ""},
+		"replaced, patient":           {"the template chose it", patient(3600), snapshot{Host: lost(59 * time.Minute), Machine: replaced}, nil, 0, stageDeletion, reasonUnreachable},
+		"replaced, never":             {"the template chose it", patient(0), snapshot{Host: lost(time.Hour), Machine: replaced}, nil, 0, stageDeletion, reasonUnreachable},
+		"deleted by a user, lost":     {"the user decides", deleting(provisioned), snapshot{Host: lost(time.Hour), Machine: coreMachine(func(m *clusterv1.Machine) { m.DeletionTimestamp = ptr.To(metav1.NewTime(now)) })}, nil, 0, stageDeletion, reasonUnreachable},
+		"deleted unhealthy, lost":     {"a user deleted it before its owner did", deleting(provisioned), snapshot{Host: lost(time.Hour), Machine: remediated(clusterv1.MachineSetMachineRemediationDeferredReason)}, nil, 0, stageDeletion, reasonUnreachable},
+		"replaced, not being deleted": {"only its SSHMachine was deleted", deleting(provisioned), snapshot{Host: lost(time.Hour), Machine: func() *clusterv1.Machine { m := replaced.DeepCopy(); m.DeletionTimestamp = nil; return m }()}, nil, 0, stageDeletion, reasonUnreachable},
+		"replaced, no owner":          {"nobody recorded why", deleting(provisioned), snapshot{Host: lost(time.Hour), Machine: coreMachine(nil)}, nil, 0, stageDeletion, reasonUnreachable},
+		"forced":                      {"the user does not wait", forced, snapshot{Host: h(in(infrav1.SSHHostUnreachable, released))}, nil, 0, stageDeletion, ""},
+		"forced, not released":        {"the host is marked first", forced, snapshot{Host: h(in(infrav1.SSHHostUnreachable, confirmed))}, []reconciler.Action{releaseHost{"hosts/h", "the SSHMachine is being deleted"}}, 0, stageDeletion, reasonReleasing},
+		"released, unclean":           {"the operator has to act", deleting(provisioned), snapshot{Host: h(in(infrav1.SSHHostQuarantined, released))}, nil, 0, stageDeletion, ""},
+		"released, not recorded":      {"nothing was changed", deleting(identified), snapshot{Host: h(func(h *infrav1.SSHHost) { released(h); h.Status.ConfirmedClaimID = "" })}, nil, 0, stageDeletion, ""},
+		"deleted, claim dropped":      {"the host is clean", deleting(provisioned), snapshot{}, nil, 0, stageDeletion, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := tc.snapshot
@@ -238,6 +268,28 @@ func TestDecide(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestReleaseTime checks that the wait for a lost host names the time at which it ends, and is not before it.
+func TestReleaseTime(t *testing.T) {
+	host := sshHost("h", func(h *infrav1.SSHHost) {
+		released(h)
+		h.Status.State, h.Status.StateSince = infrav1.SSHHostUnreachable, ptr.To(metav1.NewTime(now.Add(-time.Minute)))
+	})
+	machine := coreMachine(func(m *clusterv1.Machine) {
+		m.DeletionTimestamp = ptr.To(metav1.NewTime(now))
+		m.Status.Conditions = []metav1.Condition{
+			{Type: clusterv1.MachineHealthCheckSucceededCondition, Status: metav1.ConditionFalse, Reason: clusterv1.MachineHealthCheckUnhealthyNodeReason},
+			{Type: clusterv1.MachineOwnerRemediatedCondition, Status: metav1.ConditionFalse, Reason: clusterv1.MachineSetMachineRemediationMachineDeletingReason},
+		}
+	})
+	object := sshMachine(func(o *infrav1.SSHMachine) { provisioned(o); o.DeletionTimestamp = ptr.To(metav1.NewTime(now)) })
+	p := decide(snapshot{Object: object, Machine: machine, Cluster: coreCluster(true), Host: host, Now: now})
+	const want = "SSHHost h cannot be cleaned, because it does not respond since 2025-12-31T23:59:00Z. A health check replaces the Machine: the host is released without cleaning at 2026-01-01T00:04:00Z, " +
+		"and cannot be claimed until it responds and is clean"
+	if len(p.Waits) != 1 || p.Waits[0].Message != want || p.Waits[0].Until != reconciler.UntilTime || p.Recheck != 4*time.Minute {
+		t.Errorf("waits %+v, recheck %s", p.Waits, p.Recheck)
 	}
 }
 

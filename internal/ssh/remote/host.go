@@ -52,12 +52,10 @@ var errNoSession = errors.New("opening a session")
 // use calls f with an open connection whose user is root. A slot of the pool is taken meanwhile. If the connection
 // turns out to be lost before anything has run, f is called once more with a new one.
 func (h *Host) use(ctx context.Context, f func(context.Context, *link) error) error {
-	select {
-	case h.pool.slots <- struct{}{}:
-	case <-ctx.Done():
-		return unreachable(h.target, ctx.Err())
+	if err := h.pool.slots.acquire(ctx, h.target.Namespace); err != nil {
+		return fault.New(fault.Unreachable, ReasonBusy, "too many calls to hosts are in progress").From(err)
 	}
-	defer func() { <-h.pool.slots }()
+	defer h.pool.slots.release(h.target.Namespace)
 	err := h.useOnce(ctx, f)
 	if errors.Is(err, errNoSession) && ctx.Err() == nil {
 		err = h.useOnce(ctx, f)

@@ -58,7 +58,7 @@ func (l Limits) complete() Limits {
 type Pool struct {
 	limits Limits
 	// slots limits the calls that run at the same time.
-	slots   chan struct{}
+	slots   *slots
 	damages damages
 
 	mu     sync.Mutex
@@ -105,7 +105,7 @@ func (l *link) unlock() { <-l.locked }
 // NewPool returns a pool without connections. The provider has one, and each command for hosts creates one.
 func NewPool(l Limits) *Pool {
 	l = l.complete()
-	return &Pool{limits: l, slots: make(chan struct{}, l.Hosts), links: map[string]*link{}}
+	return &Pool{limits: l, slots: newSlots(l.Hosts), links: map[string]*link{}}
 }
 
 // Connect returns a host after a connection with the pinned key and the right user was established; a connection that

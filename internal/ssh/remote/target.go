@@ -20,6 +20,8 @@ import (
 const (
 	// ReasonUnreachable means that the host or its jump host does not respond; the kind is Unreachable.
 	ReasonUnreachable = "HostUnreachable"
+	// ReasonBusy means that the host was not contacted, because calls to other hosts took all the time; the kind is Unreachable.
+	ReasonBusy = "TooManyCalls"
 	// ReasonHostKeyMismatch means that the host presented a key that is not pinned; the kind is Invalid.
 	ReasonHostKeyMismatch = "HostKeyMismatch"
 	// reasonAuthenticationFailed means that the host rejected the user or the key; the kind is Invalid.
@@ -73,6 +75,8 @@ type Target struct {
 	Sudo bool
 	// Jump is the host through which the connection goes.
 	Jump *Target
+	// Namespace shares the slots of the pool with others. It is empty for a program with a single user.
+	Namespace string `json:"-"`
 	// ClaimID is the claim for which the host is changed. Scripts that change the host fail with reason
 	// ReasonClaimedByAnother if it has the record of another claim. With "unrecorded", [Host.Reset] removes the node of
 	// another installer from a host without a record.
