@@ -97,8 +97,8 @@ func atMostOneObject(cmd *cobra.Command, args []string) error {
 type explanation struct {
 	// ObjectPlans has the plans of a Slipway manager. They are empty if there is none.
 	manager.ObjectPlans
-	// Process is the problem of the processes of the management cluster, while which nothing is reconciled. It is nil if
-	// there is none.
+	// Process is the problem of the processes of the management cluster, which may reconcile nothing. It is nil if there is
+	// none.
 	Process *chain `json:"process,omitempty"`
 	// Chain leads to the root cause. It is nil if everything is as it should be.
 	Chain *chain `json:"chain,omitempty"`

@@ -75,7 +75,6 @@ The explanation may be incomplete. Only 200 objects were read one by one.
 	}
 }
 
-// An idle controller is not described as "nothing to do" without a word about the problem.
 // A problem of the management cluster's processes comes first, for an object and for the list.
 func TestProcessText(t *testing.T) {
 	process := &chain{rootcause.Chain{
@@ -106,6 +105,7 @@ What to do
 	}
 }
 
+// An idle controller is not described as "nothing to do" without a word about the problem.
 func TestIdleControllerOfABrokenObject(t *testing.T) {
 	c := stoppedMachine()
 	s := explanation{ref: refOf("Machine", "m"), now: explainedAt, Chain: &c, ObjectPlans: manager.ObjectPlans{Plans: []manager.PlanRecord{{Controller: "machine", Time: explainedAt}}}}
