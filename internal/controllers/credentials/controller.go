@@ -39,7 +39,8 @@ const recheck = 15 * time.Second
 const (
 	// UserLabel on a ClusterRoleBinding is the user of the certificate, converted to a valid label value.
 	// UserAnnotation is the full name of the user, ExpiresAnnotation the expiry of the certificate. Users revoke
-	// credentials by the label, and the controller deletes expired bindings by it.
+	// credentials by the label, and the controller deletes expired bindings by it. Existing bindings have all three,
+	// and package operate/kubeconfig reads them, so they must not change.
 	UserLabel         = "slipway.dev/personal-user"
 	UserAnnotation    = "slipway.dev/personal-user"
 	ExpiresAnnotation = "slipway.dev/personal-expires"

@@ -36,7 +36,7 @@ type hostCheck struct {
 }
 
 // checks remembers the last check of each host. They are lost with the process, so that each host is then checked
-// again.
+// again. observe reads them, and readRequested stores each new one.
 type checks struct {
 	mu   sync.Mutex
 	last map[client.ObjectKey]hostCheck

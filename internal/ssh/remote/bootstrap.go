@@ -66,7 +66,8 @@ type Progress struct {
 	State BootstrapState
 	// Stage is the running command, such as "runcmd 3 kubeadm", or the service that is waited for.
 	Stage string
-	// Failure describes a failure that is not an exit status: "timeout", "reboot" or "stopped"; otherwise empty.
+	// Failure describes a failure that is not an exit status: "timeout", "reboot" or "stopped"; otherwise empty. The
+	// SSHMachine controller compares these words.
 	Failure string
 	// ExitCode of the data when it has ended.
 	ExitCode int

@@ -96,7 +96,7 @@ func (h *Host) Facts(ctx context.Context) (Facts, error) {
 func fact(text string) string { return redact.Clip(redact.Escape(strings.TrimSpace(text)), maxFact) }
 
 // values parses NAME=value lines of the given names; others are discarded, because a host could return any number. A
-// name that occurs several times has all its values, up to a limit.
+// name that occurs several times has all its values, up to a limit. The parsers of the output of all scripts call it.
 func values(text string, names ...string) map[string][]string {
 	out := map[string][]string{}
 	for line := range strings.Lines(text) {

@@ -83,7 +83,8 @@ func (h *Host) PrepareNode(ctx context.Context, b bundle.Bundle, s NodeSettings)
 	return nil
 }
 
-// nodeFile is a file to write on a host.
+// nodeFile is a file to write on a host. [Host.PrepareNode] and [Host.ConfigureVirtualIP] send such files in an
+// archive.
 type nodeFile struct {
 	path    string
 	mode    int64

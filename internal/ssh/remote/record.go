@@ -39,7 +39,8 @@ const (
 	exitUnrecorded = 7
 )
 
-// claimUnrecorded stands for a claim where the operator wants the node of another installer to be removed.
+// claimUnrecorded stands for a claim where the operator wants the node of another installer to be removed. The SSHHost
+// controller passes it as the constant CleanUnrecorded of the API, so both must be equal.
 const claimUnrecorded = "unrecorded"
 
 // claimParameter returns the claim of the target for a script.

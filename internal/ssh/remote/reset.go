@@ -89,7 +89,7 @@ func (h *Host) rebooting(ctx context.Context) bool {
 	return err != nil
 }
 
-// BootID returns an ID that changes with each boot.
+// BootID returns an ID that changes with each boot. `slipway hosts reboot` compares it before and after the reboot.
 func (h *Host) BootID(ctx context.Context) (string, error) {
 	out, err := h.run(ctx, call{script: "boot-id"})
 	if err != nil {

@@ -21,7 +21,8 @@ const (
 	unreachablePatience = time.Second
 )
 
-// View is the input of [Decide]: a Node and everything that its drain depends on. [ReadView] fills it.
+// View is the input of [Decide]: a Node and everything that its drain depends on. [ReadView] fills it, except for Now
+// and Removed, which its callers set.
 type View struct {
 	Now  time.Time
 	Node *corev1.Node
@@ -222,7 +223,8 @@ func (v View) target(pod *corev1.Pod) Target {
 	return t
 }
 
-// Unreachable reports whether the control plane has lost contact with the Node's kubelet.
+// Unreachable reports whether the control plane has lost contact with the Node's kubelet. The Machine controller does
+// not wait for the volumes of such a Node.
 func Unreachable(node *corev1.Node) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
 		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionUnknown

@@ -61,7 +61,7 @@ func (v View) lookForDaemonSet(ctx context.Context, workload client.Reader, pod 
 	return nil
 }
 
-// At returns a copy of the view with the given time.
+// At returns a copy of the view with the given time. The callers of [ReadView] set the time with it before [Decide].
 func (v View) At(now time.Time) View {
 	v.Now = now
 	return v
