@@ -31,7 +31,7 @@ func simulatedCluster(change func(*infrav1.LocalCluster)) *infrav1.LocalCluster 
 // withBackend returns the snapshot with what the simulated backend says, and what annotations make wrong with it.
 func withBackend(t *testing.T, s Snapshot) Snapshot {
 	t.Helper()
-	set := backend.Set{infrav1.SimulatedBackend: simulated.New(nil, nil, time.Now)}
+	set := backend.Set{infrav1.SimulatedBackend: simulated.WrapFaulty(simulated.New(nil, nil, time.Now), time.Now)}
 	b, err := set.Choose(s.Object.Spec.Backend.Name(), s.Object.Annotations)
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -65,9 +66,15 @@ func simulatedSnapshot(change func(*Snapshot)) Snapshot {
 func simulatedHost(state backend.MachineState, since time.Time) backend.Machine {
 	m := backend.Machine{Name: name, State: state, Since: since, Owner: backend.Owner{Object: types.NamespacedName(key), UID: "lm-uid"}}
 	if state == backend.Running {
-		m.Hostname, m.Address = "lm", simulated.Address(name)
+		m.Hostname, m.Address = "lm", simulatedAddress()
 	}
 	return m
+}
+
+// simulatedAddress is the address of the Node, which is known before it exists.
+func simulatedAddress() netip.Addr {
+	o := simulatedMachine(nil)
+	return simulated.New(nil, nil, nil).Machines.Capabilities(backend.MachineRequest{Name: name, Object: o}).Running.Address
 }
 
 func delayed(delay, jitter infrav1.Duration) *infrav1.LocalMachine {
@@ -165,7 +172,7 @@ func TestStartupIsBounded(t *testing.T) {
 	for _, uid := range []types.UID{"a", "b", "c", "d", "e"} {
 		s := simulatedSnapshot(func(s *Snapshot) { s.Object = delayed("10s", "5s"); s.Object.UID = uid })
 		got := s.Capabilities.Startup
-		if got < 10*time.Second || got > 15*time.Second || got != simulated.MachineCapabilities(s.request()).Startup {
+		if got < 10*time.Second || got > 15*time.Second || got != simulated.New(nil, nil, nil).Machines.Capabilities(s.request()).Startup {
 			t.Errorf("machine %s takes %s", uid, got)
 		}
 		seen[got] = true
@@ -184,11 +191,11 @@ type played struct {
 func newPlayed() *played { return &played{machines: map[types.NamespacedName]backend.Machine{}} }
 
 func (f *played) set() backend.Set {
-	return backend.Set{infrav1.SimulatedBackend: simulated.WrapFaulty(backend.Backend{Machines: f}, f, f.now)}
+	return backend.Set{infrav1.SimulatedBackend: simulated.WrapFaulty(backend.Backend{Machines: f}, f.now)}
 }
 
 func (*played) Capabilities(r backend.MachineRequest) backend.Capabilities {
-	return simulated.MachineCapabilities(r)
+	return simulated.New(nil, nil, nil).Machines.Capabilities(r)
 }
 
 func (*played) CheckQuota(context.Context, backend.MachineSpec) (backend.Quota, error) {
@@ -281,7 +288,7 @@ func TestEverySimulatedWriteFailsOnce(t *testing.T) { // IM-02, IM-04, IM-05, IM
 		if err := c.Get(context.Background(), key, got); err != nil {
 			t.Fatal(err)
 		}
-		want := clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: "lm"}, {Type: clusterv1.MachineInternalIP, Address: simulated.Address(name).String()}}
+		want := clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: "lm"}, {Type: clusterv1.MachineInternalIP, Address: simulatedAddress().String()}}
 		if !ptr.Deref(got.Status.Initialization.Provisioned, false) || got.Spec.ProviderID != backend.ProviderID(name) ||
 			!condition.Set(got.Status.Conditions).IsTrue(clusterv1.ReadyCondition) || !cmp.Equal(got.Status.Addresses, want) {
 			t.Errorf("provider ID %s, status %+v", got.Spec.ProviderID, got.Status)

@@ -16,13 +16,9 @@ import (
 // maximumSetting is the name of the limit for simulated machines.
 const maximumSetting = "maxima.simulatedNodes"
 
-// Capabilities implements backend.Machines for the LocalMachine controller.
+// Capabilities implements backend.Machines for the LocalMachine controller. It returns the properties of a machine that
+// are known before it exists.
 func (m *simulatedMachines) Capabilities(r backend.MachineRequest) backend.Capabilities {
-	return MachineCapabilities(r)
-}
-
-// MachineCapabilities returns the properties of a simulated machine that are known before it exists.
-func MachineCapabilities(r backend.MachineRequest) backend.Capabilities {
 	return backend.Capabilities{
 		Volatile: true, Immediate: true, ReachesEtcd: true, Startup: startup(r.Object), Capacity: capacity(), Denied: r.Policy.DeniedSimulated(),
 		Maximum: r.Policy.Maxima.SimulatedNodes, MaximumSetting: maximumSetting,
@@ -34,7 +30,7 @@ func MachineCapabilities(r backend.MachineRequest) backend.Capabilities {
 
 // running returns the machine in its running state.
 func running(m backend.Machine) backend.Machine {
-	m.State, m.Hostname, m.Address = backend.Running, backend.Hostname(m.Owner.Object.Name), Address(m.Name)
+	m.State, m.Hostname, m.Address = backend.Running, backend.Hostname(m.Owner.Object.Name), address(m.Name)
 	return m
 }
 
@@ -67,8 +63,8 @@ func capacity() corev1.ResourceList {
 	}
 }
 
-// Address returns the address of a Node. It is deterministic and in 100.64.0.0/10, which is not routed.
-func Address(machineName string) netip.Addr {
+// address returns the address of a Node. It is deterministic and in 100.64.0.0/10, which is not routed.
+func address(machineName string) netip.Addr {
 	n := hashOf(machineName)
 	return netip.AddrFrom4([4]byte{100, 64 | byte(n>>16)&0x3f, byte(n >> 8), byte(n)})
 }
