@@ -28,8 +28,8 @@ type Snapshot struct {
 	WithoutHosts bool
 }
 
-// Kinds returns the kinds of CRDs in the version that fulfils the contract, which controllers read.
-func Kinds(crds []*apiextensionsv1.CustomResourceDefinition) *memory.Kinds {
+// kindsOf returns the kinds of CRDs in the version that fulfils the contract, which controllers read.
+func kindsOf(crds []*apiextensionsv1.CustomResourceDefinition) *memory.Kinds {
 	return memory.NewKinds(crds, func(crd *apiextensionsv1.CustomResourceDefinition) string {
 		_, version, err := contract.Resolve(crd.Name, crd.Labels)
 		if err != nil {
