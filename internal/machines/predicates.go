@@ -19,12 +19,12 @@ func Changed(conditionTypes ...string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*clusterv1.Machine)
 		after, ok2 := e.ObjectNew.(*clusterv1.Machine)
-		return !ok || !ok2 || ConcernsOwner(before, after, conditionTypes...)
+		return !ok || !ok2 || concernsOwner(before, after, conditionTypes...)
 	}}
 }
 
-// ConcernsOwner reports whether a change of a Machine affects its owner.
-func ConcernsOwner(before, after *clusterv1.Machine, conditionTypes ...string) bool {
+// concernsOwner reports whether a change of a Machine affects its owner.
+func concernsOwner(before, after *clusterv1.Machine, conditionTypes ...string) bool {
 	conditionTypes = append(conditionTypes, clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition,
 		clusterv1.MachineUpToDateCondition, clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition,
 		clusterv1.MachineNodeHealthyCondition, clusterv1.MachineNodeReadyCondition)
