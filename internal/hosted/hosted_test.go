@@ -23,6 +23,7 @@ import (
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
+	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/hosted/addons"
 	"github.com/slipwayhq/slipway/internal/hosted/backend"
 	"github.com/slipwayhq/slipway/internal/hosted/process"
@@ -95,9 +96,16 @@ func running(t *testing.T, changes ...func(*snapshot)) snapshot {
 // termsOf are the facts about the control plane that its backend tells.
 func termsOf(s snapshot) backend.Capabilities {
 	if s.Plane.Spec.Backend.Name() == hostedv1.BackendSimulated {
-		return simulated.Capabilities(s.Policy)
+		return simulated.New(nil).ControlPlanes.Capabilities(s.Policy)
 	}
-	return process.Capabilities(s.Policy, s.Capabilities.Versions)
+	return processTerms(s.Policy, s.Capabilities.Versions...)
+}
+
+// processTerms are the capabilities of control planes that run as processes with one of these versions.
+func processTerms(allowed policy.Configuration, versions ...string) backend.Capabilities {
+	s := supervisor.New(context.Background(), supervisor.Config{Versions: func() []string { return versions }})
+	defer s.Close()
+	return process.New(s, false).ControlPlanes.Capabilities(allowed)
 }
 
 // older is a control plane that an earlier release of this program started.
@@ -146,7 +154,7 @@ func (f processes) Remove(context.Context, string) error { *f.p = backend.Contro
 func (f processes) Subscribe(func(string)) (cancel func()) { return func() {} }
 
 func (f processes) Capabilities(p policy.Configuration) backend.Capabilities {
-	return process.Capabilities(p, []string{version})
+	return processTerms(p, version)
 }
 
 // backends are those that a controller has whose processes are these.
@@ -231,7 +239,7 @@ func (t table) Remove(context.Context, string) error { return nil }
 func (t table) Subscribe(func(string)) (cancel func()) { return func() {} }
 
 func (t table) Capabilities(p policy.Configuration) backend.Capabilities {
-	return process.Capabilities(p, []string{version})
+	return processTerms(p, version)
 }
 
 // Of many control planes one is restarted at a time, and the next when it is ready.

@@ -6,6 +6,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache/informertest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/condition"
@@ -25,7 +29,7 @@ func inPod(t *testing.T, changes ...func(*snapshot)) snapshot {
 	})
 	s.Gateway = hostGateway{}
 	s.ReservedPorts = []uint16{6443} // of the management cluster: not of the Pod's network
-	s.Capabilities = statefulset.Capabilities(s.Policy, version)
+	s.Capabilities = podTerms(t, s.Policy)
 	s.Process.Reserved, s.Process.Endpoint, s.Process.Local = true, s.Plane.Spec.ControlPlaneEndpoint, "10.0.0.9:6443"
 	s.Process.Config = configOf(s).Hash()
 	s.Process.Data = processconfig.Data{Exists: true, Version: version}
@@ -34,6 +38,23 @@ func inPod(t *testing.T, changes ...func(*snapshot)) snapshot {
 	}
 	return s
 }
+
+// podTerms are the capabilities of control planes that run in Pods.
+func podTerms(t *testing.T, allowed policy.Configuration) backend.Capabilities {
+	t.Helper()
+	b, err := statefulset.New(t.Context(), emptyCluster{}, statefulset.Settings{Version: version})
+	must(t, err)
+	return b.ControlPlanes.Capabilities(allowed)
+}
+
+// emptyCluster is a connection to a management cluster without objects.
+type emptyCluster struct{ statefulset.Connection }
+
+func (emptyCluster) GetClient() client.Client { return fake.NewClientBuilder().Build() }
+
+func (emptyCluster) GetAPIReader() client.Reader { return fake.NewClientBuilder().Build() }
+
+func (emptyCluster) GetCache() cache.Cache { return &informertest.FakeInformers{} }
 
 // fresh is one of which there is nothing yet.
 func fresh(s *snapshot) {
@@ -87,7 +108,7 @@ func TestDecideInPods(t *testing.T) {
 	}
 	counted := decide(inPod(t, fresh, func(s *snapshot) {
 		s.Policy = policy.Default()
-		s.Capabilities = statefulset.Capabilities(s.Policy, version)
+		s.Capabilities = podTerms(t, s.Policy)
 	}))
 	if len(counted.Reads) != 1 || len(counted.Actions) != 0 {
 		t.Errorf("before an endpoint is chosen control planes are counted: %+v", counted)

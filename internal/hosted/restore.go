@@ -41,7 +41,7 @@ type restore struct {
 func (c *controller) readRestore(s snapshot, b backend.Backend) restore {
 	var out restore
 	var err error
-	if out.Request, err = ParseRestore(s.Plane); err != nil {
+	if out.Request, err = parseRestore(s.Plane); err != nil {
 		return restore{Problem: fault.UserMessage(err), Reason: fault.As(err).Reason}
 	}
 	if out.Request == nil {

@@ -17,12 +17,12 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		plane := &hostedv1.HostedControlPlane{}
 		plane.Annotations = map[string]string{hostedv1.RestoreAnnotation: text}
-		r, err := ParseRestore(plane)
+		r, err := parseRestore(plane)
 		if err != nil {
 			return
 		}
 		plane.Annotations[hostedv1.RestoreAnnotation] = r.String()
-		if again, err := ParseRestore(plane); len(r.String()) <= maxRequest && (err != nil || again.String() != r.String()) {
+		if again, err := parseRestore(plane); len(r.String()) <= maxRequest && (err != nil || again.String() != r.String()) {
 			t.Errorf("%q is %s and then %v: %v", text, r, again, err)
 		}
 	})

@@ -38,8 +38,8 @@ var restoreIDPattern = regexp.MustCompile(`^[0-9]{8}T[0-9]{6}Z$`)
 // maxRequest limits the size of the annotation, in bytes.
 const maxRequest = 2048
 
-// ParseRestore parses the annotation of a control plane. It returns nil if there is none. observe calls it.
-func ParseRestore(plane *hostedv1.HostedControlPlane) (*RestoreRequest, error) {
+// parseRestore parses the annotation of a control plane. It returns nil if there is none. observe calls it.
+func parseRestore(plane *hostedv1.HostedControlPlane) (*RestoreRequest, error) {
 	text, ok := plane.Annotations[hostedv1.RestoreAnnotation]
 	if !ok {
 		return nil, nil

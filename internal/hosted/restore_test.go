@@ -89,12 +89,12 @@ func TestParseRestore(t *testing.T) {
 		`{"id":"20261125T115900Z","policy":"p","snapshot":"../../etc/passwd"}`: false, `{"id":"20261125T115900Z","snapshot":"c-20261125T110000Z"}`: false,
 	} {
 		p := &hostedv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{hostedv1.RestoreAnnotation: text}}}
-		got, err := ParseRestore(p)
+		got, err := parseRestore(p)
 		if (err == nil) != ok || ok && *got != good {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}
-	if got, err := ParseRestore(plane()); got != nil || err != nil {
+	if got, err := parseRestore(plane()); got != nil || err != nil {
 		t.Errorf("none: %v, %v", got, err)
 	}
 }

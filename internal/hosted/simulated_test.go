@@ -151,7 +151,7 @@ type simulation struct {
 }
 
 func (*simulation) Capabilities(p policy.Configuration) backend.Capabilities {
-	return hostedsimulated.Capabilities(p)
+	return hostedsimulated.New(nil).ControlPlanes.Capabilities(p)
 }
 
 func (*simulation) Reserve(context.Context, string, clusterv1.APIEndpoint) (clusterv1.APIEndpoint, error) {

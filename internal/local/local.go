@@ -83,7 +83,7 @@ func Add(setup func(controller string) reconciler.Setup, cfg Config) error {
 	}
 	backends := backend.Set{infrav1.ContainerBackend: containers}
 	if cfg.Simulated != nil {
-		backends[infrav1.SimulatedBackend] = localsimulated.New(cfg.Simulated, s.Manager.GetClient(), s.Clock())
+		backends[infrav1.SimulatedBackend] = localsimulated.WrapFaulty(localsimulated.New(cfg.Simulated, s.Manager.GetClient(), s.Clock()), s.Clock())
 	}
 	nodes := backend.CapacityCalculator{Host: host, Backends: backends, Policy: cfg.Policy}
 	hub := backend.NewBroadcaster(backends)

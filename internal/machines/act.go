@@ -35,7 +35,7 @@ func (k MachineWriter) Act(ctx context.Context, s OwnerState, action reconciler.
 		return k.clones().Sync(ctx, o.Unstructured, s.metadata(s.Members.Named(a.Machine).Machine))
 	case deleteOrphan:
 		return k.deleteOrphan(ctx, s, a)
-	case SetConditions:
+	case setConditions:
 		return k.setConditions(ctx, s, a)
 	case BeginUpdate:
 		return k.beginUpdate(ctx, s, a)
@@ -142,11 +142,11 @@ func (k MachineWriter) deleteOrphan(ctx context.Context, s OwnerState, a deleteO
 }
 
 // setConditions applies the conditions of a Machine that its owner sets. The Machine controller sets all others.
-func (k MachineWriter) setConditions(ctx context.Context, s OwnerState, a SetConditions) error {
+func (k MachineWriter) setConditions(ctx context.Context, s OwnerState, a setConditions) error {
 	m := s.Members.Named(a.Machine).Machine
-	table := condition.Table[SetConditions]{
-		{Type: clusterv1.MachineUpToDateCondition, Compute: func(a SetConditions) condition.Result { return a.UpToDate }},
-		{Type: clusterv1.MachineOwnerRemediatedCondition, Compute: func(a SetConditions) condition.Result { return a.Remediated }},
+	table := condition.Table[setConditions]{
+		{Type: clusterv1.MachineUpToDateCondition, Compute: func(a setConditions) condition.Result { return a.UpToDate }},
+		{Type: clusterv1.MachineOwnerRemediatedCondition, Compute: func(a setConditions) condition.Result { return a.Remediated }},
 	}
 	owned := []string{clusterv1.MachineOwnerRemediatedCondition}
 	if a.UpToDate != condition.Absent() { // otherwise the Machine controller sets it, or it is not set

@@ -20,9 +20,9 @@ type (
 	SyncClone struct{ Kind, Name, Machine string }
 	// deleteOrphan deletes a clone whose Machine was never created.
 	deleteOrphan struct{ Kind, Name string }
-	// SetConditions sets the conditions of a Machine that its owner computes. An absent result leaves UpToDate
+	// setConditions sets the conditions of a Machine that its owner computes. An absent result leaves UpToDate
 	// unchanged and removes OwnerRemediated. [OwnerState.SetConditions] plans it.
-	SetConditions struct {
+	setConditions struct {
 		Machine              string
 		UpToDate, Remediated condition.Result
 	}
@@ -43,7 +43,7 @@ func (SyncMachine) Independent()   {}
 func (syncTimeouts) Independent()  {}
 func (SyncClone) Independent()     {}
 func (deleteOrphan) Independent()  {}
-func (SetConditions) Independent() {}
+func (setConditions) Independent() {}
 
 // Creates makes package reconciler report a rejection without the generated names, which differ in each attempt.
 func (a CreateMachines) Creates() (kind string, names []string) { return "Machine", a.Names }
@@ -82,7 +82,7 @@ func (a deleteOrphan) String() string {
 	return fmt.Sprintf("delete %s %s: its Machine was never created", a.Kind, a.Name)
 }
 
-func (a SetConditions) String() string {
+func (a setConditions) String() string {
 	text := "UpToDate " + verdictText(a.UpToDate)
 	if a.Remediated != condition.Absent() {
 		text += ", OwnerRemediated " + verdictText(a.Remediated)
@@ -107,10 +107,10 @@ func verdictText(v condition.Result) string {
 
 // newSetConditions returns the action that sets the owner's conditions on a Machine, and whether the action changes
 // anything. [OwnerState.SetConditions] calls it.
-func newSetConditions(m *clusterv1.Machine, upToDate, remediated condition.Result) (SetConditions, bool) {
+func newSetConditions(m *clusterv1.Machine, upToDate, remediated condition.Result) (setConditions, bool) {
 	set := condition.Set(m.Status.Conditions)
 	current := set.Get(clusterv1.MachineOwnerRemediatedCondition)
 	withdraws := remediated == condition.Absent() && setsRemediated(current)
 	differs := withdraws || differs(current, remediated) || differs(set.Get(clusterv1.MachineUpToDateCondition), upToDate)
-	return SetConditions{Machine: m.Name, UpToDate: upToDate, Remediated: remediated}, differs
+	return setConditions{Machine: m.Name, UpToDate: upToDate, Remediated: remediated}, differs
 }

@@ -1,7 +1,10 @@
 package machines
 
 // Tests outside of the package use these private names.
-type DeleteOrphan = deleteOrphan
+type (
+	DeleteOrphan  = deleteOrphan
+	SetConditions = setConditions
+)
 
 const (
 	Healthy   = priorityHealthy

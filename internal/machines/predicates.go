@@ -19,14 +19,14 @@ func Changed(conditionTypes ...string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*clusterv1.Machine)
 		after, ok2 := e.ObjectNew.(*clusterv1.Machine)
-		return !ok || !ok2 || ConcernsOwner(before, after, conditionTypes...)
+		return !ok || !ok2 || concernsOwner(before, after, conditionTypes...)
 	}}
 }
 
-// ConcernsOwner reports whether a change of a Machine affects its owner. If an owner reads another field, the field has
+// concernsOwner reports whether a change of a Machine affects its owner. If an owner reads another field, the field has
 // to be compared here, because other changes do not enqueue the owner. A delay until the next reconciliation may be
 // acceptable.
-func ConcernsOwner(before, after *clusterv1.Machine, conditionTypes ...string) bool {
+func concernsOwner(before, after *clusterv1.Machine, conditionTypes ...string) bool {
 	conditionTypes = append(conditionTypes, clusterv1.MachineReadyCondition, clusterv1.MachineAvailableCondition,
 		clusterv1.MachineUpToDateCondition, clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition,
 		clusterv1.MachineNodeHealthyCondition, clusterv1.MachineNodeReadyCondition)

@@ -280,7 +280,7 @@ func (p *controllerDeps) snapshotStores(secrets client.Reader) slipwaysnapshots.
 // manager itself is a Pod. Otherwise it runs processes, which continue after the manager ends and are adopted
 // at its next start.
 func (p *controllerDeps) hostedBackends() (backend.Set, error) {
-	out := backend.Set{hostedv1.BackendSimulated: hostedsimulated.New(p.simulated)}
+	out := backend.Set{hostedv1.BackendSimulated: hostedsimulated.WithFaults(hostedsimulated.New(p.simulated), p.simulated)}
 	if pods := p.cfg.Host.Pods; pods.Namespace != "" {
 		mgr := p.setup(hosted.Name).Manager
 		connection, err := statefulset.Connect(mgr.GetConfig(), mgr.GetLogger(), pods.Namespace)

@@ -36,7 +36,7 @@ const kubeadmRepository = "registry.k8s.io"
 func kubeadmRef(ref string) string {
 	name, of := strings.CutPrefix(ref, repository+"/")
 	switch {
-	case !of, ref == FlannelImage, ref == BusyboxImage, ref == repository+"/kube-proxy:"+KubeProxyTag:
+	case !of, ref == flannelImage, ref == busyboxImage, ref == repository+"/kube-proxy:"+KubeProxyTag:
 		return ""
 	case strings.HasPrefix(name, "coredns:"):
 		name = "coredns/" + name
@@ -64,8 +64,8 @@ func ownImages(v versions, p imageLayers, controlPlane bool) []containerImage {
 		{ref: v.kube("kube-proxy"), layers: []string{p.network, p.programs["kube-proxy"]}, config: onPath},
 		{ref: repository + "/kube-proxy:" + KubeProxyTag, layers: []string{p.network, p.programs["kube-proxy"]}, config: onPath},
 		{ref: v.coredns(), layers: []string{p.programs["coredns"]}, config: dns},
-		{ref: FlannelImage, layers: []string{p.network, p.programs["flannel"]}, config: v1.Config{Env: []string{searchPath}, Entrypoint: []string{"/opt/bin/flanneld"}}},
-		{ref: BusyboxImage, layers: []string{p.programs["busybox"]}, config: v1.Config{Env: []string{searchPath}, Cmd: []string{"sh"}}},
+		{ref: flannelImage, layers: []string{p.network, p.programs["flannel"]}, config: v1.Config{Env: []string{searchPath}, Entrypoint: []string{"/opt/bin/flanneld"}}},
+		{ref: busyboxImage, layers: []string{p.programs["busybox"]}, config: v1.Config{Env: []string{searchPath}, Cmd: []string{"sh"}}},
 	}
 	if v.OwnKubeProxy != "" {
 		out = append(out, containerImage{ref: repository + "/kube-proxy:" + v.OwnKubeProxy, layers: []string{p.network, p.programs[ownKubeProxy]}, config: onPath})

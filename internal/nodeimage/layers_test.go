@@ -131,7 +131,7 @@ func TestEmbeddedTree(t *testing.T) {
 
 func TestContainerImages(t *testing.T) {
 	v := versions{Kubernetes: "v1.36.3", CoreDNS: "v1.14.2", Pause: "3.10.2", Etcd: "3.6.8-0"}
-	worker := []string{"slipway.dev/pause:3.10.2", "slipway.dev/kube-proxy:v1.36.3", "slipway.dev/kube-proxy:node", "slipway.dev/coredns:v1.14.2", FlannelImage, BusyboxImage}
+	worker := []string{"slipway.dev/pause:3.10.2", "slipway.dev/kube-proxy:v1.36.3", "slipway.dev/kube-proxy:node", "slipway.dev/coredns:v1.14.2", flannelImage, busyboxImage}
 	control := []string{"slipway.dev/kube-apiserver:v1.36.3", "slipway.dev/kube-controller-manager:v1.36.3", "slipway.dev/kube-scheduler:v1.36.3", "slipway.dev/etcd:3.6.8-0"}
 	for name, c := range map[string]struct {
 		controlPlane bool

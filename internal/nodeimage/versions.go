@@ -59,10 +59,10 @@ func corednsRef(version string) string { return repository + "/coredns:" + versi
 // it, so that each node runs its own image while nodes have different versions.
 const KubeProxyTag = "node"
 
-// FlannelImage is the name of the network add-on's image in every node. The manifest in config/classes contains the
+// flannelImage is the name of the network add-on's image in every node. The manifest in config/classes contains the
 // name.
-const FlannelImage = repository + "/flannel:" + flannelVersion
+const flannelImage = repository + "/flannel:" + flannelVersion
 
-// BusyboxImage is the name of a small image in every node, for trying out a cluster. The quick start and the examples
+// busyboxImage is the name of a small image in every node, for trying out a cluster. The quick start and the examples
 // contain the name.
-const BusyboxImage = repository + "/busybox:" + busyboxVersion
+const busyboxImage = repository + "/busybox:" + busyboxVersion

@@ -78,7 +78,7 @@ func options(t testing.TB) Options {
 // kinds are those of this build; their schemas are compiled once for all tests.
 var kinds = sync.OnceValues(func() (*memory.Kinds, error) {
 	all, err := crds.All()
-	return Kinds(all), err
+	return kindsOf(all), err
 })
 
 // snapshot is a management cluster with the CRDs of this build and some objects.

@@ -51,7 +51,7 @@ func ReadCluster(ctx context.Context, c client.Reader, namespaces []string) (Sna
 	if len(kinds) == 0 {
 		return s, &meta.NoKindMatchError{GroupKind: clusterv1.GroupVersion.WithKind(clusterv1.ClusterKind).GroupKind()}
 	}
-	s.Kinds = Kinds(ours)
+	s.Kinds = kindsOf(ours)
 	var err error
 	if s.Objects, s.WithoutHosts, err = listAll(ctx, c, kinds, namespaces); err != nil {
 		return s, err

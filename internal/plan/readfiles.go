@@ -120,6 +120,6 @@ func ReadFolder(path string, own []*apiextensionsv1.CustomResourceDefinition) (S
 		}
 	}
 	slices.SortFunc(crds, func(a, b *apiextensionsv1.CustomResourceDefinition) int { return strings.Compare(a.Name, b.Name) })
-	s.Kinds = Kinds(crds)
+	s.Kinds = kindsOf(crds)
 	return s, nil
 }

@@ -28,9 +28,9 @@ type Snapshot struct {
 	WithoutHosts bool
 }
 
-// Kinds returns the kinds of CRDs in the version that fulfils the contract, which controllers read. [ReadCluster] and
+// kindsOf returns the kinds of CRDs in the version that fulfils the contract, which controllers read. [ReadCluster] and
 // [ReadFolder] call it for a [Snapshot].
-func Kinds(crds []*apiextensionsv1.CustomResourceDefinition) *memory.Kinds {
+func kindsOf(crds []*apiextensionsv1.CustomResourceDefinition) *memory.Kinds {
 	return memory.NewKinds(crds, func(crd *apiextensionsv1.CustomResourceDefinition) string {
 		_, version, err := contract.Resolve(crd.Name, crd.Labels)
 		if err != nil {

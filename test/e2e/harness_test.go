@@ -15,6 +15,9 @@ import (
 	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
+// busyboxImage is the small image in every node.
+const busyboxImage = "slipway.dev/busybox:1.35.0"
+
 // Deadlines are generous: they only end a test that would hang. How fast things are is measured by test/bench.
 const (
 	short = 90 * time.Second

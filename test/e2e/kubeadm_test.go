@@ -83,7 +83,7 @@ func (in *installation) lasts(args ...string) string {
 // podSecurity sees that the variable of the class reaches every API server.
 func podSecurity(t *testing.T, w workload) {
 	for range 6 { // the load balancer spreads connections
-		_, err := w.try("run", "root", "--image", "slipway.dev/busybox:1.35.0", "--privileged", "--dry-run=server")
+		_, err := w.try("run", "root", "--image", busyboxImage, "--privileged", "--dry-run=server")
 		if err == nil || !strings.Contains(err.Error(), "PodSecurity") {
 			t.Fatalf("a privileged Pod is accepted: %v", err)
 		}

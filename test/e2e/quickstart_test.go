@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/slipwayhq/slipway/internal/nodeimage"
 )
 
 // TestQuickstart follows the README: from nothing to pods on real nodes, then the life of a pool.
@@ -48,7 +47,7 @@ spec: {selector: {app: hello}, ports: [{port: 80, targetPort: 8080}]}
 
 func podsWork(t *testing.T, w workload) {
 	cmd := exec.Command(w.in.binary, "kubectl", "--kubeconfig", w.kubeconfig, "apply", "-f", "-")
-	cmd.Stdin = strings.NewReader(fmt.Sprintf(pod, nodeimage.BusyboxImage))
+	cmd.Stdin = strings.NewReader(fmt.Sprintf(pod, busyboxImage))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

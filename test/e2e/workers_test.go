@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipwayhq/slipway/internal/nodeimage"
 )
 
 // TestWorkers gives examples/machinedeployment.yaml the life of real nodes: a rollout of another node image while an
@@ -82,7 +81,7 @@ spec: {minAvailable: 2, selector: {matchLabels: {app: web}}}
 func (w workload) deployApplication(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command(w.in.binary, "kubectl", "--kubeconfig", w.kubeconfig, "apply", "-f", "-")
-	cmd.Stdin = strings.NewReader(fmt.Sprintf(application, nodeimage.BusyboxImage))
+	cmd.Stdin = strings.NewReader(fmt.Sprintf(application, busyboxImage))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

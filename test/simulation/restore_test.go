@@ -1,8 +1,8 @@
 package simulation
 
 import (
+	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,62 +12,73 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"k8s.io/utils/ptr"
 
+	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
-	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/controllers/cluster"
 	"github.com/slipwayhq/slipway/internal/controllers/machine"
 	"github.com/slipwayhq/slipway/internal/controllers/machinedeployment"
+	"github.com/slipwayhq/slipway/internal/controllers/machinepool"
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
-	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/machines"
+	"github.com/slipwayhq/slipway/internal/local/backend"
+	localmachinepool "github.com/slipwayhq/slipway/internal/local/machinepool"
+	"github.com/slipwayhq/slipway/internal/plan/world"
+	"github.com/slipwayhq/slipway/internal/policy"
 	"github.com/slipwayhq/slipway/internal/reconciler"
-	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
-	"github.com/slipwayhq/slipway/internal/reference"
-	"github.com/slipwayhq/slipway/internal/workload"
-	"github.com/slipwayhq/slipway/sdk/contract"
+	"github.com/slipwayhq/slipway/test/testhost"
 )
 
 // How much is restored: clusters, MachineDeployments of each, and orders in which that happens in a run.
 const (
 	restoredClusters    = 3
 	restoredDeployments = 3
-	restoredOrders      = 50
-	// roundsUntilWhole bounds the passes over every object after the last one was restored.
-	roundsUntilWhole = 12
+	restoredOrders      = 10
+	// roundsUntilWhole bounds the rounds of reconciliations after the last object was restored.
+	roundsUntilWhole = 40
 )
 
-// restored is a management cluster in memory, over the decisions and reports of six controllers. It carries out what
-// they decide, and takes note of every creation and deletion.
+// restored is a management cluster in memory under six controllers. The test plays the providers of machines and of
+// control planes, and takes note of every action that a restore must not cause.
 type restored struct {
-	rng         *rand.Rand
-	clusters    map[string]*clusterv1.Cluster
-	deployments map[string]*clusterv1.MachineDeployment
-	sets        map[string]*clusterv1.MachineSet
-	machines    map[string]*clusterv1.Machine
-	restoredPools
+	*management
 	// nodes of the workload clusters were never lost; those of a Cluster are seen once it is connected.
 	nodes     []corev1.Node
 	connected map[string]bool
-	tries     map[string]int
-	uids      int
 	forbidden []string
 }
 
-func restoredNow() time.Time { return time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC) }
+func newRestored(t *testing.T, rng *rand.Rand) *restored {
+	t.Helper()
+	w := &restored{management: newManagement(t, rng), connected: map[string]bool{}}
+	w.planned = w.note
+	w.run(func(s reconciler.Setup) error {
+		return errors.Join(
+			cluster.Add(s, w.workloads, cluster.Settings{}), machinedeployment.Add(s, nil, machinedeployment.Settings{}),
+			machineset.Add(s, w.workloads, machineset.Settings{}), machine.Add(s, w.workloads, nil, machine.Settings{}),
+			machinepool.Add(s, w.workloads, machinepool.Settings{Policy: policy.Default()}),
+			localmachinepool.Add(s, backend.CapacityCalculator{Backends: testhost.New().Set(), Policy: policy.Default()}))
+	})
+	return w
+}
 
-func newRestored(rng *rand.Rand) *restored {
-	return &restored{
-		rng: rng, clusters: map[string]*clusterv1.Cluster{}, deployments: map[string]*clusterv1.MachineDeployment{},
-		sets: map[string]*clusterv1.MachineSet{}, machines: map[string]*clusterv1.Machine{}, connected: map[string]bool{}, tries: map[string]int{},
-		restoredPools: restoredPools{map[string]*clusterv1.MachinePool{}, map[string]*infrav1.LocalMachinePool{}, map[string]*infrav1.LocalMachine{}},
+// note records the actions that create, delete, scale or take away what was restored.
+func (w *restored) note(by reconciler.PlanKey, p reconciler.Plan) {
+	allowed := map[string][]string{
+		cluster.Name:           {"own ", "set endpoint "},
+		machinedeployment.Name: {"join ", "adopt ", "sync MachineSet ", "make the Cluster an owner of "},
+		machineset.Name:        {"join ", "adopt ", "sync ", "set conditions of ", "make the Cluster an owner of "},
+		machine.Name:           {"own ", "copy ", "sync labels, annotations and taints to Node "}, // to join the Cluster would take it away from its MachineSet
+		machinepool.Name:       {"join ", "own ", "adopt ", "copy ", "set condition ", "sync Machine ", "mark Node "},
+		localmachinepool.Name:  {"own "},
+	}
+	for _, a := range p.Actions {
+		if text := a.String(); !slices.ContainsFunc(allowed[by.Controller], func(begin string) bool { return strings.HasPrefix(text, begin) }) {
+			w.forbidden = append(w.forbidden, fmt.Sprintf("%s %s: %s", by.Kind.Kind, by.Key.Name, text))
+		}
 	}
 }
 
@@ -78,8 +89,14 @@ func backup() (objects []client.Object, nodes []corev1.Node) {
 	for c := range restoredClusters {
 		name := fmt.Sprintf("c%d", c)
 		cl := &clusterv1.Cluster{ObjectMeta: meta(name)}
-		cl.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: "p", Kind: "Plane", Name: name}
-		objects = append(objects, cl)
+		cl.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{APIGroup: hostedv1.GroupVersion.Group, Kind: "HostedControlPlane", Name: name}
+		cl.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "LocalCluster", Name: name}
+		cl.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "10.0.0.1", Port: 6443}
+		plane := &hostedv1.HostedControlPlane{ObjectMeta: meta(name)}
+		plane.Spec.Version, plane.Spec.ControlPlaneEndpoint = "v1.36.4", cl.Spec.ControlPlaneEndpoint
+		infra := &infrav1.LocalCluster{ObjectMeta: meta(name)}
+		infra.Spec.Backend.Container = &infrav1.ContainerCluster{}
+		objects = append(objects, cl, plane, infra)
 		for d := range restoredDeployments {
 			part, booted := backupDeployment(name, fmt.Sprintf("%s-d%d", name, d), d == 0)
 			objects, nodes = append(objects, part...), append(nodes, booted...)
@@ -92,28 +109,33 @@ func backup() (objects []client.Object, nodes []corev1.Node) {
 
 func backupDeployment(clusterName, name string, halted bool) (objects []client.Object, nodes []corev1.Node) {
 	selected := map[string]string{clusterv1.ClusterNameLabel: clusterName, clusterv1.MachineDeploymentNameLabel: name}
+	h := &infrav1.LocalMachineTemplate{ObjectMeta: meta(name)}
+	h.Spec.Template.Spec.Backend.Container = &infrav1.ContainerMachine{}
 	d := &clusterv1.MachineDeployment{ObjectMeta: meta(name)}
 	d.Labels, d.Annotations = map[string]string{clusterv1.ClusterNameLabel: clusterName}, map[string]string{clusterv1.RevisionAnnotation: "1"}
 	d.Spec.ClusterName, d.Spec.Replicas, d.Spec.Selector.MatchLabels = clusterName, ptr.To(int32(2)), selected
+	d.Spec.Rollout.Strategy = strategy("1", "0")
 	d.Spec.Template.Labels = selected
-	d.Spec.Template.Spec = clusterv1.MachineSpec{ClusterName: clusterName, Version: "v1.36.3"}
-	set, machines := backupSet(d, "1", 2)
-	objects = append(append(objects, d, set), machines...)
-	for _, m := range machines {
-		nodes = append(nodes, boot(m.(*clusterv1.Machine), set.Name, "True"))
+	d.Spec.Template.Spec = clusterv1.MachineSpec{
+		ClusterName: clusterName, Version: "v1.36.3", Bootstrap: clusterv1.Bootstrap{DataSecretName: ptr.To("data")},
+		InfrastructureRef: clusterv1.ContractVersionedObjectReference{APIGroup: infrav1.GroupVersion.Group, Kind: "LocalMachineTemplate", Name: name},
 	}
+	d.Spec.Template.Spec.Deletion.NodeDeletionTimeoutSeconds = ptr.To(int32(10)) // the default
+	part, booted := backupSet(d, "1", 2, "True")
+	objects, nodes = append(append(objects, h, d), part...), booted
 	if halted {
 		d.Spec.Template.Spec.Version, d.Annotations[clusterv1.RevisionAnnotation] = "v1.36.4", "2"
-		set, machines := backupSet(d, "2", 1)
-		objects = append(append(objects, set), machines...)
-		nodes = append(nodes, boot(machines[0].(*clusterv1.Machine), set.Name, "False"))
+		part, booted := backupSet(d, "2", 1, "False")
+		objects, nodes = append(objects, part...), append(nodes, booted...)
 	}
 	return objects, nodes
 }
 
-func backupSet(d *clusterv1.MachineDeployment, revision string, replicas int) (*clusterv1.MachineSet, []client.Object) {
-	unique := maps.Clone(d.Spec.Selector.MatchLabels)
-	unique[clusterv1.MachineDeploymentUniqueLabel] = "hash-" + revision
+func backupSet(d *clusterv1.MachineDeployment, revision string, replicas int, ready metav1.ConditionStatus) (objects []client.Object, nodes []corev1.Node) {
+	unique := map[string]string{clusterv1.MachineDeploymentUniqueLabel: "hash-" + revision}
+	for k, v := range d.Spec.Selector.MatchLabels {
+		unique[k] = v
+	}
 	s := &clusterv1.MachineSet{ObjectMeta: meta(d.Name + "-" + revision)}
 	s.Labels, s.Annotations = unique, map[string]string{
 		clusterv1.RevisionAnnotation: revision, clusterv1.DesiredReplicasAnnotation: "2", clusterv1.MaxReplicasAnnotation: "3",
@@ -122,357 +144,238 @@ func backupSet(d *clusterv1.MachineDeployment, revision string, replicas int) (*
 	s.Spec = clusterv1.MachineSetSpec{ClusterName: d.Spec.ClusterName, Replicas: ptr.To(int32(replicas)), Selector: metav1.LabelSelector{MatchLabels: unique}}
 	s.Spec.Template = *d.Spec.Template.DeepCopy()
 	s.Spec.Template.Labels = unique
-	var machines []client.Object
+	objects = append(objects, s)
 	for n := range replicas {
 		m := &clusterv1.Machine{ObjectMeta: meta(fmt.Sprintf("%s-%d", s.Name, n)), Spec: *s.Spec.Template.Spec.DeepCopy()}
-		m.Labels = maps.Clone(unique)
-		m.Labels[clusterv1.MachineSetNameLabel] = s.Name
-		machines = append(machines, m)
+		m.Labels = map[string]string{clusterv1.MachineSetNameLabel: s.Name}
+		for k, v := range unique {
+			m.Labels[k] = v
+		}
+		l := &infrav1.LocalMachine{ObjectMeta: meta(m.Name)}
+		l.Labels = m.Labels
+		l.Spec.Backend.Container = &infrav1.ContainerMachine{}
+		m.Spec.InfrastructureRef.Kind, m.Spec.InfrastructureRef.Name = "LocalMachine", m.Name
+		nodes = append(nodes, boot(m, s.Name, ready))
+		l.Spec.ProviderID = m.Spec.ProviderID
+		objects = append(objects, m, l)
 	}
-	return s, machines
+	return objects, nodes
 }
 
 // boot gives the Machine a Node, which is ready or not.
-func boot(m *clusterv1.Machine, set string, ready corev1.ConditionStatus) corev1.Node {
-	m.Spec.ProviderID = "x://" + m.Name
-	n := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name, Annotations: map[string]string{
+func boot(m *clusterv1.Machine, set string, ready metav1.ConditionStatus) corev1.Node {
+	m.Spec.ProviderID = backend.ProviderID(backend.MachineName("i", client.ObjectKeyFromObject(m)))
+	return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: m.Name, Annotations: map[string]string{
 		clusterv1.ClusterNameAnnotation: m.Spec.ClusterName, clusterv1.ClusterNamespaceAnnotation: "ns", clusterv1.MachineAnnotation: m.Name,
 		clusterv1.OwnerKindAnnotation: "MachineSet", clusterv1.OwnerNameAnnotation: set,
-	}}, Spec: corev1.NodeSpec{ProviderID: m.Spec.ProviderID}}
-	for t, status := range map[corev1.NodeConditionType]corev1.ConditionStatus{
-		corev1.NodeReady: ready, corev1.NodeMemoryPressure: "False", corev1.NodeDiskPressure: "False", corev1.NodePIDPressure: "False",
-	} {
-		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: t, Status: status})
-	}
-	return n
+	}}, Spec: corev1.NodeSpec{ProviderID: m.Spec.ProviderID}, Status: corev1.NodeStatus{
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionStatus(ready)}},
+		NodeInfo:   corev1.NodeSystemInfo{KubeletVersion: m.Spec.Version},
+	}}
 }
 
 // put restores one object.
 func (w *restored) put(o client.Object) {
-	w.uids++
-	o.SetUID(types.UID(fmt.Sprintf("uid-%d", w.uids)))
-	o.SetGeneration(1)
-	o.SetCreationTimestamp(metav1.NewTime(restoredNow().Add(-time.Minute)))
-	switch x := o.(type) {
-	case *clusterv1.Cluster:
-		w.clusters[x.Name] = x
-	case *clusterv1.MachineDeployment:
-		w.deployments[x.Name] = x
-	case *clusterv1.MachineSet:
-		w.sets[x.Name] = x
-	case *clusterv1.Machine:
-		w.machines[x.Name] = x
+	w.t.Helper()
+	w.must(w.Create(w.t.Context(), o))
+	switch o := o.(type) {
+	case *hostedv1.HostedControlPlane: // it runs
+		play(w.management, o, func(o *hostedv1.HostedControlPlane) {
+			o.Status.Initialization.ControlPlaneInitialized, o.Status.ExternalManagedControlPlane = ptr.To(true), ptr.To(true)
+			o.Status.Version, o.Status.Conditions = o.Spec.Version, ready("Available")
+		})
+	case *infrav1.LocalCluster:
+		play(w.management, o, func(o *infrav1.LocalCluster) {
+			o.Status.Initialization.Provisioned, o.Status.Conditions = ptr.To(true), ready("Ready")
+		})
 	default:
-		w.putPool(o)
+		w.proceed()
 	}
 }
 
-func (w *restored) forbid(format string, args ...any) {
-	w.forbidden = append(w.forbidden, fmt.Sprintf(format, args...))
-}
-
-// passes lists a pass over every object that is there.
-func (w *restored) passes() []func() {
-	var out []func()
-	for _, name := range slices.Sorted(maps.Keys(w.clusters)) {
-		out = append(out, func() { w.clusterPass(w.clusters[name]) })
-	}
-	for _, name := range slices.Sorted(maps.Keys(w.deployments)) {
-		out = append(out, func() { w.deploymentPass(w.deployments[name]) })
-	}
-	for _, name := range slices.Sorted(maps.Keys(w.sets)) {
-		out = append(out, func() { w.setPass(w.sets[name]) })
-	}
-	for _, name := range slices.Sorted(maps.Keys(w.machines)) {
-		out = append(out, func() { w.machinePass(w.machines[name]) })
-	}
-	return append(out, w.poolPasses()...)
-}
-
-// some makes passes over a random part of the objects, in random order.
-func (w *restored) some(part float64) {
-	all := w.passes()
-	for _, i := range w.rng.Perm(len(all)) {
-		if w.rng.Float64() < part {
-			all[i]()
+// steps lists what can happen next.
+func (w *restored) steps() []func() {
+	out := w.requests()
+	for _, c := range all[clusterv1.Cluster](w.management) {
+		if ptrTrue(c.Status.Initialization.ControlPlaneInitialized) && !w.connected[c.Name] {
+			out = append(out, func() { w.connect(c.Name) })
 		}
 	}
-}
-
-// enter adds the finalizer, as the driver does in a pass of its own; it reports whether that was to be done.
-func enter(o client.Object, finalizer string) bool {
-	if slices.Contains(o.GetFinalizers(), finalizer) {
-		return false
-	}
-	o.SetFinalizers(append(o.GetFinalizers(), finalizer))
-	return true
-}
-
-func owner(kind string, o client.Object, controller bool) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: clusterv1.GroupVersion.String(), Kind: kind, Name: o.GetName(), UID: o.GetUID(), Controller: &controller}
-}
-
-func (w *restored) clusterPass(c *clusterv1.Cluster) {
-	if enter(c, clusterv1.ClusterFinalizer) {
-		return
-	}
-	plane := &unstructured.Unstructured{Object: map[string]any{
-		"metadata": map[string]any{"name": c.Name},
-		"status":   map[string]any{"initialization": map[string]any{"controlPlaneInitialized": true}, "externalManagedControlPlane": true},
-	}}
-	view := contract.ControlPlane(contract.Object{Unstructured: plane, Contract: contract.V1Beta2})
-	s := cluster.Snapshot{Now: restoredNow(), Cluster: c, ControlPlane: view, Connection: workload.Health{Connected: w.connected[c.Name]}}
-	p := cluster.Decide(s)
-	for _, a := range p.Actions {
-		if strings.HasPrefix(a.String(), "delete") {
-			w.forbid("Cluster %s: %s", c.Name, a)
+	for _, l := range all[infrav1.LocalMachine](w.management) {
+		if len(l.OwnerReferences) > 0 && !ptrTrue(l.Status.Initialization.Provisioned) && len(w.nodesOf(l)) == 1 {
+			out = append(out, func() { w.observeMachine(l) })
 		}
 	}
-	c.Status = cluster.Report(s, p, reconciler.Outcome{Done: p.Actions}).Status.(clusterv1.ClusterStatus)
-	if w.tries[c.Name]++; ptrTrue(c.Status.Initialization.ControlPlaneInitialized) && w.tries[c.Name] > w.rng.IntN(8) {
-		w.connected[c.Name] = true
-	}
+	return out
 }
 
-func (w *restored) deploymentPass(d *clusterv1.MachineDeployment) {
-	c := w.clusters[d.Spec.ClusterName]
-	if enter(d, clusterv1.MachineDeploymentFinalizer) {
-		if c != nil {
-			d.OwnerReferences = []metav1.OwnerReference{owner("Cluster", c, false)}
-		}
-		return
-	}
-	s := w.deploymentSnapshot(d, c)
-	p := machinedeployment.Decide(s)
-	for _, action := range p.Actions {
-		switch a := action.(type) {
-		case machinedeployment.Join:
-			d.OwnerReferences = []metav1.OwnerReference{owner("Cluster", c, false)}
-		case machinedeployment.Adopt:
-			w.sets[a.Set].OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(d, clusterv1.GroupVersion.WithKind("MachineDeployment"))}
-			enter(w.sets[a.Set], clusterv1.MachineSetFinalizer)
-		case machinedeployment.SyncSet:
-			if a.From != a.Replicas {
-				w.forbid("MachineDeployment %s: %s", d.Name, a)
-			}
-			w.sets[a.Name].ManagedFields = []metav1.ManagedFieldsEntry{{Manager: kube.ManagerPrefix + machinedeployment.Name,
-				Operation: metav1.ManagedFieldsOperationApply, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1("{}")}}
-		default:
-			w.forbid("MachineDeployment %s: %s", d.Name, a)
-		}
-	}
-	d.Status = machinedeployment.Report(s, p, reconciler.Outcome{Done: p.Actions}).Status.(clusterv1.MachineDeploymentStatus)
-}
-
-func (w *restored) deploymentSnapshot(d *clusterv1.MachineDeployment, c *clusterv1.Cluster) machinedeployment.Snapshot {
-	s := machinedeployment.Snapshot{Now: restoredNow(), Deployment: d, Cluster: c, Machines: map[string][]clusterv1.Machine{}}
-	mine := labels.SelectorFromSet(d.Spec.Selector.MatchLabels)
-	known := map[string]bool{}
-	for _, name := range slices.Sorted(maps.Keys(w.sets)) {
-		if set := w.sets[name]; ownership.ControllerOf(set, d.UID) == ownership.ThisController ||
-			ownership.ControllerOf(set, d.UID) == ownership.NoController && mine.Matches(labels.Set(set.Labels)) {
-			s.Sets, known[name] = append(s.Sets, *set), true
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(w.machines)) {
-		m := w.machines[name]
-		if m.Labels[clusterv1.MachineDeploymentNameLabel] != d.Name {
+// connect makes a workload cluster reachable, with the Nodes that it had all the time.
+func (w *restored) connect(name string) {
+	w.t.Helper()
+	w.connected[name] = true
+	key := client.ObjectKey{Namespace: "ns", Name: name}
+	w.workloads.Connect(key)
+	c, err := w.workloads.Client(w.t.Context(), key)
+	w.must(err)
+	for _, n := range w.nodes {
+		if n.Annotations[clusterv1.ClusterNameAnnotation] != name {
 			continue
 		}
-		if set := m.Labels[clusterv1.MachineSetNameLabel]; known[set] {
-			s.Machines[set] = append(s.Machines[set], *m)
-		} else {
-			s.OrphanedMachines = append(s.OrphanedMachines, *m)
-		}
+		w.workloads.AddNode(key, world.Node{Name: n.Name, ProviderID: n.Spec.ProviderID, Version: n.Status.NodeInfo.KubeletVersion,
+			Ready: metav1.ConditionStatus(n.Status.Conditions[0].Status)})
+		added := &corev1.Node{}
+		w.must(c.Get(w.t.Context(), client.ObjectKey{Name: n.Name}, added))
+		before := added.DeepCopy()
+		added.Annotations = n.Annotations
+		w.must(c.Patch(w.t.Context(), added, client.MergeFrom(before)))
 	}
-	return s
+	w.proceed()
 }
 
-func (w *restored) setPass(set *clusterv1.MachineSet) {
-	if enter(set, clusterv1.MachineSetFinalizer) {
-		return
-	}
-	s := w.setSnapshot(set)
-	p := machineset.Decide(s)
-	for _, action := range p.Actions {
-		switch a := action.(type) {
-		case machineset.Adopt:
-			w.machines[a.Machine].OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, clusterv1.GroupVersion.WithKind("MachineSet"))}
-		case machines.SetConditions:
-			judgeMachine(w.machines[a.Machine], a, restoredNow())
-		case machines.SyncMachine, machineset.Join:
-		default:
-			w.forbid("MachineSet %s: %s", set.Name, a)
-		}
-	}
-	set.Status = machineset.Report(s, p, reconciler.Outcome{Done: p.Actions}).Status.(clusterv1.MachineSetStatus)
+func (w *restored) nodesOf(l *infrav1.LocalMachine) []corev1.Node {
+	return slices.DeleteFunc(slices.Clone(w.nodes), func(n corev1.Node) bool { return n.Spec.ProviderID != l.Spec.ProviderID })
 }
 
-// judgeMachine says what a MachineSet says of a Machine.
-func judgeMachine(m *clusterv1.Machine, a machines.SetConditions, now time.Time) {
-	table := condition.Table[condition.Result]{{Type: clusterv1.MachineUpToDateCondition, Compute: func(v condition.Result) condition.Result { return v }}}
-	m.Status.Conditions = append(slices.DeleteFunc(m.Status.Conditions, func(c metav1.Condition) bool { return c.Type == clusterv1.MachineUpToDateCondition }),
-		table.Evaluate(a.UpToDate, reconciler.EvaluateOptionsFor(m, now))...)
+// observeMachine reports a machine that has run all the time, as soon as it has an owner.
+func (w *restored) observeMachine(l *infrav1.LocalMachine) {
+	w.t.Helper()
+	play(w.management, l, func(l *infrav1.LocalMachine) {
+		l.Finalizers = []string{infrav1.LocalMachineFinalizer}
+		l.Status.Initialization.Provisioned = ptr.To(true)
+		l.Status.Conditions = []metav1.Condition{{Type: clusterv1.ReadyCondition, Status: metav1.ConditionStatus(w.nodesOf(l)[0].Status.Conditions[0].Status),
+			Reason: "Node", LastTransitionTime: metav1.NewTime(w.world.Now())}}
+	})
 }
 
-func (w *restored) setSnapshot(set *clusterv1.MachineSet) machineset.Snapshot {
-	c := w.clusters[set.Spec.ClusterName]
-	s := machineset.Snapshot{Now: restoredNow(), Set: set, Cluster: c, Verified: true, Random: []string{"bbbbb", "ccccc", "ddddd", "fffff"}}
-	if ref := metav1.GetControllerOf(set); ref != nil && w.deployments[ref.Name] != nil && w.deployments[ref.Name].UID == ref.UID {
-		s.Deployment = w.deployments[ref.Name]
-	}
-	for _, name := range slices.Sorted(maps.Keys(w.machines)) {
-		m := w.machines[name]
-		switch {
-		case ownership.ControllerOf(m, set.UID) == ownership.ThisController:
-			s.Machines = append(s.Machines, machines.OwnedMachine{Machine: m})
-		case m.Labels[clusterv1.MachineSetNameLabel] == set.Name:
-			s.Others = append(s.Others, m)
+// some lets a random part of what can happen next happen, in random order.
+func (w *restored) some(part float64) {
+	w.t.Helper()
+	next := w.steps()
+	for _, i := range w.rng.Perm(len(next)) {
+		if w.rng.Float64() < part {
+			next[i]()
 		}
 	}
-	switch {
-	case set.Status.ObservedGeneration > 0 || c == nil:
-	case !w.connected[c.Name]:
-		s.Workload.Problem = "it is not connected"
-	default:
-		s.Workload.NodesRead = true
-		s.Workload.OrphanedNodes = ownership.OrphanedNodes(types.NamespacedName{Namespace: "ns", Name: c.Name}, w.nodes,
-			func(name string) bool { return name == set.Name }, func(name string) bool { return w.machines[name] != nil })
-	}
-	return s
-}
-
-func (w *restored) machinePass(m *clusterv1.Machine) {
-	if enter(m, clusterv1.MachineFinalizer) {
-		return
-	}
-	c := w.clusters[m.Spec.ClusterName]
-	s := machine.Snapshot{Now: restoredNow(), Machine: m, Cluster: c, Infra: w.infraOf(m), Connection: workload.Health{Connected: w.connected[m.Spec.ClusterName]}}
-	for _, set := range w.sets {
-		if ownership.ControllerOf(m, set.UID) == ownership.ThisController {
-			if d := w.setSnapshot(set).Deployment; d != nil {
-				s.Set, s.Deployment = set, d
-			}
-		}
-	}
-	if !w.connected[m.Spec.ClusterName] {
-		s.Node.Waiting = "the control plane is not initialized yet"
-	} else {
-		s.Node.WasRead = true
-		if i := slices.IndexFunc(w.nodes, func(n corev1.Node) bool { return n.Spec.ProviderID == m.Spec.ProviderID }); i >= 0 {
-			s.Node.Item = &w.nodes[i]
-		}
-	}
-	p := machine.Decide(s)
-	for _, action := range p.Actions {
-		switch a := action.(type) {
-		case machine.SyncNode:
-		case reference.SetOwner:
-			w.control(m, a)
-		default: // to join the Cluster would take it away from its MachineSet
-			w.forbid("Machine %s: %s", m.Name, a)
-		}
-	}
-	judged := condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition)
-	status := machine.Report(s, p, reconciler.Outcome{Done: p.Actions}).Status.(clusterv1.MachineStatus)
-	if judged != nil && condition.Set(status.Conditions).Get(judged.Type) == nil {
-		status.Conditions = append(status.Conditions, *judged) // another writer's
-	}
-	m.Status = status
+	w.pass(time.Second)
 }
 
 // graph says who owns every object, and what is missing of it.
 func (w *restored) graph() map[string]string {
 	out := map[string]string{}
 	add := func(kind string, o client.Object, observed bool) {
+		refs := o.GetOwnerReferences()
+		slices.SortFunc(refs, func(a, b metav1.OwnerReference) int { return strings.Compare(a.Kind, b.Kind) })
 		var owners []string
-		for _, ref := range o.GetOwnerReferences() {
+		for _, ref := range refs {
 			owners = append(owners, fmt.Sprintf("%s %s controller=%t", ref.Kind, ref.Name, ptrTrue(ref.Controller)))
 		}
-		out[kind+" "+o.GetName()] = fmt.Sprintf("owners %v, finalizers %d, looked at %t", owners, len(o.GetFinalizers()), observed)
+		out[kind+" "+o.GetName()] = fmt.Sprintf("owners %v, finalizers %d, observed %t", owners, len(o.GetFinalizers()), observed)
 	}
-	for _, o := range w.clusters {
+	for _, o := range all[clusterv1.Cluster](w.management) {
 		add("Cluster", o, o.Status.ObservedGeneration > 0)
 	}
-	for _, o := range w.deployments {
+	for _, o := range all[clusterv1.MachineDeployment](w.management) {
 		add("MachineDeployment", o, o.Status.ObservedGeneration > 0)
 	}
-	for _, o := range w.sets {
+	for _, o := range all[clusterv1.MachineSet](w.management) {
 		add("MachineSet", o, o.Status.ObservedGeneration > 0)
 	}
-	for _, o := range w.machines {
+	for _, o := range all[clusterv1.Machine](w.management) {
 		add("Machine", o, o.Status.NodeRef.IsDefined())
 	}
-	w.poolGraph(add)
+	for _, o := range all[clusterv1.MachinePool](w.management) {
+		add("MachinePool", o, o.Status.ObservedGeneration > 0)
+	}
+	for _, o := range all[infrav1.LocalMachinePool](w.management) {
+		add("LocalMachinePool", o, o.Status.Replicas != nil && ptrTrue(o.Status.Ready))
+	}
+	for _, o := range all[infrav1.LocalMachine](w.management) {
+		add("LocalMachine", o, ptrTrue(o.Status.Initialization.Provisioned))
+	}
 	return out
 }
 
 // original is the graph as it was when the backup was made.
 func original(objects []client.Object) map[string]string {
-	const form = "owners [%s], finalizers 1, looked at true"
 	out := map[string]string{}
+	add := func(kind, name string, owners ...string) {
+		out[kind+" "+name] = fmt.Sprintf("owners %v, finalizers 1, observed true", owners)
+	}
 	for _, o := range objects {
+		pool, pooled := o.GetLabels()[clusterv1.MachinePoolNameLabel]
 		switch x := o.(type) {
 		case *clusterv1.Cluster:
-			out["Cluster "+x.Name] = fmt.Sprintf(form, "")
+			add("Cluster", x.Name)
 		case *clusterv1.MachineDeployment:
-			out["MachineDeployment "+x.Name] = fmt.Sprintf(form, "Cluster "+x.Spec.ClusterName+" controller=false")
+			add("MachineDeployment", x.Name, "Cluster "+x.Spec.ClusterName+" controller=false")
 		case *clusterv1.MachineSet:
-			out["MachineSet "+x.Name] = fmt.Sprintf(form, "MachineDeployment "+x.Labels[clusterv1.MachineDeploymentNameLabel]+" controller=true")
+			add("MachineSet", x.Name, "MachineDeployment "+x.Labels[clusterv1.MachineDeploymentNameLabel]+" controller=true")
+		case *clusterv1.MachinePool:
+			add("MachinePool", x.Name, "Cluster "+x.Spec.ClusterName+" controller=false")
+		case *infrav1.LocalMachinePool:
+			add("LocalMachinePool", x.Name, "MachinePool "+x.Name+" controller=true")
 		case *clusterv1.Machine:
-			by := "MachineSet " + x.Labels[clusterv1.MachineSetNameLabel]
-			if pool, ok := x.Labels[clusterv1.MachinePoolNameLabel]; ok {
-				by = "MachinePool " + pool
+			if pooled {
+				add("Machine", x.Name, "MachinePool "+pool+" controller=true")
+			} else {
+				add("Machine", x.Name, "MachineSet "+x.Labels[clusterv1.MachineSetNameLabel]+" controller=true")
 			}
-			out["Machine "+x.Name] = fmt.Sprintf(form, by+" controller=true")
-		default:
-			key, value := originalPool(o, form)
-			out[key] = value
+		case *infrav1.LocalMachine:
+			if pooled {
+				add("LocalMachine", x.Name, "LocalMachinePool "+pool+" controller=false", "Machine "+x.Name+" controller=true")
+			} else {
+				add("LocalMachine", x.Name, "Machine "+x.Name+" controller=true")
+			}
 		}
 	}
 	return out
 }
 
 // What is restored without owners, finalizers and status, in any order, any part of it at a time, comes together as it
-// was: no Machine and no MachineSet is made, scaled or removed, and none goes to another owner.
+// was: no Machine and no MachineSet is created, scaled or deleted, and none goes to another owner.
 func TestRestoredInAnyOrder(t *testing.T) { // OR-01
 	for seed := range uint64(restoredOrders) {
-		w := newRestored(rand.New(rand.NewPCG(5, seed)))
-		objects, nodes := backup()
-		w.nodes = nodes
-		want := original(objects)
-		for _, i := range w.rng.Perm(len(objects)) {
-			w.put(objects[i])
-			for w.rng.IntN(3) == 0 { // now and then the controllers get to look at what there is
-				w.some(w.rng.Float64())
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			w := newRestored(t, rand.New(rand.NewPCG(5, seed)))
+			objects, nodes := backup()
+			w.nodes = nodes
+			want := original(objects)
+			for _, i := range w.rng.Perm(len(objects)) {
+				w.put(objects[i])
+				for w.rng.IntN(3) == 0 { // now and then the controllers get to look at what there is
+					w.some(w.rng.Float64())
+				}
 			}
-		}
-		rounds := 0
-		for ; rounds < roundsUntilWhole && cmp.Diff(want, w.graph()) != ""; rounds++ {
-			w.some(1)
-		}
-		if diff := cmp.Diff(want, w.graph()); diff != "" {
-			t.Fatalf("seed %d: not whole after %d rounds (-want +got):\n%s", seed, rounds, diff)
-		}
-		for range 5 { // and nothing happens now that it is
-			w.some(1)
-		}
-		if len(w.forbidden) > 0 {
-			t.Fatalf("seed %d:\n%s", seed, strings.Join(w.forbidden, "\n"))
-		}
+			rounds := 0
+			for ; rounds < roundsUntilWhole && cmp.Diff(want, w.graph()) != ""; rounds++ {
+				w.some(1)
+			}
+			if diff := cmp.Diff(want, w.graph()); diff != "" {
+				t.Errorf("not whole after %d rounds (-want +got):\n%s", rounds, diff)
+			}
+			for range 5 { // and nothing happens now that it is
+				w.some(1)
+				w.pass(10 * time.Minute)
+			}
+			if len(w.forbidden) > 0 {
+				t.Errorf("forbidden:\n%s", strings.Join(w.forbidden, "\n"))
+			}
+		})
 	}
 }
 
 // restoredWhole is a management cluster into which everything was restored, and which is as it was.
 func restoredWhole(t *testing.T, seed uint64) *restored {
 	t.Helper()
-	w := newRestored(rand.New(rand.NewPCG(seed, 1)))
+	w := newRestored(t, rand.New(rand.NewPCG(seed, 1)))
 	objects, nodes := backup()
 	w.nodes = nodes
 	for _, o := range objects {
 		w.put(o)
 	}
-	for range roundsUntilWhole {
+	want := original(objects)
+	for n := 0; n < roundsUntilWhole && cmp.Diff(want, w.graph()) != ""; n++ {
 		w.some(1)
 	}
 	if len(w.forbidden) > 0 {
@@ -481,22 +384,39 @@ func restoredWhole(t *testing.T, seed uint64) *restored {
 	return w
 }
 
-// expect fails unless the next pass over everything does what must not be done in a restore.
+// user changes an object of a kind as a user does.
+func user[T any, O interface {
+	*T
+	client.Object
+}](w *restored, name string, f func(O)) {
+	w.t.Helper()
+	o := O(new(T))
+	w.must(w.Get(w.t.Context(), client.ObjectKey{Namespace: "ns", Name: name}, o))
+	before := o.DeepCopyObject().(client.Object)
+	f(o)
+	w.must(w.Patch(w.t.Context(), o, client.MergeFrom(before), client.FieldOwner("user")))
+	w.proceed()
+}
+
+// expect fails unless the next rounds do what must not be done in a restore.
 func (w *restored) expect(t *testing.T, wants ...string) {
 	t.Helper()
-	w.some(1)
-	said := strings.Join(w.forbidden, "\n")
+	for range 3 {
+		w.some(1)
+	}
+	got := strings.Join(w.forbidden, "\n")
 	for _, want := range wants {
-		if !strings.Contains(said, want) {
-			t.Errorf("nobody noticed %q in:\n%s", want, said)
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not noticed in:\n%s", want, got)
 		}
 	}
 }
 
-// The test would see it: a rollout that can go on makes a MachineSet, and a deployment that a user scales makes Machines.
+// The test would see it: a rollout that can go on creates a MachineSet, and a deployment that a user scales creates Machines.
 func TestRestoredThenChanged(t *testing.T) { // OR-01
 	w := restoredWhole(t, 6)
-	w.deployments["c1-d1"].Spec.Template.Spec.Version = "v1.36.4"
-	*w.deployments["c2-d2"].Spec.Replicas, *w.sets["c2-d2-1"].Spec.Replicas = 3, 3
+	user(w, "c1-d1", func(d *clusterv1.MachineDeployment) { d.Spec.Template.Spec.Version = "v1.36.4" })
+	user(w, "c2-d2", func(d *clusterv1.MachineDeployment) { *d.Spec.Replicas = 3 })
+	user(w, "c2-d2-1", func(s *clusterv1.MachineSet) { *s.Spec.Replicas = 3 })
 	w.expect(t, "MachineDeployment c1-d1: create MachineSet", "MachineSet c2-d2-1: create Machine")
 }

@@ -26,7 +26,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/machinedeployment"
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/kube"
-	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/rollout"
 	"github.com/slipwayhq/slipway/internal/workload"
@@ -201,9 +200,8 @@ func (u upgrades) judge(m *clusterv1.Machine, sets []clusterv1.MachineSet) {
 	if i < 0 {
 		return
 	}
-	verdict, have := rollout.UpToDateCondition(m, &sets[i], u.d, time.Now()), condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition)
-	if have == nil || have.Status != verdict.Status || have.Message != verdict.Message {
-		judgeMachine(m, machines.SetConditions{UpToDate: verdict}, time.Now())
+	if verdict := rollout.UpToDateCondition(m, &sets[i], u.d, time.Now()); judges(m, verdict) {
+		judgeMachine(m, verdict, time.Now())
 	}
 }
 

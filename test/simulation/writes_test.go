@@ -37,6 +37,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/controllers/machinepool"
 	"github.com/slipwayhq/slipway/internal/controllers/machineset"
 	"github.com/slipwayhq/slipway/internal/controlplane/processconfig"
+	"github.com/slipwayhq/slipway/internal/controlplane/supervisor"
 	"github.com/slipwayhq/slipway/internal/hosted"
 	hostedbackend "github.com/slipwayhq/slipway/internal/hosted/backend"
 	"github.com/slipwayhq/slipway/internal/hosted/process"
@@ -155,7 +156,9 @@ func (p *planes) Subscribe(changed func(name string)) (cancel func()) {
 }
 
 func (p *planes) Capabilities(allowed policy.Configuration) hostedbackend.Capabilities {
-	return process.Capabilities(allowed, []string{"v1.36.3"})
+	s := supervisor.New(context.Background(), supervisor.Config{Versions: func() []string { return []string{"v1.36.3"} }})
+	defer s.Close()
+	return process.New(s, false).ControlPlanes.Capabilities(allowed)
 }
 
 // gateways are those of the host that is played.

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/slipwayhq/slipway/internal/manager/crds"
 	"github.com/slipwayhq/slipway/internal/plan"
 )
 
@@ -123,11 +122,7 @@ func planned(t *testing.T, s plan.Snapshot, c plan.Change) (*plan.Plan, plan.Sna
 		t.Fatal(err)
 	}
 	if s.Kinds == nil {
-		all, err := crds.All()
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Kinds = plan.Kinds(all)
+		s.Kinds = emptyFolder(t).Kinds
 	}
 	p, after, err := plan.Run(t.Context(), o, s, c)
 	if err != nil || len(p.Refused) > 0 || !p.Settled {

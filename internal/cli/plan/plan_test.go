@@ -33,13 +33,23 @@ func clusters(t *testing.T, names ...string) string {
 	return strings.Join(out, "---\n")
 }
 
-// folder is a copy of a management cluster in which the clusters have come to rest.
-func folder(t *testing.T, manifest string) string {
+// emptyFolder is a copy of a management cluster without objects, with the kinds of this build.
+func emptyFolder(t *testing.T) plan.Snapshot {
 	t.Helper()
 	all, err := crds.All()
 	if err != nil {
 		t.Fatal(err)
 	}
+	s, err := plan.ReadFolder(t.TempDir(), all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// folder is a copy of a management cluster in which the clusters have come to rest.
+func folder(t *testing.T, manifest string) string {
+	t.Helper()
 	o, err := simulationOptions(at.Add(-time.Hour))
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +58,7 @@ func folder(t *testing.T, manifest string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, s, err := plan.Run(t.Context(), o, plan.Snapshot{Kinds: plan.Kinds(all)}, plan.Change{Apply: objects})
+	p, s, err := plan.Run(t.Context(), o, emptyFolder(t), plan.Change{Apply: objects})
 	if err != nil || len(p.Refused) > 0 {
 		t.Fatalf("%v %+v", err, p)
 	}

@@ -40,8 +40,8 @@ func supervised(t *testing.T, dir datadir.Dir, full func(now time.Time) bool, ru
 		},
 		sleep: func(_ context.Context, d time.Duration) error {
 			pauses = append(pauses, d)
-			if state, err := datadir.ReadSupervision(dir); err == nil && state != nil {
-				records = append(records, *state)
+			if state, err := datadir.Inspect(dir); err == nil && state.Supervision != nil {
+				records = append(records, *state.Supervision)
 			}
 			now = now.Add(d)
 			return nil
@@ -129,8 +129,8 @@ func TestSupervisor(t *testing.T) {
 			if want := string(bytes.ReplaceAll([]byte(test.last), []byte("DIR"), []byte(dir))); last != want {
 				t.Errorf("recorded %q, want %q: %s", last, want, test.reason)
 			}
-			if state, err := datadir.ReadSupervision(dir); err != nil || state != nil {
-				t.Errorf("afterwards there is a supervisor: %+v, %v", state, err)
+			if state, err := datadir.Inspect(dir); err != nil || state.Supervision != nil {
+				t.Errorf("afterwards there is a supervisor: %+v, %v", state.Supervision, err)
 			}
 		})
 	}

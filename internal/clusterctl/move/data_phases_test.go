@@ -2,6 +2,7 @@ package move_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -15,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	hostedv1 "github.com/slipwayhq/slipway/api/controlplane/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -454,9 +454,8 @@ func TestWithDataPlan(t *testing.T) {
 
 func parsed(t *testing.T, text string) *slipwayhosted.RestoreRequest {
 	t.Helper()
-	plane := &hostedv1.HostedControlPlane{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{restore: text}}}
-	r, err := slipwayhosted.ParseRestore(plane)
-	if err != nil {
+	r := &slipwayhosted.RestoreRequest{}
+	if err := json.Unmarshal([]byte(text), r); err != nil {
 		t.Fatal(err)
 	}
 	return r

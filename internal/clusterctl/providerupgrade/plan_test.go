@@ -174,7 +174,10 @@ metadata: {name: VERSION, namespace: acme-system}
 func item(t *testing.T, version, crdVersions string) install.LoadedProvider {
 	t.Helper()
 	text := strings.NewReplacer("VERSIONS", crdVersions, "VERSION", version).Replace(acmeComponents)
-	c, err := repository.NewComponents(provider.Provider{Name: "acme", Type: provider.Infrastructure}, version, []byte(text), repository.ComponentOptions{})
+	source := repository.New(provider.Provider{Name: "acme", Type: provider.Infrastructure}, repository.Memory{
+		Components: "components.yaml", Files: map[string]map[string]string{version: {"components.yaml": text}},
+	}, repository.Options{})
+	c, err := repository.LoadComponents(t.Context(), source, version, repository.ComponentOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,12 +59,12 @@ func LoadComponents(ctx context.Context, s *Source, version string, o ComponentO
 	if err != nil {
 		return nil, err
 	}
-	return NewComponents(s.Provider(), version, data, o)
+	return newComponents(s.Provider(), version, data, o)
 }
 
-// NewComponents builds the components of a version from the text of its components file, by the rules in the package
+// newComponents builds the components of a version from the text of its components file, by the rules in the package
 // documentation. "slipway init", "upgrade apply" and "generate provider" use the result.
-func NewComponents(p provider.Provider, version string, data []byte, o ComponentOptions) (*Components, error) {
+func newComponents(p provider.Provider, version string, data []byte, o ComponentOptions) (*Components, error) {
 	c := &Components{Provider: p, Version: version}
 	var err error
 	if c.Variables, err = o.processor().Variables(data); err != nil {

@@ -21,7 +21,7 @@ func podSpec(kind string) []string {
 	return nil
 }
 
-// images overrides the images of all containers, and sets c.Images. [NewComponents] calls it.
+// images overrides the images of all containers, and sets c.Images. [newComponents] calls it.
 func (c *Components) images(alter func(component, image string) (string, error)) error {
 	if alter == nil {
 		alter = func(_, image string) (string, error) { return image, nil }
@@ -32,7 +32,7 @@ func (c *Components) images(alter func(component, image string) (string, error))
 }
 
 // Images changes the image of every container, and returns the resulting images, sorted and without duplicates.
-// [NewComponents] calls it for the manifest of a provider, and package certificates for the manifest of cert-manager,
+// [newComponents] calls it for the manifest of a provider, and package certificates for the manifest of cert-manager,
 // so that the images setting of clusterctl's configuration applies to both. podSpec may get more kinds.
 func Images(objects []*unstructured.Unstructured, alter func(image string) (string, error)) ([]string, error) {
 	var out []string

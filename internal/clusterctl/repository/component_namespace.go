@@ -69,7 +69,7 @@ func isNamespaced(o *unstructured.Unstructured, own map[schema.GroupKind]bool) b
 }
 
 // moveToNamespace moves one object of a provider and its references to the target namespace, as clusterctl does.
-// [NewComponents] calls it.
+// [newComponents] calls it.
 func moveToNamespace(o *unstructured.Unstructured, target string, own map[schema.GroupKind]bool) error {
 	before := o.GetNamespace()
 	if isNamespace(o) {

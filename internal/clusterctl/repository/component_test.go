@@ -89,9 +89,16 @@ func options(values map[string]string) repository.ComponentOptions {
 	return repository.ComponentOptions{Lookup: func(name string) (string, bool) { v, ok := values[name]; return v, ok }}
 }
 
+// components loads a components file of a repository.
+func components(t *testing.T, text string, o repository.ComponentOptions) (*repository.Components, error) {
+	t.Helper()
+	r := repository.Memory{Components: "infrastructure-components.yaml", Files: map[string]map[string]string{"v1.0.0": {"infrastructure-components.yaml": text}}}
+	return repository.LoadComponents(t.Context(), repository.New(componentAcme(), r, repository.Options{}), "v1.0.0", o)
+}
+
 func load(t *testing.T, o repository.ComponentOptions) *repository.Components {
 	t.Helper()
-	c, err := repository.NewComponents(componentAcme(), "v1.0.0", []byte(file), o)
+	c, err := components(t, file, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +179,7 @@ func TestNamespaces(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c, err := repository.NewComponents(componentAcme(), "v1.0.0", []byte(tc.data), repository.ComponentOptions{TargetNamespace: tc.target})
+			c, err := components(t, tc.data, repository.ComponentOptions{TargetNamespace: tc.target})
 			if tc.says != "" {
 				if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), "infrastructure-acme v1.0.0") {
 					t.Errorf("%v, want %q: %s", err, tc.says, tc.reason)
@@ -200,7 +207,7 @@ func TestVariables(t *testing.T) {
 	if len(c.Variables) != 2 || c.Variables[0].Name != "EXP_MACHINE_POOL" || *c.Variables[0].Default != "true" || c.Variables[1].Default != nil {
 		t.Errorf("%+v", c.Variables)
 	}
-	_, err := repository.NewComponents(componentAcme(), "v1.0.0", []byte(file), options(nil))
+	_, err := components(t, file, options(nil))
 	if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), "provider infrastructure-acme v1.0.0: no value is set for: REGION") {
 		t.Error(err)
 	}
@@ -209,7 +216,7 @@ func TestVariables(t *testing.T) {
 // A value that makes the file unreadable is not repeated: it may be a password.
 func TestValuesAreNotRepeated(t *testing.T) {
 	for _, value := range []string{"s3cret\"\n\t: [", "s3cret\"]\n- {"} {
-		_, err := repository.NewComponents(componentAcme(), "v1.0.0", []byte(file), options(map[string]string{"REGION": value}))
+		_, err := components(t, file, options(map[string]string{"REGION": value}))
 		if fault.KindOf(err) != fault.Invalid || strings.Contains(err.Error(), "s3cret") || !strings.Contains(err.Error(), "document 7 of the components of infrastructure-acme v1.0.0") || !strings.Contains(err.Error(), "REGION") {
 			t.Errorf("%q: %v", value, err)
 		}
@@ -233,7 +240,7 @@ func TestComponentImages(t *testing.T) {
 		t.Error(all)
 	}
 	o.AlterImage = func(string, string) (string, error) { return "", errors.New("no") }
-	if _, err := repository.NewComponents(componentAcme(), "v1.0.0", []byte(file), o); err == nil {
+	if _, err := components(t, file, o); err == nil {
 		t.Error("an error of an override is dropped")
 	}
 }
@@ -295,7 +302,7 @@ func TestBroken(t *testing.T) {
 		"a: ${B":  "invalid variable",
 		strings.ReplaceAll(file, "capa-system/capa-serving-cert", "capa-serving-cert"): "not of the form NAMESPACE/NAME",
 	} {
-		_, err := repository.NewComponents(componentAcme(), "v1.0.0", []byte(data), options(map[string]string{"REGION": "r"}))
+		_, err := components(t, data, options(map[string]string{"REGION": "r"}))
 		if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "infrastructure-acme v1.0.0") {
 			t.Errorf("%.20q: %v, want %q", data, err, want)
 		}

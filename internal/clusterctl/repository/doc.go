@@ -1,6 +1,6 @@
 // Package repository reads provider releases from the repositories where they are published, and builds the objects to
 // install from them, for `slipway init`, `upgrade` and `generate`. A [Source] lists the versions of a provider, selects
-// the latest release with a contract, and reads the files of a release; [NewComponents] replaces the variables of a
+// the latest release with a contract, and reads the files of a release; [newComponents] replaces the variables of a
 // components file, overrides its images, and moves its objects to one namespace. The configuration file of clusterctl
 // ([ConfigFile]) determines the providers, their repositories, the overrides, and the values of variables. The package
 // accesses no management cluster and writes no files. Errors never contain a token, the query of a URL, or the value of

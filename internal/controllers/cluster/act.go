@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reference"
 )
 
-// The actions of the controller. Each may be repeated. [Decide] plans them, and act runs them.
+// The actions of the controller. Each may be repeated. [decide] plans them, and act runs them.
 type (
 	// setEndpoint copies the control plane endpoint from a provider object.
 	setEndpoint struct {
@@ -40,8 +40,8 @@ func (a deleteResourceSetBinding) String() string {
 	return fmt.Sprintf("delete ClusterResourceSetBinding %s: the Cluster is deleted", a.Name)
 }
 
-// act runs one action. Package reconciler calls it for each action that [Decide] planned, in order.
-func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
+// act runs one action. Package reconciler calls it for each action that [decide] planned, in order.
+func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
 	case reference.SetOwner, reference.Delete:
 		return reference.Act(ctx, c.writer, a, s.infra(), s.control())
@@ -64,7 +64,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 }
 
 // find returns the object that an action names, which must be in the snapshot.
-func (s Snapshot) find(a deleteObject) client.Object {
+func (s snapshot) find(a deleteObject) client.Object {
 	for _, o := range s.objects(a.Kind) {
 		if o.GetName() == a.Name {
 			return o
@@ -73,7 +73,7 @@ func (s Snapshot) find(a deleteObject) client.Object {
 	return nil
 }
 
-func (s Snapshot) objects(kind string) []client.Object {
+func (s snapshot) objects(kind string) []client.Object {
 	var out []client.Object
 	switch kind {
 	case "MachinePool":

@@ -71,11 +71,10 @@ func foreign(text string) client.Object {
 }
 
 func newBuilder(objs ...client.Object) *fake.ClientBuilder {
-	return fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objs...).WithStatusSubresource(&clusterv1.Cluster{}).
-		WithIndex(&clusterv1.Machine{}, watches.ClusterField(Name), watches.ClusterNames).
-		WithIndex(&clusterv1.MachineSet{}, watches.ClusterField(Name), watches.ClusterNames).
-		WithIndex(&clusterv1.MachineDeployment{}, watches.ClusterField(Name), watches.ClusterNames).
-		WithIndex(&clusterv1.MachinePool{}, watches.ClusterField(Name), watches.ClusterNames)
+	b := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objs...).WithStatusSubresource(&clusterv1.Cluster{})
+	return testkit.WithIndexes(b, func(i client.FieldIndexer) error {
+		return watches.IndexByCluster(i, Name, &clusterv1.Machine{}, &clusterv1.MachineSet{}, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{})
+	})
 }
 
 // settle reconciles until a pass neither fails nor writes.
@@ -83,7 +82,7 @@ func settle(t *testing.T, c client.WithWatch) {
 	t.Helper()
 	ctl := &controller{client: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now }, settings: Settings{}.withDefaults(),
 		connections: fakeConnections{Connected: true, LastProbeSuccess: ago(time.Second)}}
-	r := &reconciler.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
+	r := &reconciler.Reconciler[*clusterv1.Cluster, snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	quiet := 0
 	for range 40 {
@@ -122,7 +121,7 @@ func fingerprint(t *testing.T, c client.Client) string {
 	return out
 }
 
-func bare(s Snapshot) *clusterv1.Cluster {
+func bare(s snapshot) *clusterv1.Cluster {
 	s.Cluster.Generation, s.Cluster.Status = 0, clusterv1.ClusterStatus{}
 	s.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{}
 	return s.Cluster
@@ -188,7 +187,7 @@ func TestFinalizerComesFirst(t *testing.T) { // CL-01
 	c := newBuilder(bare(settled()), crd("fooclusters.i"), crd("fooplanes.p"),
 		foreign("apiVersion: i/v1\nkind: FooCluster\nmetadata: {name: i, namespace: ns}\n"+readyInfra)).WithReturnManagedFields().Build()
 	ctl := &controller{client: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now }, connections: fakeConnections{}}
-	r := &reconciler.Reconciler[*clusterv1.Cluster, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
+	r := &reconciler.Reconciler[*clusterv1.Cluster, snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	if _, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key}); err != nil {
 		t.Fatal(err)
@@ -229,7 +228,7 @@ func TestKubeconfig(t *testing.T) { // CL-11, SE-01
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := settled(noControlPlaneRef, func(s *Snapshot) { s.Now = time.Now() })
+	s := settled(noControlPlaneRef, func(s *snapshot) { s.Now = time.Now() })
 	s.Access.CA = certificateAuthority(ca.CertPEM, ca.KeyPEM)
 	secret, err := kubeconfig(s)
 	if err != nil {
@@ -305,11 +304,11 @@ func TestGatesOfTheClass(t *testing.T) { // CL-24
 	class := &clusterv1.ClusterClass{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "class"}}
 	class.Spec.AvailabilityGates = []clusterv1.ClusterAvailabilityGate{{ConditionType: "Dns"}}
 	c := &controller{client: newBuilder(class).Build()}
-	s := Snapshot{Cluster: cluster}
+	s := snapshot{Cluster: cluster}
 	if err := c.readGates(context.Background(), &s); err != nil || len(s.Gates) != 1 {
 		t.Errorf("gates %v, %v", s.Gates, err)
 	}
-	s = Snapshot{Cluster: cluster, Gates: []clusterv1.ClusterAvailabilityGate{{ConditionType: "Mine"}, {ConditionType: "Too"}}}
+	s = snapshot{Cluster: cluster, Gates: []clusterv1.ClusterAvailabilityGate{{ConditionType: "Mine"}, {ConditionType: "Too"}}}
 	if err := c.readGates(context.Background(), &s); err != nil || len(s.Gates) != 2 {
 		t.Errorf("the Cluster's own come first: %v, %v", s.Gates, err)
 	}

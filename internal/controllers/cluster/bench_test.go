@@ -13,19 +13,19 @@ import (
 func BenchmarkReport(b *testing.B) {
 	for _, n := range []int{3, 200} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {
-			s := settled(func(s *Snapshot) {
+			s := settled(func(s *snapshot) {
 				s.Machines = nil
 				for i := range n {
 					s.Machines = append(s.Machines, machine(fmt.Sprintf("m%d", i)))
 				}
 			})
-			p := Decide(s)
-			if status := Report(s, p, reconciler.Outcome{}).Status.(clusterv1.ClusterStatus); int(*status.Workers.ReadyReplicas) < n {
+			p := decide(s)
+			if status := report(s, p, reconciler.Outcome{}).Status.(clusterv1.ClusterStatus); int(*status.Workers.ReadyReplicas) < n {
 				b.Fatalf("want %d ready, have %d", n, *status.Workers.ReadyReplicas)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				Report(s, p, reconciler.Outcome{})
+				report(s, p, reconciler.Outcome{})
 			}
 		})
 	}

@@ -20,7 +20,7 @@ import (
 // controlPlaneDeleted is the reason of RemoteConnectionProbe while the control plane is deleted with its Cluster.
 const controlPlaneDeleted = "ControlPlaneDeleted"
 
-// conditions are the conditions that the controller writes, in the order of their evaluation; [Report] evaluates them
+// conditions are the conditions that the controller writes, in the order of their evaluation; [report] evaluates them
 // after each reconciliation. Types, polarities and reasons are defined by Cluster API, except for the reasons that this
 // package declares.
 var conditions = condition.Table[conditionInput]{
@@ -42,16 +42,16 @@ var conditions = condition.Table[conditionInput]{
 }
 
 // conditionInput is the input of the conditions: the snapshot, the plan, its outcome and the resulting initialization
-// status. [Report] fills it.
+// status. [report] fills it.
 type conditionInput struct {
-	Snapshot
+	snapshot
 	plan    reconciler.Plan
 	out     reconciler.Outcome
 	reached clusterv1.ClusterInitializationStatus
 }
 
 func (j conditionInput) deleting() condition.Result {
-	if !deleting(j.Snapshot) {
+	if !deleting(j.snapshot) {
 		return condition.False(clusterv1.ClusterNotDeletingReason, "")
 	}
 	if kind := fault.KindOf(j.out.Err); j.out.Err != nil && kind != fault.Conflict && kind != fault.Unreachable {
@@ -63,7 +63,7 @@ func (j conditionInput) deleting() condition.Result {
 func (j conditionInput) infrastructureReady() condition.Result { return j.mirror(j.infra()) }
 
 func (j conditionInput) controlPlaneAvailable() condition.Result {
-	if message := unsupportedMessage(j.Snapshot); message != "" {
+	if message := unsupportedMessage(j.snapshot); message != "" {
 		return condition.False(noController, message)
 	}
 	return j.mirror(j.control())
@@ -88,7 +88,7 @@ func (j conditionInput) controlPlaneInitialized() condition.Result {
 	case l.Presence() == contract.NotSet:
 		return condition.False(clusterv1.ClusterControlPlaneNotInitializedReason, "Waiting for the first control plane Machine to have its status.nodeRef set")
 	}
-	if message := unsupportedMessage(j.Snapshot); message != "" {
+	if message := unsupportedMessage(j.snapshot); message != "" {
 		return condition.False(noController, message)
 	}
 	return condition.False(clusterv1.ClusterControlPlaneNotInitializedReason, "Control plane not yet initialized")
@@ -115,7 +115,7 @@ func (j conditionInput) machinesReady(controlPlane bool) condition.Result {
 
 func (j conditionInput) machinesUpToDate(controlPlane bool) condition.Result {
 	old := j.machinesThat(func(m *clusterv1.Machine) bool {
-		return isControlPlane(m) == controlPlane && !withinGracePeriod(j.Snapshot, m)
+		return isControlPlane(m) == controlPlane && !withinGracePeriod(j.snapshot, m)
 	})
 	if len(old) == 0 {
 		return condition.True(clusterv1.NoReplicasReason)
@@ -126,7 +126,7 @@ func (j conditionInput) machinesUpToDate(controlPlane bool) condition.Result {
 
 // withinGracePeriod reports whether a Machine is so new that it may lack an UpToDate condition. Decide rechecks the
 // Cluster at the end of this time.
-func withinGracePeriod(s Snapshot, m *clusterv1.Machine) bool {
+func withinGracePeriod(s snapshot, m *clusterv1.Machine) bool {
 	return condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) == nil &&
 		s.Now.Sub(m.CreationTimestamp.Time) < upToDateGrace
 }
@@ -202,7 +202,7 @@ func (j conditionInput) remoteConnectionProbe() condition.Result {
 // controlPlaneLeaves reports whether the control plane is deleted, or being deleted, with the Cluster. A failing
 // connection to the workload cluster is then expected.
 func (j conditionInput) controlPlaneLeaves() bool {
-	if !deleting(j.Snapshot) || j.plan.Stage.Order == hookStage {
+	if !deleting(j.snapshot) || j.plan.Stage.Order == hookStage {
 		return false
 	}
 	l := j.control()
@@ -214,7 +214,7 @@ func (j conditionInput) controlPlaneLeaves() bool {
 
 // connectionGraceLeft returns how long a failing connection still counts as healthy. Decide rechecks the Cluster when
 // this time is over.
-func (s Snapshot) connectionGraceLeft() time.Duration {
+func (s snapshot) connectionGraceLeft() time.Duration {
 	was := condition.Set(s.Cluster.Status.Conditions).IsTrue(clusterv1.ClusterRemoteConnectionProbeCondition)
 	return s.Connection.GraceLeft(s.Now, s.Settings.ConnectionGrace, was)
 }

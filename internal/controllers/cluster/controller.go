@@ -90,11 +90,11 @@ func (s Settings) withDefaults() Settings {
 	return s
 }
 
-func (c *controller) definition() reconciler.Controller[*clusterv1.Cluster, Snapshot] {
-	return reconciler.Controller[*clusterv1.Cluster, Snapshot]{
+func (c *controller) definition() reconciler.Controller[*clusterv1.Cluster, snapshot] {
+	return reconciler.Controller[*clusterv1.Cluster, snapshot]{
 		Name: Name, Finalizer: clusterv1.ClusterFinalizer,
 		New:     func() *clusterv1.Cluster { return &clusterv1.Cluster{} },
-		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+		Observe: c.observe, Decide: decide, Act: c.act, Report: report,
 	}
 }
 

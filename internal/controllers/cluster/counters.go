@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// tally sums replicas over the objects of a Cluster, for the counters in its status ([Report]).
+// tally sums replicas over the objects of a Cluster, for the counters in its status ([report]).
 type tally struct {
 	desired, replicas, upToDate, ready, available int32
 	versions                                      version.Counts
@@ -51,9 +51,9 @@ func (t *tally) group(g group) {
 	}
 }
 
-// workersStatus sums up MachineDeployments, MachinePools, and standalone MachineSets and Machines. [Report] writes them
+// workersStatus sums up MachineDeployments, MachinePools, and standalone MachineSets and Machines. [report] writes them
 // to status.workers.
-func workersStatus(s Snapshot) *clusterv1.WorkersStatus {
+func workersStatus(s snapshot) *clusterv1.WorkersStatus {
 	t := newTally()
 	for _, d := range s.Deployments {
 		t.group(group{d.Spec.Replicas, d.Status.Replicas, d.Status.UpToDateReplicas, d.Status.ReadyReplicas, d.Status.AvailableReplicas, d.Status.Versions})
@@ -78,8 +78,8 @@ func workersStatus(s Snapshot) *clusterv1.WorkersStatus {
 }
 
 // controlPlaneStatus returns the counters of the control plane object, or counts the Machines of a control plane
-// without such an object. It returns nil if nothing is known. [Report] writes it to status.controlPlane.
-func controlPlaneStatus(s Snapshot) *clusterv1.ClusterControlPlaneStatus {
+// without such an object. It returns nil if nothing is known. [report] writes it to status.controlPlane.
+func controlPlaneStatus(s snapshot) *clusterv1.ClusterControlPlaneStatus {
 	if s.Cluster.Spec.ControlPlaneRef.IsDefined() {
 		v := s.ControlPlane
 		status := clusterv1.ClusterControlPlaneStatus{

@@ -17,13 +17,12 @@ const (
 	upToDateGrace = 10 * time.Second
 )
 
-// Decide computes the plan for a Cluster. Package reconciler calls it in each reconciliation, after observe. The
-// simulations in test/simulation call it, too. It is pure: it neither reads nor writes. Besides the actions of package
-// reference for its provider objects:
+// decide computes the plan for a Cluster. Package reconciler calls it in each reconciliation, after observe. It is
+// pure: it neither reads nor writes. Besides the actions of package reference for its provider objects:
 //
 //	infrastructure provisioned, or control plane initialized   copy its endpoint, unless one is set
 //	no control plane object                                    create the kubeconfig
-func Decide(s Snapshot) reconciler.Plan {
+func decide(s snapshot) reconciler.Plan {
 	if deleting(s) {
 		return decideDeletion(s)
 	}
@@ -39,7 +38,7 @@ func Decide(s Snapshot) reconciler.Plan {
 }
 
 // endpoint returns the endpoint to set, or an invalid one if there is nothing to set.
-func endpoint(s Snapshot) (contract.Endpoint, string) {
+func endpoint(s snapshot) (contract.Endpoint, string) {
 	if s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
 		return contract.Endpoint{}, ""
 	}
@@ -57,11 +56,11 @@ func endpoint(s Snapshot) (contract.Endpoint, string) {
 }
 
 // makesKubeconfig reports whether this controller writes the kubeconfig.
-func makesKubeconfig(s Snapshot) bool {
+func makesKubeconfig(s snapshot) bool {
 	return !deleting(s) && !s.Cluster.Spec.ControlPlaneRef.IsDefined() && s.Cluster.Spec.ControlPlaneEndpoint.IsValid()
 }
 
-func decideKubeconfig(s Snapshot, p *reconciler.Plan) {
+func decideKubeconfig(s snapshot, p *reconciler.Plan) {
 	if !makesKubeconfig(s) || s.Access.Kubeconfig {
 		return
 	}
@@ -75,7 +74,7 @@ func decideKubeconfig(s Snapshot, p *reconciler.Plan) {
 }
 
 // decideRecheck schedules a reconciliation for the time at which a condition changes without an event.
-func decideRecheck(s Snapshot, p *reconciler.Plan) {
+func decideRecheck(s snapshot, p *reconciler.Plan) {
 	for i := range s.Machines {
 		m := &s.Machines[i]
 		if withinGracePeriod(s, m) {

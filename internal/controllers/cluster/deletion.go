@@ -15,14 +15,14 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// decideDeletion is the part of [Decide] for a Cluster that is being deleted. It deletes the objects of the Cluster in
+// decideDeletion is the part of [decide] for a Cluster that is being deleted. It deletes the objects of the Cluster in
 // stages. Within a stage everything is deleted at once. Watches on all awaited objects enqueue the Cluster. The order
 // of the stages is Cluster API's: each later stage is needed to delete the objects of an earlier one.
-func decideDeletion(s Snapshot) reconciler.Plan {
+func decideDeletion(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	for order, stage := range []struct {
 		reason string
-		plan   func(Snapshot, *reconciler.Plan)
+		plan   func(snapshot, *reconciler.Plan)
 	}{
 		{clusterv1.ClusterDeletingWaitingForBeforeDeleteHookReason, awaitHook},
 		{clusterv1.ClusterDeletingWaitingForWorkersDeletionReason, deleteWorkers},
@@ -48,7 +48,7 @@ const (
 )
 
 // awaitHook delays the deletion until a runtime hook allows it.
-func awaitHook(s Snapshot, p *reconciler.Plan) {
+func awaitHook(s snapshot, p *reconciler.Plan) {
 	if _, allowed := s.Cluster.Annotations[runtimev1.OkToDeleteAnnotation]; allowed || !s.Settings.DeleteHook || !s.Cluster.Spec.Topology.IsDefined() {
 		return
 	}
@@ -56,7 +56,7 @@ func awaitHook(s Snapshot, p *reconciler.Plan) {
 		For(clusterv1.ClusterKind, s.Cluster.Name).ToChange("metadata.annotations[" + runtimev1.OkToDeleteAnnotation + "]")
 }
 
-func deleteWorkers(s Snapshot, p *reconciler.Plan) {
+func deleteWorkers(s snapshot, p *reconciler.Plan) {
 	var left pending
 	for i := range s.Pools {
 		left.remove(p, "MachinePool", &s.Pools[i])
@@ -75,7 +75,7 @@ func deleteWorkers(s Snapshot, p *reconciler.Plan) {
 
 // awaitHidden delays the deletion of the control plane and the infrastructure while another manager may still
 // reconcile Machines of the Cluster, which could not be deleted afterwards.
-func awaitHidden(s Snapshot, p *reconciler.Plan) {
+func awaitHidden(s snapshot, p *reconciler.Plan) {
 	if len(s.Hidden) == 0 {
 		return
 	}
@@ -91,7 +91,7 @@ func awaitHidden(s Snapshot, p *reconciler.Plan) {
 
 // deleteControlPlane deletes the control plane object and waits until it and its Machines are gone. Machines are
 // deleted here only if there is no control plane object.
-func deleteControlPlane(s Snapshot, p *reconciler.Plan) {
+func deleteControlPlane(s snapshot, p *reconciler.Plan) {
 	var left pending
 	ref := s.Cluster.Spec.ControlPlaneRef
 	left.link(p, s.control())
@@ -105,14 +105,14 @@ func deleteControlPlane(s Snapshot, p *reconciler.Plan) {
 	left.wait(p, clusterv1.ClusterDeletingWaitingForControlPlaneDeletionReason)
 }
 
-func deleteInfrastructure(s Snapshot, p *reconciler.Plan) {
+func deleteInfrastructure(s snapshot, p *reconciler.Plan) {
 	var left pending
 	left.link(p, s.infra())
 	left.wait(p, clusterv1.ClusterDeletingWaitingForInfrastructureDeletionReason)
 }
 
 // deleteBinding deletes the Cluster's ClusterResourceSetBinding if its own controller has not done so.
-func deleteBinding(s Snapshot, p *reconciler.Plan) {
+func deleteBinding(s snapshot, p *reconciler.Plan) {
 	if s.Binding == nil || !s.Binding.DeletionTimestamp.IsZero() {
 		return
 	}

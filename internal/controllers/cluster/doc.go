@@ -5,7 +5,7 @@
 // plane object. It owns the finalizer of Clusters, spec.controlPlaneEndpoint if it is not set, and the status except
 // for the condition TopologyReconciled, the owner reference and the cluster label of InfraCluster and control plane,
 // and the Secret <cluster>-kubeconfig of Clusters without controlPlaneRef. To change the controller, start with
-// [Snapshot] and [Decide], then read conditions.go. Package manager starts the controller with [Add].
+// [snapshot] and [decide], then read conditions.go. Package manager starts the controller with [Add].
 //
 // The inputs of the status, and the order of the deletion:
 //

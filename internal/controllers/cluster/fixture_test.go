@@ -61,8 +61,8 @@ func is(t, status, reason, message string) metav1.Condition {
 }
 
 // settled is a Cluster with a pool that has all it needs.
-func settled(changes ...func(*Snapshot)) Snapshot {
-	s := Snapshot{
+func settled(changes ...func(*snapshot)) snapshot {
+	s := snapshot{
 		Now: now, Settings: Settings{}.withDefaults(),
 		Cluster: &clusterv1.Cluster{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "cluster", Generation: 7},
@@ -85,17 +85,17 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 }
 
 // fresh is a Cluster that has just been created, and has nothing yet.
-func fresh(changes ...func(*Snapshot)) Snapshot {
-	return settled(append([]func(*Snapshot){func(s *Snapshot) {
+func fresh(changes ...func(*snapshot)) snapshot {
+	return settled(append([]func(*snapshot){func(s *snapshot) {
 		s.Infra, s.ControlPlane, s.Pools, s.Machines, s.Connection = contract.InfraClusterView{}, contract.ControlPlaneView{}, nil, nil, workload.Health{}
 		s.Cluster.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{}
 		s.Cluster.Status.Initialization = clusterv1.ClusterInitializationStatus{}
 	}}, changes...)...)
 }
 
-func deleted(s *Snapshot) { s.Cluster.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }
+func deleted(s *snapshot) { s.Cluster.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }
 
-func noControlPlaneRef(s *Snapshot) {
+func noControlPlaneRef(s *snapshot) {
 	s.Cluster.Spec.ControlPlaneRef, s.ControlPlane = clusterv1.ContractVersionedObjectReference{}, contract.ControlPlaneView{}
 }
 

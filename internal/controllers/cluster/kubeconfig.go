@@ -13,7 +13,7 @@ import (
 // kubeconfig returns the Secret with an administrator's kubeconfig, signed by the Cluster's certificate authority. The
 // controller creates it once for a Cluster without a control plane object; otherwise the control plane provider does.
 // Cluster API's contract defines the name, the type and the key of the Secret.
-func kubeconfig(s Snapshot) (*corev1.Secret, error) {
+func kubeconfig(s snapshot) (*corev1.Secret, error) {
 	ca, err := pki.ParsePair(s.Access.CA.Data[corev1.TLSCertKey], s.Access.CA.Data[corev1.TLSPrivateKeyKey])
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "InvalidCertificateAuthority",

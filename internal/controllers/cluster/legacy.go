@@ -10,17 +10,17 @@ import (
 // adds it to the input of condition.Project only.
 const legacyReady = "ReadyV1Beta1"
 
-// withLegacyReady adds the summary for the v1beta1 Ready condition. deprecated (status.go) calls it for [Report].
-func withLegacyReady(s Snapshot, set condition.Set) condition.Set {
+// withLegacyReady adds the summary for the v1beta1 Ready condition. deprecated (status.go) calls it for [report].
+func withLegacyReady(s snapshot, set condition.Set) condition.Set {
 	v := condition.Summarize(set, condition.Reasons{Info: clusterv1.ReadyReason, Issue: clusterv1.NotReadyReason, Unknown: clusterv1.ReadyUnknownReason},
 		condition.Part{Type: clusterv1.ClusterControlPlaneAvailableCondition}, condition.Part{Type: clusterv1.ClusterInfrastructureReadyCondition})
 	table := condition.Table[condition.Result]{{Type: legacyReady, Compute: func(v condition.Result) condition.Result { return v }}}
 	return append(append(condition.Set{}, set...), table.Evaluate(v, condition.EvaluateOptions{Now: s.Now})...)
 }
 
-// legacy returns the rows of the conditions in status.deprecated.v1beta1, which [Report] computes from the other
+// legacy returns the rows of the conditions in status.deprecated.v1beta1, which [report] computes from the other
 // conditions for clients of Cluster API's v1beta1.
-func legacy(s Snapshot) []condition.V1Beta1Row {
+func legacy(s snapshot) []condition.V1Beta1Row {
 	notInitialized := clusterv1.WaitingForControlPlaneProviderInitializedV1Beta1Reason
 	if !s.Cluster.Spec.ControlPlaneRef.IsDefined() {
 		notInitialized = clusterv1.MissingNodeRefV1Beta1Reason

@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// The provider objects of a Cluster (package reference). [Decide], act and [Report] use them through the methods infra
+// The provider objects of a Cluster (package reference). [decide], act and [report] use them through the methods infra
 // and control. These return a [reference.Link], the reference with its object. A link is reached once the object was
 // provisioned or initialized.
 var (
@@ -26,17 +26,17 @@ var (
 )
 
 // infra returns the link to the infrastructure. It counts as reached if the Cluster needs no infrastructure. A
-// Cluster with a topology always needs it, because the topology sets the reference later. [Decide], act and the
+// Cluster with a topology always needs it, because the topology sets the reference later. [decide], act and the
 // conditions call it.
-func (s Snapshot) infra() reference.Link {
+func (s snapshot) infra() reference.Link {
 	ref := s.Cluster.Spec.InfrastructureRef
 	reached := ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false) || !ref.IsDefined() && !s.Cluster.Spec.Topology.IsDefined() && !deleting(s)
 	return s.link(infrastructure, ref, s.Infra, reached)
 }
 
 // control returns the link to the control plane. Without a control plane object, it counts as reached if a control
-// plane Machine has a Node. [Decide], act and the conditions call it.
-func (s Snapshot) control() reference.Link {
+// plane Machine has a Node. [decide], act and the conditions call it.
+func (s snapshot) control() reference.Link {
 	ref := s.Cluster.Spec.ControlPlaneRef
 	reached := ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false) || !ref.IsDefined() && hasControlPlaneNode(s)
 	return s.link(controlPlane, ref, s.ControlPlane, reached)
@@ -44,7 +44,7 @@ func (s Snapshot) control() reference.Link {
 
 // link returns one of the references. A Cluster with a topology is the controller of the referenced object, because
 // the object was created for it.
-func (s Snapshot) link(r reference.Role, ref clusterv1.ContractVersionedObjectReference, v contract.View, reached bool) reference.Link {
+func (s snapshot) link(r reference.Role, ref clusterv1.ContractVersionedObjectReference, v contract.View, reached bool) reference.Link {
 	return reference.Link{
 		Role: r, From: s.Cluster, Cluster: s.Cluster.Name, Ref: ref, View: v, Reached: reached, Shared: !s.Cluster.Spec.Topology.IsDefined(),
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is the input of all decisions about a Cluster. observe fills it, and the simulations in test/simulation do.
-type Snapshot struct {
+// snapshot is the input of all decisions about a Cluster. observe fills it.
+type snapshot struct {
 	Now      time.Time
 	Settings Settings
 	Cluster  *clusterv1.Cluster
@@ -41,23 +41,23 @@ type Snapshot struct {
 	// Connection is the health of the connection to the workload cluster.
 	Connection workload.Health
 	// Access is the input for the kubeconfig. It is read only if the Cluster has no control plane object.
-	Access Access
+	Access access
 }
 
-// Access is the state of the Secrets <cluster>-kubeconfig and <cluster>-ca.
-type Access struct {
+// access is the state of the Secrets <cluster>-kubeconfig and <cluster>-ca.
+type access struct {
 	Kubeconfig bool
 	// CA is nil if the Secret does not exist.
 	CA *corev1.Secret
 }
 
 // observe reads the snapshot of a Cluster. Package reconciler calls it at the beginning of each reconciliation.
-func (c *controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (Snapshot, error) {
-	s := Snapshot{
+func (c *controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (snapshot, error) {
+	s := snapshot{
 		Now: c.now(), Settings: c.settings, Cluster: cluster, Gates: cluster.Spec.AvailabilityGates,
 		Connection: c.connections.Health(client.ObjectKeyFromObject(cluster)),
 	}
-	steps := []func(context.Context, *Snapshot) error{
+	steps := []func(context.Context, *snapshot) error{
 		c.readInfra, c.readControlPlane, c.readDescendants, c.readHidden, c.readBinding, c.readGates, c.readAccess,
 	}
 	for _, step := range steps {
@@ -68,7 +68,7 @@ func (c *controller) observe(ctx context.Context, cluster *clusterv1.Cluster) (S
 	return s, nil
 }
 
-func (c *controller) readInfra(ctx context.Context, s *Snapshot) error {
+func (c *controller) readInfra(ctx context.Context, s *snapshot) error {
 	o, err := c.refs.GetReferenced(ctx, s.Cluster, s.Cluster.Spec.InfrastructureRef)
 	s.Infra = contract.InfraCluster(o)
 	if !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
@@ -77,7 +77,7 @@ func (c *controller) readInfra(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-func (c *controller) readControlPlane(ctx context.Context, s *Snapshot) error {
+func (c *controller) readControlPlane(ctx context.Context, s *snapshot) error {
 	o, err := c.refs.GetReferenced(ctx, s.Cluster, s.Cluster.Spec.ControlPlaneRef)
 	s.ControlPlane = contract.ControlPlane(o)
 	if !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
@@ -86,7 +86,7 @@ func (c *controller) readControlPlane(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-func (c *controller) readDescendants(ctx context.Context, s *Snapshot) error {
+func (c *controller) readDescendants(ctx context.Context, s *snapshot) error {
 	deployments, pools := &clusterv1.MachineDeploymentList{}, &clusterv1.MachinePoolList{}
 	sets, machines := &clusterv1.MachineSetList{}, &clusterv1.MachineList{}
 	of := watches.InCluster(Name, client.ObjectKeyFromObject(s.Cluster)) // objects in a snapshot are never modified
@@ -105,7 +105,7 @@ func (c *controller) readDescendants(ctx context.Context, s *Snapshot) error {
 
 // readHidden lists objects without the manager's watch label, once all other workers of the Cluster are gone. It
 // excludes the Machines of a control plane object, which deletes them itself.
-func (c *controller) readHidden(ctx context.Context, s *Snapshot) error {
+func (c *controller) readHidden(ctx context.Context, s *snapshot) error {
 	if !deleting(*s) || len(s.Deployments)+len(s.Pools)+len(s.Sets)+len(s.machines(false)) > 0 {
 		return nil
 	}
@@ -125,7 +125,7 @@ func (c *controller) readHidden(ctx context.Context, s *Snapshot) error {
 
 // readBinding reads the binding that must be deleted with the Cluster. A later Cluster with the same name would
 // otherwise inherit it.
-func (c *controller) readBinding(ctx context.Context, s *Snapshot) error {
+func (c *controller) readBinding(ctx context.Context, s *snapshot) error {
 	if !deleting(*s) {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (c *controller) readBinding(ctx context.Context, s *Snapshot) error {
 }
 
 // readGates reads the gates of the ClusterClass if the Cluster has none.
-func (c *controller) readGates(ctx context.Context, s *Snapshot) error {
+func (c *controller) readGates(ctx context.Context, s *snapshot) error {
 	key, is := gatesClass(s.Cluster)
 	if !is || len(s.Gates) > 0 {
 		return nil
@@ -157,7 +157,7 @@ func (c *controller) readGates(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-func (c *controller) readAccess(ctx context.Context, s *Snapshot) error {
+func (c *controller) readAccess(ctx context.Context, s *snapshot) error {
 	if !makesKubeconfig(*s) {
 		return nil
 	}
@@ -170,7 +170,7 @@ func (c *controller) readAccess(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-func (c *controller) readSecret(ctx context.Context, s *Snapshot, suffix string) (*corev1.Secret, error) {
+func (c *controller) readSecret(ctx context.Context, s *snapshot, suffix string) (*corev1.Secret, error) {
 	secret := &corev1.Secret{}
 	err := c.client.Get(ctx, client.ObjectKey{Namespace: s.Cluster.Namespace, Name: s.Cluster.Name + suffix}, secret)
 	if apierrors.IsNotFound(err) {
@@ -182,7 +182,7 @@ func (c *controller) readSecret(ctx context.Context, s *Snapshot, suffix string)
 	return secret, nil
 }
 
-func deleting(s Snapshot) bool { return !s.Cluster.DeletionTimestamp.IsZero() }
+func deleting(s snapshot) bool { return !s.Cluster.DeletionTimestamp.IsZero() }
 
 // standalone reports whether the object has no controller other than the Cluster. The counters, the conditions and the
 // deletion of workers check it.
@@ -197,13 +197,13 @@ func isControlPlane(m *clusterv1.Machine) bool {
 }
 
 // machines returns the Machines of the control plane, or all others.
-func (s Snapshot) machines(controlPlane bool) []*clusterv1.Machine {
+func (s snapshot) machines(controlPlane bool) []*clusterv1.Machine {
 	return s.machinesThat(func(m *clusterv1.Machine) bool { return isControlPlane(m) == controlPlane })
 }
 
 // machinesThat returns pointers to the selected Machines without copying them, because Machines are large and a
 // Cluster may have hundreds.
-func (s Snapshot) machinesThat(are func(*clusterv1.Machine) bool) []*clusterv1.Machine {
+func (s snapshot) machinesThat(are func(*clusterv1.Machine) bool) []*clusterv1.Machine {
 	var out []*clusterv1.Machine
 	for i := range s.Machines {
 		if m := &s.Machines[i]; are(m) {

@@ -11,9 +11,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/reference"
 )
 
-// Report returns the status and the events of a Cluster. Package reconciler calls it at the end of each reconciliation
-// and writes the status. The simulations in test/simulation call it, too.
-func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+// report returns the status and the events of a Cluster. Package reconciler calls it at the end of each reconciliation
+// and writes the status.
+func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	status := clusterv1.ClusterStatus{
 		Initialization:     initialization(s),
 		ControlPlane:       controlPlaneStatus(s),
@@ -24,7 +24,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	if out.Err == nil && !reference.IsBroken(s.infra(), s.control()) {
 		status.ObservedGeneration = s.Cluster.Generation
 	}
-	j := conditionInput{Snapshot: s, plan: p, out: out, reached: status.Initialization}
+	j := conditionInput{snapshot: s, plan: p, out: out, reached: status.Initialization}
 	status.Conditions = conditions.Evaluate(j, reconciler.EvaluateOptionsFor(s.Cluster, s.Now))
 	status.Phase = string(phase(s, status.Initialization))
 	status.Deprecated = &clusterv1.ClusterDeprecatedStatus{V1Beta1: deprecated(s, status.Conditions)}
@@ -32,7 +32,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 }
 
 // initialization returns the initialization status. Its fields never change back to false.
-func initialization(s Snapshot) clusterv1.ClusterInitializationStatus {
+func initialization(s snapshot) clusterv1.ClusterInitializationStatus {
 	out := s.Cluster.Status.Initialization
 	yes := true
 	if l := s.infra(); l.IsDone() || l.Reached {
@@ -46,7 +46,7 @@ func initialization(s Snapshot) clusterv1.ClusterInitializationStatus {
 
 // hasControlPlaneNode reports whether any control plane Machine has a Node. A Cluster without a control plane object
 // counts as initialized from then on (links.go).
-func hasControlPlaneNode(s Snapshot) bool {
+func hasControlPlaneNode(s snapshot) bool {
 	for _, m := range s.machines(true) {
 		if m.Status.NodeRef.IsDefined() {
 			return true
@@ -55,7 +55,7 @@ func hasControlPlaneNode(s Snapshot) bool {
 	return false
 }
 
-func failureDomains(s Snapshot) []clusterv1.FailureDomain {
+func failureDomains(s snapshot) []clusterv1.FailureDomain {
 	if !s.infra().IsDone() {
 		return s.Cluster.Status.FailureDomains
 	}
@@ -68,7 +68,7 @@ func failureDomains(s Snapshot) []clusterv1.FailureDomain {
 //	infrastructure provisioned and endpoint known   Provisioned
 //	infrastructure or control plane referenced      Provisioning
 //	otherwise                                       Pending
-func phase(s Snapshot, in clusterv1.ClusterInitializationStatus) clusterv1.ClusterPhase {
+func phase(s snapshot, in clusterv1.ClusterInitializationStatus) clusterv1.ClusterPhase {
 	spec := s.Cluster.Spec
 	switch {
 	case deleting(s):
@@ -82,7 +82,7 @@ func phase(s Snapshot, in clusterv1.ClusterInitializationStatus) clusterv1.Clust
 }
 
 // deprecated returns the v1beta1 status.
-func deprecated(s Snapshot, set condition.Set) *clusterv1.ClusterV1Beta1DeprecatedStatus {
+func deprecated(s snapshot, set condition.Set) *clusterv1.ClusterV1Beta1DeprecatedStatus {
 	out := &clusterv1.ClusterV1Beta1DeprecatedStatus{
 		Conditions: condition.Project(legacy(s), withLegacyReady(s, set), s.Cluster.GetV1Beta1Conditions()),
 	}
@@ -99,7 +99,7 @@ func deprecated(s Snapshot, set condition.Set) *clusterv1.ClusterV1Beta1Deprecat
 
 // events returns an event when the infrastructure or the control plane becomes initialized, or when a reference
 // cannot be read. Each is recorded once.
-func events(s Snapshot, in clusterv1.ClusterInitializationStatus) []reconciler.Event {
+func events(s snapshot, in clusterv1.ClusterInitializationStatus) []reconciler.Event {
 	var out []reconciler.Event
 	before := s.Cluster.Status.Initialization
 	if ptr.Deref(in.InfrastructureProvisioned, false) && !ptr.Deref(before.InfrastructureProvisioned, false) {

@@ -22,9 +22,9 @@ const (
 
 // unsupported reports whether the control plane is a KubeadmControlPlane that no provider has reconciled, and the
 // remaining time before the conditions report that, 0 if it has passed. Another provider of KubeadmControlPlanes may
-// run beside this program; its controller first writes a finalizer, then a status. [Decide] schedules a reconciliation
+// run beside this program; its controller first writes a finalizer, then a status. [decide] schedules a reconciliation
 // for the end of that time, and unsupportedMessage reports it in conditions.
-func unsupported(s Snapshot) (time.Duration, bool) {
+func unsupported(s snapshot) (time.Duration, bool) {
 	if s.ControlPlane.Presence() != contract.Found || ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false) {
 		return 0, false
 	}
@@ -39,7 +39,7 @@ func unsupported(s Snapshot) (time.Duration, bool) {
 
 // unsupportedMessage returns instructions for an unsupported control plane, or an empty string if it is supported
 // or may still be reconciled. The conditions ControlPlaneAvailable and ControlPlaneInitialized show it.
-func unsupportedMessage(s Snapshot) string {
+func unsupportedMessage(s snapshot) string {
 	left, is := unsupported(s)
 	if !is || left > 0 {
 		return ""

@@ -31,12 +31,12 @@ func TestUnsupportedControlPlane(t *testing.T) {
 		"the kind of another":   {"of another group", "apiVersion: example.org/v1\nkind: KubeadmControlPlane\nmetadata: {name: p}", time.Minute, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := fresh(func(s *Snapshot) {
+			s := fresh(func(s *snapshot) {
 				v := contract.ControlPlane(object(tc.text, contract.V1Beta2))
 				v.SetCreationTimestamp(metav1.NewTime(ago(tc.age)))
 				s.Infra, s.ControlPlane = infra(readyInfra), v
 			})
-			p := Decide(s)
+			p := decide(s)
 			if p.Recheck != tc.recheck {
 				t.Errorf("%s: looked at again in %s, want %s", tc.reason, p.Recheck, tc.recheck)
 			}
@@ -49,7 +49,7 @@ func TestUnsupportedControlPlane(t *testing.T) {
 			}
 		})
 	}
-	s := settled(func(s *Snapshot) {
+	s := settled(func(s *snapshot) {
 		v := contract.ControlPlane(object(kubeadm+"metadata: {name: p}", contract.V1Beta2))
 		s.ControlPlane = v
 	})

@@ -16,15 +16,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/reference"
 )
 
-// The actions of the controller. Each may be repeated. [Decide] plans them, and act runs them. The simulations in
-// test/simulation read the exported ones.
+// The actions of the controller. Each may be repeated. [decide] plans them, and act runs them.
 type (
 	// joinCluster sets the cluster label of the Machine, and makes the Cluster its owner if it has no other owner.
 	joinCluster struct{ Cluster string }
 	// copyFromProviders copies the results of bootstrap config and infrastructure machine to the spec.
 	copyFromProviders struct{}
-	// SyncNode synchronizes labels, annotations and taints to the Node.
-	SyncNode struct{ Node string }
+	// syncNode synchronizes labels, annotations and taints to the Node.
+	syncNode struct{ Node string }
 	// cordon marks the Node as unschedulable.
 	cordon struct{ Node string }
 	// evict evicts Pods of the Node.
@@ -46,7 +45,7 @@ func (a joinCluster) String() string { return "join Cluster " + a.Cluster }
 func (a copyFromProviders) String() string {
 	return "copy the results of bootstrap and infrastructure"
 }
-func (a SyncNode) String() string {
+func (a syncNode) String() string {
 	return fmt.Sprintf("sync labels, annotations and taints to Node %s", a.Node)
 }
 func (a cordon) String() string { return fmt.Sprintf("cordon Node %s: its Machine is deleted", a.Node) }
@@ -60,8 +59,8 @@ func (a deleteWorkloadNode) String() string {
 	return fmt.Sprintf("delete Node %s: its Machine is deleted", a.Node)
 }
 
-// act runs one action. Package reconciler calls it for each action that [Decide] planned, in order.
-func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
+// act runs one action. Package reconciler calls it for each action that [decide] planned, in order.
+func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Action) error {
 	if handled, err := s.update().Act(ctx, c.writer, action); handled {
 		return err
 	}
@@ -72,7 +71,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 		return reference.Act(ctx, c.writer, a, s.bootstrap(), s.infra())
 	case copyFromProviders:
 		return c.writer.Patch(ctx, s.Machine, func(o client.Object) { copyProviderFields(s, o.(*clusterv1.Machine)) })
-	case SyncNode:
+	case syncNode:
 		return c.syncNode(ctx, s)
 	case cordon:
 		return c.cordon(ctx, s)
@@ -87,7 +86,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 }
 
 // join sets the cluster label, and makes the Cluster the owner of a standalone Machine.
-func join(s Snapshot, o client.Object) {
+func join(s snapshot, o client.Object) {
 	if standalone(s) {
 		ownership.AddToCluster(o, s.Cluster)
 		return
@@ -96,7 +95,7 @@ func join(s Snapshot, o client.Object) {
 }
 
 // syncNode patches the Node with its resourceVersion as a precondition, and only if the patch changes anything.
-func (c *controller) syncNode(ctx context.Context, s Snapshot) error {
+func (c *controller) syncNode(ctx context.Context, s snapshot) error {
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err != nil {
 		return err
@@ -105,7 +104,7 @@ func (c *controller) syncNode(ctx context.Context, s Snapshot) error {
 	return client.IgnoreNotFound(err)
 }
 
-func (c *controller) deleteNode(ctx context.Context, s Snapshot, a deleteWorkloadNode) error {
+func (c *controller) deleteNode(ctx context.Context, s snapshot, a deleteWorkloadNode) error {
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err != nil {
 		return err

@@ -137,11 +137,11 @@ func TestPaused(t *testing.T) { // PA-01
 
 func TestObjectOfAnotherMachine(t *testing.T) { // MA-06
 	const theirs = "FooMachine i belongs to Machine other: refer to an object of its own in Machine m"
-	taken := func(s *Snapshot) {
+	taken := func(s *snapshot) {
 		s.Infra.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Machine", Name: "other", UID: "other", Controller: ptr.To(true)}})
 	}
-	s := fresh(func(s *Snapshot) { s.Infra, s.Bootstrap = infra(readyInfra), bootstrap(readyBootstrap) }, taken)
-	p := Decide(s)
+	s := fresh(func(s *snapshot) { s.Infra, s.Bootstrap = infra(readyInfra), bootstrap(readyBootstrap) }, taken)
+	p := decide(s)
 	want := []string{"do: copy the results of bootstrap and infrastructure", "wait: " + theirs}
 	if diff := cmp.Diff(want, texts(p)); diff != "" {
 		t.Errorf("it is left alone (-want +got):\n%s", diff)
@@ -154,8 +154,8 @@ func TestObjectOfAnotherMachine(t *testing.T) { // MA-06
 	if s.Machine.Spec.ProviderID != "" || got.Initialization.InfrastructureProvisioned != nil || len(got.Addresses) != 0 || got.ObservedGeneration != 0 {
 		t.Errorf("something was taken over from another Machine's infrastructure: %+v %+v", s.Machine.Spec, got)
 	}
-	s = settled(deleted, noNode, func(s *Snapshot) { s.Bootstrap = contract.BootstrapConfigView{} }, taken)
-	if p := Decide(s); !p.Idle() {
+	s = settled(deleted, noNode, func(s *snapshot) { s.Bootstrap = contract.BootstrapConfigView{} }, taken)
+	if p := decide(s); !p.Idle() {
 		t.Errorf("the other Machine's infrastructure is deleted: %v", texts(p))
 	}
 }

@@ -22,7 +22,7 @@ import (
 // Machine's.
 const reasonProviderIDDiffers = "ProviderIDDiffers"
 
-// conditions are the conditions that the controller writes, in the order of their evaluation; [Report] evaluates them
+// conditions are the conditions that the controller writes, in the order of their evaluation; [report] evaluates them
 // after each reconciliation. Types, polarities and reasons are defined by Cluster API, except for the reasons that
 // Slipway declares.
 var conditions = condition.Table[conditionInput]{
@@ -38,9 +38,9 @@ var conditions = condition.Table[conditionInput]{
 }
 
 // conditionInput is the input of the conditions: the snapshot, the plan, its outcome and parts of the new status.
-// [Report] fills it.
+// [report] fills it.
 type conditionInput struct {
-	Snapshot
+	snapshot
 	plan    reconciler.Plan
 	out     reconciler.Outcome
 	reached clusterv1.MachineInitializationStatus
@@ -52,7 +52,7 @@ type conditionInput struct {
 }
 
 func (j conditionInput) deleting() condition.Result {
-	if !deleting(j.Snapshot) {
+	if !deleting(j.snapshot) {
 		return condition.False(clusterv1.MachineNotDeletingReason, "")
 	}
 	node := false // set if an action on the Node failed; the message of its wait describes the problem
@@ -66,7 +66,7 @@ func (j conditionInput) deleting() condition.Result {
 	case j.out.Err != nil && !node && kind != fault.Conflict && kind != fault.Unreachable:
 		return condition.TrueBecause(clusterv1.MachineDeletingInternalErrorReason, fmt.Sprintf("Could not %s; retrying", j.out.Failed))
 	case j.evicted != nil:
-		return condition.TrueBecause(j.plan.Stage.Reason, drainMessage(j.Snapshot, j.evicted))
+		return condition.TrueBecause(j.plan.Stage.Reason, drainMessage(j.snapshot, j.evicted))
 	}
 	return condition.TrueBecause(j.plan.Stage.Reason, j.plan.Stage.Message)
 }
@@ -107,28 +107,28 @@ func (j conditionInput) noNode(before *metav1.Condition) condition.Result {
 		return condition.Unknown(clusterv1.MachineNodeConnectionDownReason, "The workload cluster does not answer")
 	case len(n.Duplicates) > 0:
 		return condition.Unknown(ownership.ReasonNodesAmbiguous, fmt.Sprintf(
-			"Nodes %s have the same spec.providerID %s: a provider ID has to be unique", strings.Join(n.Duplicates, ", "), providerID(j.Snapshot)))
+			"Nodes %s have the same spec.providerID %s: a provider ID has to be unique", strings.Join(n.Duplicates, ", "), providerID(j.snapshot)))
 	case n.Item != nil:
 		return condition.Absent()
 	case n.OtherProviderID != "":
 		return condition.False(reasonProviderIDDiffers, fmt.Sprintf(
 			"Node %s has spec.providerID %s, and the Machine has %s: restore the provider ID that is wrong, or delete Machine %s",
-			j.nodeRef.Name, n.OtherProviderID, providerID(j.Snapshot), j.Machine.Name))
-	case j.nodeRef.IsDefined() && deleting(j.Snapshot):
+			j.nodeRef.Name, n.OtherProviderID, providerID(j.snapshot), j.Machine.Name))
+	case j.nodeRef.IsDefined() && deleting(j.snapshot):
 		return condition.False(clusterv1.MachineNodeDeletedReason, fmt.Sprintf("Node %s has been deleted", j.nodeRef.Name))
 	case j.nodeRef.IsDefined():
 		return condition.False(clusterv1.MachineNodeDeletedReason, fmt.Sprintf("Node %s has been deleted while the Machine still exists", j.nodeRef.Name))
-	case !initialized(j.Snapshot) && !isControlPlane(j.Machine):
+	case !initialized(j.snapshot) && !isControlPlane(j.Machine):
 		return condition.Unknown(clusterv1.MachineNodeInspectionFailedReason, waitsForInitialization)
-	case providerID(j.Snapshot) != "":
-		return condition.Unknown(clusterv1.MachineNodeDoesNotExistReason, "Waiting for a Node with spec.providerID "+providerID(j.Snapshot)+" to exist")
+	case providerID(j.snapshot) != "":
+		return condition.Unknown(clusterv1.MachineNodeDoesNotExistReason, "Waiting for a Node with spec.providerID "+providerID(j.snapshot)+" to exist")
 	}
 	return condition.Unknown(clusterv1.MachineNodeDoesNotExistReason, "Waiting for "+j.Machine.Spec.InfrastructureRef.Kind+" to report spec.providerID")
 }
 
 // nodesGraceLeft returns how much longer the Nodes of a reachable workload cluster may be unreadable before their
 // conditions become Unknown. Decide rechecks the Machine when this time is over.
-func (s Snapshot) nodesGraceLeft() time.Duration {
+func (s snapshot) nodesGraceLeft() time.Duration {
 	if !s.Connection.IsHealthy() {
 		return 0
 	}
@@ -137,7 +137,7 @@ func (s Snapshot) nodesGraceLeft() time.Duration {
 
 // connectionGraceLeft returns how much longer a failing connection counts as healthy. Decide rechecks the Machine when
 // this time is over.
-func (s Snapshot) connectionGraceLeft() time.Duration {
+func (s snapshot) connectionGraceLeft() time.Duration {
 	before := condition.Set(s.Machine.Status.Conditions).Get(clusterv1.MachineNodeReadyCondition)
 	was := before != nil && before.Reason != clusterv1.MachineNodeConnectionDownReason
 	return s.Connection.GraceLeft(s.Now, s.Settings.ConditionsGrace, was)
@@ -199,7 +199,7 @@ func (j conditionInput) omitRedundant(set condition.Set, parts []condition.Part)
 
 // delayedBy summarizes the causes of a drain that takes long.
 func (j conditionInput) delayedBy(reason string) string {
-	if reason != clusterv1.MachineDeletingDrainingNodeReason || j.Drain == nil || j.Now.Sub(drainStart(j.Snapshot).Time) < staleDrain {
+	if reason != clusterv1.MachineDeletingDrainingNodeReason || j.Drain == nil || j.Now.Sub(drainStart(j.snapshot).Time) < staleDrain {
 		return ""
 	}
 	delays := drain.Delays(*j.Drain, ptr.Deref(j.evicted, drain.Results{}))
@@ -249,7 +249,7 @@ func (j conditionInput) available(set condition.Set) condition.Result {
 	switch {
 	case ready == nil || ready.Status != metav1.ConditionTrue:
 		return condition.False(clusterv1.MachineNotReadyReason, "")
-	case availableIn(j.Snapshot, *ready) > 0:
+	case availableIn(j.snapshot, *ready) > 0:
 		return condition.False(clusterv1.MachineWaitingForMinReadySecondsReason, "")
 	}
 	return condition.True(clusterv1.MachineAvailableReason)

@@ -98,10 +98,13 @@ func Add(s reconciler.Setup, clusters slipwayworkload.Workloads, extensions hook
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, watches.Referrers{
-		New: func() client.Object { return &clusterv1.Machine{} }, NewList: newList, Refs: references,
-	})
+	c.refs, err = s.References(Name, built, referrers())
 	return err
+}
+
+// referrers describes Machines as the objects that reference provider objects.
+func referrers() watches.Referrers {
+	return watches.Referrers{New: func() client.Object { return &clusterv1.Machine{} }, NewList: newList, Refs: references}
 }
 
 func (s Settings) withDefaults() Settings {
@@ -131,18 +134,18 @@ func nonEmpty(s string) []string {
 	return []string{s}
 }
 
-func (c *controller) definition() reconciler.Controller[*clusterv1.Machine, Snapshot] {
-	return reconciler.Controller[*clusterv1.Machine, Snapshot]{
+func (c *controller) definition() reconciler.Controller[*clusterv1.Machine, snapshot] {
+	return reconciler.Controller[*clusterv1.Machine, snapshot]{
 		Name: Name, Finalizer: clusterv1.MachineFinalizer,
 		New:     func() *clusterv1.Machine { return &clusterv1.Machine{} },
 		Adopt:   c.enter,
-		Observe: c.observe, Decide: Decide, Read: c.answer, Act: c.act, Report: Report,
+		Observe: c.observe, Decide: decide, Read: c.answer, Act: c.act, Report: report,
 	}
 }
 
 // enter joins a new Machine to its Cluster in the write that adds the finalizer.
 func (c *controller) enter(ctx context.Context, m *clusterv1.Machine) (func(client.Object), error) {
-	s := Snapshot{Machine: m}
+	s := snapshot{Machine: m}
 	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
 		return nil, err
 	}

@@ -18,15 +18,15 @@ const fillingRecheck = 5 * time.Second
 // watched until then.
 const nodeRecheck = 2 * time.Second
 
-// Decide computes the plan for a Machine. Package reconciler calls it in each reconciliation, again after the reads
-// that it requests. The simulations in test/simulation call it, too. It is pure: it neither reads nor writes. Besides
-// the actions of package reference for its provider objects:
+// decide computes the plan for a Machine. Package reconciler calls it in each reconciliation, again after the reads
+// that it requests. It is pure: it neither reads nor writes. Besides the actions of package reference for its provider
+// objects:
 //
 //	bootstrap config done         copy the name of the data Secret
 //	infrastructure machine done   copy provider ID and failure domain
 //	Node found                    set annotations and labels, remove taints, in one patch
 //	updating in place             the plan of inplaceupdate.go
-func Decide(s Snapshot) reconciler.Plan {
+func decide(s snapshot) reconciler.Plan {
 	if deleting(s) {
 		return decideDeletion(s)
 	}
@@ -45,7 +45,7 @@ func Decide(s Snapshot) reconciler.Plan {
 		p.Do(copyFromProviders{})
 	}
 	if n := s.Node.Item; n != nil && !metadataOf(s).IsSynced(n) {
-		p.Do(SyncNode{Node: n.Name})
+		p.Do(syncNode{Node: n.Name})
 	}
 	s.update().Decide(&p)
 	decideRecheck(s, &p)
@@ -54,13 +54,13 @@ func Decide(s Snapshot) reconciler.Plan {
 
 // isJoined reports whether the Machine has the label of its Cluster and, if it has no other owner, the Cluster as
 // its owner.
-func isJoined(s Snapshot) bool {
+func isJoined(s snapshot) bool {
 	return s.Machine.Labels[clusterv1.ClusterNameLabel] == s.Cluster.Name && (!standalone(s) || ownership.OwnedByCluster(s.Machine, s.Cluster))
 }
 
 // standalone reports whether the Machine has no owner besides the Cluster. A Machine with the label of an owner
 // that it does not have was restored before that owner, which will adopt it.
-func standalone(s Snapshot) bool {
+func standalone(s snapshot) bool {
 	for _, label := range []string{clusterv1.MachineSetNameLabel, clusterv1.MachinePoolNameLabel, clusterv1.MachineControlPlaneNameLabel} {
 		if _, ok := s.Machine.Labels[label]; ok {
 			return false
@@ -70,7 +70,7 @@ func standalone(s Snapshot) bool {
 }
 
 // needsProviderFields reports whether the spec differs from the results of bootstrap config and infrastructure machine.
-func needsProviderFields(s Snapshot) bool {
+func needsProviderFields(s snapshot) bool {
 	after := s.Machine.DeepCopy()
 	copyProviderFields(s, after)
 	return after.Spec.ProviderID != s.Machine.Spec.ProviderID || after.Spec.FailureDomain != s.Machine.Spec.FailureDomain ||
@@ -80,7 +80,7 @@ func needsProviderFields(s Snapshot) bool {
 // copyProviderFields copies the results of bootstrap config and infrastructure machine to the spec. A data Secret that
 // is already set is never replaced. The actual failure domain is reported in the status, because the spec contains the
 // user's request.
-func copyProviderFields(s Snapshot, m *clusterv1.Machine) {
+func copyProviderFields(s snapshot, m *clusterv1.Machine) {
 	if s.bootstrap().IsDone() && m.Spec.Bootstrap.DataSecretName == nil {
 		name := s.Bootstrap.DataSecretName.Or("")
 		m.Spec.Bootstrap.DataSecretName = &name
@@ -95,7 +95,7 @@ func copyProviderFields(s Snapshot, m *clusterv1.Machine) {
 }
 
 // decideRecheck schedules a reconciliation for the time at which a condition changes without an event.
-func decideRecheck(s Snapshot, p *reconciler.Plan) {
+func decideRecheck(s snapshot, p *reconciler.Plan) {
 	if d := s.Deployment; d != nil && !d.Spec.Rollout.After.IsZero() {
 		p.RecheckIn(d.Spec.Rollout.After.Sub(s.Now))
 	}
@@ -117,7 +117,7 @@ func decideRecheck(s Snapshot, p *reconciler.Plan) {
 
 // availableIn returns how much longer a ready Machine has to stay ready before it counts as available. Decide rechecks
 // the Machine after this time; until then, the condition Available is False.
-func availableIn(s Snapshot, ready metav1.Condition) time.Duration {
+func availableIn(s snapshot, ready metav1.Condition) time.Duration {
 	if s.Machine.Spec.MinReadySeconds == nil {
 		return 0
 	}

@@ -33,7 +33,7 @@ const (
 	deletionOver
 )
 
-// decideDeletion is the part of [Decide] for a Machine that is being deleted. It runs the deletion in stages.
+// decideDeletion is the part of [decide] for a Machine that is being deleted. It runs the deletion in stages.
 //
 //	pre-drain hooks       wait until their annotations are removed
 //	drain                 cordon and evict, until no Pod is left to evict or to wait for
@@ -47,7 +47,7 @@ const (
 //
 // The stages that need the Node are skipped if the control plane is gone or being deleted, or no Node was ever
 // found.
-func decideDeletion(s Snapshot) reconciler.Plan {
+func decideDeletion(s snapshot) reconciler.Plan {
 	p := planDeletion(s)
 	if !p.Idle() {
 		p.RecheckIn(condition.LingerAfter - s.Now.Sub(s.Machine.DeletionTimestamp.Time))
@@ -63,12 +63,12 @@ func decideDeletion(s Snapshot) reconciler.Plan {
 
 // planDeletion returns the plan for the first stage that is not complete. The reason of a stage is the reason of the
 // Deleting condition.
-func planDeletion(s Snapshot) (p reconciler.Plan) {
+func planDeletion(s snapshot) (p reconciler.Plan) {
 	const infrastructure, bootstrap = clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason, clusterv1.MachineDeletingWaitingForBootstrapDeletionReason
 	for _, step := range []struct {
 		stage  int
 		reason string
-		plan   func(Snapshot, *reconciler.Plan)
+		plan   func(snapshot, *reconciler.Plan)
 	}{
 		{preDrainHooks, clusterv1.MachineDeletingWaitingForPreDrainHookReason, waitForPreDrainHooks},
 		{draining, clusterv1.MachineDeletingDrainingNodeReason, drainNode},
@@ -87,16 +87,16 @@ func planDeletion(s Snapshot) (p reconciler.Plan) {
 	return p
 }
 
-func waitForPreDrainHooks(s Snapshot, p *reconciler.Plan) {
+func waitForPreDrainHooks(s snapshot, p *reconciler.Plan) {
 	waitForHooks(s, p, clusterv1.PreDrainDeleteHookAnnotationPrefix, clusterv1.MachineDeletingWaitingForPreDrainHookReason)
 }
 
-func waitForPreTerminateHooks(s Snapshot, p *reconciler.Plan) {
+func waitForPreTerminateHooks(s snapshot, p *reconciler.Plan) {
 	waitForHooks(s, p, clusterv1.PreTerminateDeleteHookAnnotationPrefix, clusterv1.MachineDeletingWaitingForPreTerminateHookReason)
 }
 
 // waitForHooks waits until no annotation with the prefix is left.
-func waitForHooks(s Snapshot, p *reconciler.Plan, prefix, reason string) {
+func waitForHooks(s snapshot, p *reconciler.Plan, prefix, reason string) {
 	if h := hooks(s, prefix); len(h) > 0 {
 		p.WaitFor(reason, "Waiting for the owners of the annotations %s to remove them", strings.Join(h, ", ")).
 			For("Machine", s.Machine.Name).ToChange("metadata.annotations")
@@ -104,7 +104,7 @@ func waitForHooks(s Snapshot, p *reconciler.Plan, prefix, reason string) {
 }
 
 // hooks returns the sorted annotations with the prefix.
-func hooks(s Snapshot, prefix string) []string {
+func hooks(s snapshot, prefix string) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(s.Machine.Annotations)) {
 		if strings.HasPrefix(key, prefix) {
@@ -116,7 +116,7 @@ func hooks(s Snapshot, prefix string) []string {
 
 // noteProviderID records the provider ID if the Node may have joined, or may still join, while the deletion
 // started. After the infrastructure machine is deleted, the Node could not be found otherwise.
-func noteProviderID(s Snapshot, p *reconciler.Plan) {
+func noteProviderID(s snapshot, p *reconciler.Plan) {
 	if skipsNodeDeletion(s) || s.Machine.Spec.ProviderID != "" {
 		return
 	}
@@ -125,22 +125,22 @@ func noteProviderID(s Snapshot, p *reconciler.Plan) {
 	}
 }
 
-func deleteInfrastructure(s Snapshot, p *reconciler.Plan) {
+func deleteInfrastructure(s snapshot, p *reconciler.Plan) {
 	s.infra().Delete(p, clusterv1.MachineDeletingWaitingForInfrastructureDeletionReason)
 }
 
-func deleteBootstrap(s Snapshot, p *reconciler.Plan) {
+func deleteBootstrap(s snapshot, p *reconciler.Plan) {
 	s.bootstrap().Delete(p, clusterv1.MachineDeletingWaitingForBootstrapDeletionReason)
 }
 
 // hasNodeToDelete reports whether the Machine may have a Node that has to be deleted.
-func hasNodeToDelete(s Snapshot) bool {
+func hasNodeToDelete(s snapshot) bool {
 	return !skipsNodeDeletion(s) && (hadNode(s) || s.Node.Unreachable && s.Machine.Spec.ProviderID != "")
 }
 
 // waitForTurn waits until the Node can be deleted without exceeding the rate limit of the workload cluster. Giving up
 // would leave the Node behind.
-func waitForTurn(s Snapshot, p *reconciler.Plan) {
+func waitForTurn(s snapshot, p *reconciler.Plan) {
 	if hasNodeToDelete(s) && s.Node.RetryAfter > 0 && s.Connection.IsHealthy() {
 		p.WaitFor(clusterv1.MachineDeletingReason, "Waiting for a turn to delete %s", theNode(s)).
 			For(clusterv1.ClusterKind, s.Machine.Spec.ClusterName).ForTime()
@@ -149,7 +149,7 @@ func waitForTurn(s Snapshot, p *reconciler.Plan) {
 
 // deleteNode deletes the Node with at least one attempt, until the timeout. The Deleting condition records whether
 // there was an attempt before.
-func deleteNode(s Snapshot, p *reconciler.Plan) {
+func deleteNode(s snapshot, p *reconciler.Plan) {
 	if !hasNodeToDelete(s) {
 		return
 	}
@@ -175,13 +175,13 @@ func deleteNode(s Snapshot, p *reconciler.Plan) {
 	p.RecheckIn(left)
 }
 
-func hasTriedNodeDeletion(s Snapshot) bool {
+func hasTriedNodeDeletion(s snapshot) bool {
 	c := condition.Set(s.Machine.Status.Conditions).Get(clusterv1.MachineDeletingCondition)
 	return c != nil && (c.Reason == clusterv1.MachineDeletingDeletingNodeReason || c.Reason == clusterv1.MachineDeletingDeletionCompletedReason)
 }
 
 // theNode describes the Node in an unreachable workload cluster.
-func theNode(s Snapshot) string {
+func theNode(s snapshot) string {
 	if name := s.Machine.Status.NodeRef.Name; name != "" {
 		return "Node " + name
 	}
@@ -190,21 +190,21 @@ func theNode(s Snapshot) string {
 
 // skipsNodeStages reports whether the stages that need the Node are skipped: the Node is removed with its cluster, or
 // was never found. The drain and the wait for volumes (drain.go) both check it.
-func skipsNodeStages(s Snapshot) bool { return skipsNodeDeletion(s) || !hadNode(s) }
+func skipsNodeStages(s snapshot) bool { return skipsNodeDeletion(s) || !hadNode(s) }
 
 // hadNode reports whether the Machine has or had a Node.
-func hadNode(s Snapshot) bool { return s.Machine.Status.NodeRef.IsDefined() || s.Node.Item != nil }
+func hadNode(s snapshot) bool { return s.Machine.Status.NodeRef.IsDefined() || s.Node.Item != nil }
 
 // skipsNodeDeletion reports whether the Node is removed with its cluster, or no control plane is left that could
 // remove it. An unreadable control plane counts as present.
-func skipsNodeDeletion(s Snapshot) bool {
+func skipsNodeDeletion(s snapshot) bool {
 	return s.Cluster == nil || !s.Cluster.DeletionTimestamp.IsZero() || s.ControlPlane.Deleting ||
 		s.ControlPlane.Others == 0 && !s.ControlPlane.External && !s.ControlPlane.Unreadable
 }
 
 // nodeDeletionLeft returns the time left for deleting the Node, counted from the deletion of the Machine, and
 // whether there is no limit.
-func nodeDeletionLeft(s Snapshot) (left time.Duration, forever bool) {
+func nodeDeletionLeft(s snapshot) (left time.Duration, forever bool) {
 	timeout := defaultNodeDeletionTimeout
 	if seconds := s.Machine.Spec.Deletion.NodeDeletionTimeoutSeconds; seconds != nil {
 		timeout = time.Duration(*seconds) * time.Second
@@ -213,13 +213,13 @@ func nodeDeletionLeft(s Snapshot) (left time.Duration, forever bool) {
 }
 
 // stageStartTimes returns the start times of the stages in the current status.
-func stageStartTimes(s Snapshot) clusterv1.MachineDeletionStatus {
+func stageStartTimes(s snapshot) clusterv1.MachineDeletionStatus {
 	return *cmp.Or(s.Machine.Status.Deletion, &clusterv1.MachineDeletionStatus{})
 }
 
 // deletionStatus returns the deletion status with the start times of the stages. Existing times are never changed.
-// [Report] writes it, and the timeouts of the drain and of the volumes count from these times.
-func deletionStatus(s Snapshot, stage int) *clusterv1.MachineDeletionStatus {
+// [report] writes it, and the timeouts of the drain and of the volumes count from these times.
+func deletionStatus(s snapshot, stage int) *clusterv1.MachineDeletionStatus {
 	if !deleting(s) {
 		return s.Machine.Status.Deletion
 	}

@@ -5,7 +5,7 @@
 // bootstrap config. With the feature gate InPlaceUpdates an extension can update a Machine in place
 // (inplaceupdate.go). The controller never creates Machines, never starts an update in place, which the owner of the
 // Machine does, and does not compute UpToDate for Machines of owners other than MachineDeployments. To change it, start
-// with [Snapshot] and [Decide], then read deletion.go and conditions.go. Package manager starts the controller with
+// with [snapshot] and [decide], then read deletion.go and conditions.go. Package manager starts the controller with
 // [Add].
 //
 // The objects of a Machine, and the order of their deletion:

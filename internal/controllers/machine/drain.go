@@ -48,7 +48,7 @@ func (q askVolumes) String() string { return "the volumes attached to Node " + q
 
 // drainNode cordons the Node, then evicts its Pods until the drain is complete. It is a stage of the deletion
 // (planDeletion).
-func drainNode(s Snapshot, p *reconciler.Plan) {
+func drainNode(s snapshot, p *reconciler.Plan) {
 	if !needsDrain(s) {
 		return
 	}
@@ -88,7 +88,7 @@ func drainNode(s Snapshot, p *reconciler.Plan) {
 
 // waitForVolumes waits until the volumes of drained Pods are detached. It is the stage of the deletion after the drain.
 // planDeletion (deletion.go) calls it.
-func waitForVolumes(s Snapshot, p *reconciler.Plan) {
+func waitForVolumes(s snapshot, p *reconciler.Plan) {
 	if !waitsForVolumes(s) {
 		return
 	}
@@ -132,14 +132,14 @@ func waitForVolumes(s Snapshot, p *reconciler.Plan) {
 
 // needsDrain reports whether the Node has to be drained. deletionStatus checks it, too, so that a skipped drain has no
 // start time.
-func needsDrain(s Snapshot) bool {
+func needsDrain(s snapshot) bool {
 	_, excluded := s.Machine.Annotations[clusterv1.ExcludeNodeDrainingAnnotation]
 	left, limited := drainLeft(s)
 	return !skipsNodeStages(s) && !excluded && !isLeaving(s) && (left > 0 || !limited)
 }
 
 // waitsForVolumes reports whether volumes have to be detached before the machine is deleted.
-func waitsForVolumes(s Snapshot) bool {
+func waitsForVolumes(s snapshot) bool {
 	_, excluded := s.Machine.Annotations[clusterv1.ExcludeWaitForNodeVolumeDetachAnnotation]
 	left, limited := timeLeft(s.Now, detachStart(s), s.Machine.Spec.Deletion.NodeVolumeDetachTimeoutSeconds)
 	return !skipsNodeStages(s) && !excluded && !isLeaving(s) && !s.Infra.Removed && (left > 0 || !limited)
@@ -147,25 +147,25 @@ func waitsForVolumes(s Snapshot) bool {
 
 // isLeaving reports whether the machine may already be terminating: the drain was reported as complete to the
 // owners of pre-terminate hooks, or the infrastructure machine is being deleted.
-func isLeaving(s Snapshot) bool {
+func isLeaving(s snapshot) bool {
 	d := s.Machine.Status.Deletion
 	i := s.infra()
 	return d != nil && !d.WaitForPreTerminateHookStartTime.IsZero() ||
 		i.IsGone() || i.Presence() == contract.Found && !i.Object().GetDeletionTimestamp().IsZero()
 }
 
-func drainStart(s Snapshot) metav1.Time {
+func drainStart(s snapshot) metav1.Time {
 	return cmp.Or(stageStartTimes(s).NodeDrainStartTime, thisSecond(s))
 }
 
-func detachStart(s Snapshot) metav1.Time {
+func detachStart(s snapshot) metav1.Time {
 	return cmp.Or(stageStartTimes(s).WaitForNodeVolumeDetachStartTime, thisSecond(s))
 }
 
-func thisSecond(s Snapshot) metav1.Time { return metav1.NewTime(s.Now.Truncate(time.Second)) }
+func thisSecond(s snapshot) metav1.Time { return metav1.NewTime(s.Now.Truncate(time.Second)) }
 
 // drainLeft returns the time left for the drain, and whether there is a limit.
-func drainLeft(s Snapshot) (left time.Duration, limited bool) {
+func drainLeft(s snapshot) (left time.Duration, limited bool) {
 	left, limited = timeLeft(s.Now, drainStart(s), s.Machine.Spec.Deletion.NodeDrainTimeoutSeconds)
 	if removed := removedDrain - s.Now.Sub(drainStart(s).Time); s.Infra.Removed && (!limited || removed < left) {
 		return removed, true
@@ -181,7 +181,7 @@ func timeLeft(now time.Time, start metav1.Time, seconds *int32) (left time.Durat
 	return time.Duration(*seconds)*time.Second - now.Sub(start.Time), true
 }
 
-func recheck(s Snapshot, since metav1.Time, p *reconciler.Plan) {
+func recheck(s snapshot, since metav1.Time, p *reconciler.Plan) {
 	if s.Node.RetryAfter > 0 { // an earlier attempt would only delay other callers
 		return
 	}
@@ -192,7 +192,7 @@ func formatTime(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // drainMessage returns a message with the start of the drain and the Pods that it waits for. Before the first evictions
 // results is nil.
-func drainMessage(s Snapshot, results *drain.Results) string {
+func drainMessage(s snapshot, results *drain.Results) string {
 	if s.Drain == nil {
 		return drainHead(s)
 	}
@@ -202,13 +202,13 @@ func drainMessage(s Snapshot, results *drain.Results) string {
 	return strings.Join(append([]string{drainHead(s)}, drain.Describe(*s.Drain, *results)...), "\n")
 }
 
-func drainHead(s Snapshot) string {
+func drainHead(s snapshot) string {
 	return fmt.Sprintf("Draining Node %s since %s", s.Node.Item.Name, formatTime(drainStart(s)))
 }
 
 // drainWait returns the message of a drain before this reconciliation has evicted Pods, with the reasons why evictions were
 // rejected in the previous one.
-func drainWait(s Snapshot) string {
+func drainWait(s snapshot) string {
 	previous := ""
 	if c := apimeta.FindStatusCondition(s.Machine.Status.Conditions, clusterv1.MachineDeletingCondition); c != nil && c.Reason == clusterv1.MachineDeletingDrainingNodeReason {
 		previous = c.Message
@@ -217,8 +217,8 @@ func drainWait(s Snapshot) string {
 }
 
 // answer performs the reads that a deletion or an update requests. Package reconciler calls it for each read in a plan
-// of [Decide]. An unreachable workload cluster is recorded in the snapshot and is not an error.
-func (c *controller) answer(ctx context.Context, s Snapshot, q reconciler.ReadRequest) (_ Snapshot, err error) {
+// of [decide]. An unreachable workload cluster is recorded in the snapshot and is not an error.
+func (c *controller) answer(ctx context.Context, s snapshot, q reconciler.ReadRequest) (_ snapshot, err error) {
 	if _, updating := q.(askProgress); updating {
 		s.Progress, err = s.update().callExtension(ctx, c.caller)
 		return s, err
@@ -241,12 +241,12 @@ func (c *controller) answer(ctx context.Context, s Snapshot, q reconciler.ReadRe
 		return s, nil
 	}
 	if fault.KindOf(err) == fault.Unreachable {
-		s.Node, err = Node{Unreachable: true}, nil
+		s.Node, err = observedNode{Unreachable: true}, nil
 	}
 	return s, err
 }
 
-func (c *controller) lookAtPods(ctx context.Context, s *Snapshot, workload client.Reader) error {
+func (c *controller) lookAtPods(ctx context.Context, s *snapshot, workload client.Reader) error {
 	list := &clusterv1.MachineDrainRuleList{}
 	err := c.client.List(ctx, list, client.InNamespace(s.Machine.Namespace))
 	if err != nil && !apimeta.IsNoMatchError(err) {
@@ -269,7 +269,7 @@ func (c *controller) lookAtPods(ctx context.Context, s *Snapshot, workload clien
 }
 
 // cordon marks the Node as unschedulable. act calls it.
-func (c *controller) cordon(ctx context.Context, s Snapshot) error {
+func (c *controller) cordon(ctx context.Context, s snapshot) error {
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err != nil {
 		return err
@@ -281,7 +281,7 @@ func (c *controller) cordon(ctx context.Context, s Snapshot) error {
 }
 
 // evict evicts the Pods and records the results. act calls it.
-func (c *controller) evict(ctx context.Context, s Snapshot, a evict) error {
+func (c *controller) evict(ctx context.Context, s snapshot, a evict) error {
 	workload, err := c.workloads.Client(ctx, clusterKey(s.Machine))
 	if err != nil {
 		return err

@@ -25,8 +25,8 @@ import (
 )
 
 // leavingMachine is a Machine that is deleted, as an API server has it.
-func leavingMachine(changes ...func(*Snapshot)) *clusterv1.Machine {
-	m := settled(append([]func(*Snapshot){deleted}, changes...)...).Machine
+func leavingMachine(changes ...func(*snapshot)) *clusterv1.Machine {
+	m := settled(append([]func(*snapshot){deleted}, changes...)...).Machine
 	m.Generation, m.Finalizers = 0, []string{clusterv1.MachineFinalizer}
 	return m
 }
@@ -183,7 +183,7 @@ func TestVolumesHoldTheDeletion(t *testing.T) { // MD-12
 func TestDownWhileAsked(t *testing.T) { // MD-03, RC-04
 	c := world(leavingMachine()).Build()
 	ctl, _ := newController(c, fakeWorkloads{down: true})
-	s := settled(deleted, external, drained, func(s *Snapshot) { s.Drain = nil })
+	s := settled(deleted, external, drained, func(s *snapshot) { s.Drain = nil })
 	got, err := ctl.answer(t.Context(), s, askPods{Node: "n"})
 	if err != nil || !got.Node.Unreachable {
 		t.Errorf("a fact, not an error: %+v, %v", got.Node, err)
@@ -227,7 +227,7 @@ func (n tally) funcs() interceptor.Funcs {
 // TestWrites counts what a Machine costs while its providers do one step after the other.
 func TestWrites(t *testing.T) { // MA-18
 	n := tally{}
-	s := fresh(ofPool, func(s *Snapshot) { // made by someone who knows about finalizer and label
+	s := fresh(ofPool, func(s *snapshot) { // made by someone who knows about finalizer and label
 		s.Machine.Finalizers = []string{clusterv1.MachineFinalizer}
 		s.Machine.Spec.Bootstrap = clusterv1.Bootstrap{ConfigRef: settled().Machine.Spec.Bootstrap.ConfigRef}
 		s.Machine.Generation = 0

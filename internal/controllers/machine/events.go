@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reference"
 )
 
-// events returns the events of a reconciliation, which [Report] adds to the status. Each is recorded once.
+// events returns the events of a reconciliation, which [report] adds to the status. Each is recorded once.
 func events(j conditionInput, status clusterv1.MachineStatus) []reconciler.Event {
 	var list []reconciler.Event
 	if status.NodeRef.IsDefined() && !j.Machine.Status.NodeRef.IsDefined() {

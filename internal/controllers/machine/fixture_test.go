@@ -27,7 +27,6 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/kube"
 	"github.com/slipwayhq/slipway/internal/reconciler"
-	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	slipwayworkload "github.com/slipwayhq/slipway/internal/workload"
 	"github.com/slipwayhq/slipway/sdk/contract"
 	"github.com/slipwayhq/slipway/test/testkit"
@@ -69,8 +68,8 @@ func is(t, status, reason, message string) metav1.Condition {
 }
 
 // settled is a Machine that runs, with all it needs.
-func settled(changes ...func(*Snapshot)) Snapshot {
-	s := Snapshot{
+func settled(changes ...func(*snapshot)) snapshot {
+	s := snapshot{
 		Now: now, Settings: Settings{}.withDefaults(),
 		Machine: &clusterv1.Machine{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", UID: "machine", Generation: 7, Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},
@@ -89,7 +88,7 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 	s.Machine.Status.Initialization = clusterv1.MachineInitializationStatus{InfrastructureProvisioned: ptr.To(true), BootstrapDataSecretCreated: ptr.To(true)}
 	s.Machine.Status.NodeRef.Name = "n"
 	s.Machine.Status.Phase = "Running"
-	s.Node = Node{WasRead: true, Item: node()}
+	s.Node = observedNode{WasRead: true, Item: node()}
 	metadataOf(s).Sync(s.Node.Item)
 	for _, change := range changes {
 		change(&s)
@@ -98,8 +97,8 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 }
 
 // ofDeployment makes the Machine one of a MachineDeployment that has moved on as the changes say since it was made.
-func ofDeployment(changes ...func(*clusterv1.MachineDeployment)) func(*Snapshot) {
-	return func(s *Snapshot) {
+func ofDeployment(changes ...func(*clusterv1.MachineDeployment)) func(*snapshot) {
+	return func(s *snapshot) {
 		first := map[string]string{clusterv1.RevisionAnnotation: "1"}
 		s.Set = &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "ms", Annotations: first, CreationTimestamp: metav1.NewTime(ago(time.Hour))}}
 		s.Set.Spec.Template.Spec = clusterv1.MachineSpec{ClusterName: "c", Version: "v1.36.3", InfrastructureRef: s.Machine.Spec.InfrastructureRef}
@@ -112,9 +111,9 @@ func ofDeployment(changes ...func(*clusterv1.MachineDeployment)) func(*Snapshot)
 }
 
 // fresh is a Machine that has just been created, and has nothing yet.
-func fresh(changes ...func(*Snapshot)) Snapshot {
-	return settled(append([]func(*Snapshot){func(s *Snapshot) {
-		s.Infra, s.Bootstrap, s.Node = contract.InfraMachineView{}, contract.BootstrapConfigView{}, Node{WasRead: true}
+func fresh(changes ...func(*snapshot)) snapshot {
+	return settled(append([]func(*snapshot){func(s *snapshot) {
+		s.Infra, s.Bootstrap, s.Node = contract.InfraMachineView{}, contract.BootstrapConfigView{}, observedNode{WasRead: true}
 		s.Machine.Spec.ProviderID, s.Machine.Spec.FailureDomain, s.Machine.Spec.Bootstrap.DataSecretName = "", "", nil
 		s.Machine.Status = clusterv1.MachineStatus{}
 	}}, changes...)...)
@@ -131,8 +130,8 @@ func node(conditions ...corev1.NodeCondition) *corev1.Node {
 }
 
 // nodeSays changes one condition of the Node.
-func nodeSays(t corev1.NodeConditionType, status corev1.ConditionStatus, message string) func(*Snapshot) {
-	return func(s *Snapshot) {
+func nodeSays(t corev1.NodeConditionType, status corev1.ConditionStatus, message string) func(*snapshot) {
+	return func(s *snapshot) {
 		for i := range s.Node.Item.Status.Conditions {
 			if c := &s.Node.Item.Status.Conditions[i]; c.Type == t {
 				c.Status, c.Message = status, message
@@ -141,27 +140,27 @@ func nodeSays(t corev1.NodeConditionType, status corev1.ConditionStatus, message
 	}
 }
 
-func deleted(s *Snapshot) { s.Machine.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }
+func deleted(s *snapshot) { s.Machine.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }
 
-func deletedSince(d time.Duration) func(*Snapshot) {
-	return func(s *Snapshot) { s.Machine.DeletionTimestamp = ptr.To(metav1.NewTime(ago(d))) }
+func deletedSince(d time.Duration) func(*snapshot) {
+	return func(s *snapshot) { s.Machine.DeletionTimestamp = ptr.To(metav1.NewTime(ago(d))) }
 }
 
 // drained is a Node without Pods that have to leave.
-func drained(s *Snapshot) { holding()(s) }
+func drained(s *snapshot) { holding()(s) }
 
-func noProviders(s *Snapshot) {
+func noProviders(s *snapshot) {
 	s.Infra, s.Bootstrap = contract.InfraMachineView{}, contract.BootstrapConfigView{}
 }
 
-func noNode(s *Snapshot) { s.Node.Item = nil }
+func noNode(s *snapshot) { s.Node.Item = nil }
 
-func was(conditions ...metav1.Condition) func(*Snapshot) {
-	return func(s *Snapshot) { s.Machine.Status.Conditions = conditions }
+func was(conditions ...metav1.Condition) func(*snapshot) {
+	return func(s *snapshot) { s.Machine.Status.Conditions = conditions }
 }
 
 // ofPool makes the Machine one of a MachinePool: no bootstrap of its own.
-func ofPool(s *Snapshot) {
+func ofPool(s *snapshot) {
 	s.Machine.Labels[clusterv1.MachinePoolNameLabel] = "mp"
 	s.Machine.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "MachinePool", Name: "mp", UID: "mp", Controller: ptr.To(true)}}
 	s.Machine.Spec.Bootstrap = clusterv1.Bootstrap{DataSecretName: ptr.To("")}
@@ -276,22 +275,22 @@ func world(m *clusterv1.Machine, extra ...client.Object) *fake.ClientBuilder {
 		foreign("apiVersion: i/v1\nkind: FooMachine\nmetadata: {name: i, " + made + "}\n" + readyInfra),
 		foreign("apiVersion: b/v1\nkind: FooConfig\nmetadata: {name: b, " + made + "}\n" + readyBootstrap),
 	}, extra...)
-	b := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objs...).WithStatusSubresource(&clusterv1.Machine{}).
-		WithIndex(&clusterv1.Machine{}, watches.ReferenceField(Name), watches.ReferenceKeys(references))
+	b := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(objs...).WithStatusSubresource(&clusterv1.Machine{})
+	testkit.WithIndexes(b, func(i client.FieldIndexer) error { return referrers().Index(i, Name) })
 	for field, value := range indexes() {
 		b = b.WithIndex(&clusterv1.Machine{}, field, value)
 	}
 	return b
 }
 
-func bare(s Snapshot) *clusterv1.Machine {
+func bare(s snapshot) *clusterv1.Machine {
 	s.Machine.Generation, s.Machine.OwnerReferences, s.Machine.Labels = 0, nil, nil
 	return s.Machine
 }
 
-func newController(c client.WithWatch, w fakeWorkloads) (*controller, *reconciler.Reconciler[*clusterv1.Machine, Snapshot]) {
+func newController(c client.WithWatch, w fakeWorkloads) (*controller, *reconciler.Reconciler[*clusterv1.Machine, snapshot]) {
 	ctl := &controller{client: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now }, settings: Settings{}.withDefaults(), workloads: w}
-	r := &reconciler.Reconciler[*clusterv1.Machine, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
+	r := &reconciler.Reconciler[*clusterv1.Machine, snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	return ctl, r
 }

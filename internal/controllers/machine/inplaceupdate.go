@@ -25,7 +25,7 @@ import (
 const retryFailed = 30 * time.Second
 
 // inPlaceUpdate is the input of decisions about the in-place update of a Machine. The owner of the Machine starts the
-// update (package inplace); this file calls the extension until it is done, and then removes the annotations. [Decide],
+// update (package inplace); this file calls the extension until it is done, and then removes the annotations. [decide],
 // act and the Updating condition use it.
 type inPlaceUpdate struct {
 	Machine *clusterv1.Machine

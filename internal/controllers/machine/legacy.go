@@ -12,7 +12,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// legacy returns the rows of the conditions in status.deprecated.v1beta1, which [Report] computes from the other
+// legacy returns the rows of the conditions in status.deprecated.v1beta1, which [report] computes from the other
 // conditions for clients of Cluster API's v1beta1.
 func legacy() []condition.V1Beta1Row {
 	return []condition.V1Beta1Row{
@@ -38,7 +38,7 @@ func stageRow(t clusterv1.ConditionType, severity func(string) clusterv1.Conditi
 }
 
 // legacySet returns the source of the v1beta1 conditions: the conditions of this controller, of health checks and
-// of owners, and the stages of the deletion. deprecated (status.go) calls it for [Report].
+// of owners, and the stages of the deletion. deprecated (status.go) calls it for [report].
 func (j conditionInput) legacySet(own condition.Set) condition.Set {
 	set := slices.Clone(own)
 	for _, t := range []string{clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition} {
@@ -51,7 +51,7 @@ func (j conditionInput) legacySet(own condition.Set) condition.Set {
 
 // stages returns a condition for each stage of the deletion that was entered, with its completion.
 func (j conditionInput) stages() condition.Set {
-	if !deleting(j.Snapshot) {
+	if !deleting(j.snapshot) {
 		return nil
 	}
 	now := j.plan.Stage.Order
@@ -86,7 +86,7 @@ func (j conditionInput) stages() condition.Set {
 
 // drainingSucceeded returns the state of the drain, and whether there is one.
 func (j conditionInput) drainingSucceeded() (condition.Result, bool) {
-	if !deleting(j.Snapshot) || j.deletion == nil || j.deletion.NodeDrainStartTime.IsZero() {
+	if !deleting(j.snapshot) || j.deletion == nil || j.deletion.NodeDrainStartTime.IsZero() {
 		return condition.Result{}, false
 	}
 	name := j.nodeRef.Name
@@ -108,7 +108,7 @@ func (j conditionInput) drainingSucceeded() (condition.Result, bool) {
 			return condition.False(c.Reason, c.Message), true
 		}
 	}
-	if left, limited := drainLeft(j.Snapshot); limited && left <= 0 {
+	if left, limited := drainLeft(j.snapshot); limited && left <= 0 {
 		limit := "spec.deletion.nodeDrainTimeoutSeconds"
 		if j.Infra.Removed {
 			limit = "10s, and its machine was removed"

@@ -46,7 +46,7 @@ type live struct {
 	t *testing.T
 	client.Client
 	workload client.Client
-	r        *reconciler.Reconciler[*clusterv1.Machine, Snapshot]
+	r        *reconciler.Reconciler[*clusterv1.Machine, snapshot]
 }
 
 func startLive(t *testing.T) live {
@@ -77,7 +77,7 @@ func startLive(t *testing.T) live {
 	c, nodes := mgr.GetClient(), startWorkload(t)
 	ctl := &controller{client: c, refs: kube.NewReferences(c, nil), now: time.Now, settings: Settings{VolumeAttachments: true}.withDefaults(),
 		workloads: fakeWorkloads{client: nodes}}
-	r := &reconciler.Reconciler[*clusterv1.Machine, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name)}
+	r := &reconciler.Reconciler[*clusterv1.Machine, snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name)}
 	ctl.writer = r.Writer
 	return live{t: t, Client: srv.Client(t, s), workload: nodes, r: r}
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// metadataOf returns the metadata that the Node receives from its Machine. [Decide] compares it with the Node, and the
-// action SyncNode writes it.
-func metadataOf(s Snapshot) machines.NodeMetadata {
+// metadataOf returns the metadata that the Node receives from its Machine. [decide] compares it with the Node, and the
+// action syncNode writes it.
+func metadataOf(s snapshot) machines.NodeMetadata {
 	return machines.NodeMetadata{
 		Machine: s.Machine, AlsoLabels: s.Settings.SyncLabels, AlsoAnnotations: s.Settings.SyncAnnotations,
 		Interruptible: s.Infra.Interruptible.Or(false), Outdated: outdated(s), Taints: s.Settings.TaintPropagation,
@@ -55,7 +55,7 @@ func revision(o metav1.Object) int {
 }
 
 // outdated reports whether the MachineSet of the Machine is not the newest of its MachineDeployment.
-func outdated(s Snapshot) bool {
+func outdated(s snapshot) bool {
 	return s.Deployment != nil && revision(s.Set) < revision(s.Deployment)
 }
 

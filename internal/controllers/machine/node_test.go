@@ -13,7 +13,7 @@ import (
 )
 
 func TestSync(t *testing.T) {
-	s := settled(func(s *Snapshot) {
+	s := settled(func(s *snapshot) {
 		s.Machine.OwnerReferences = []metav1.OwnerReference{{Kind: "MachineSet", Name: "ms", Controller: ptr.To(true)}}
 		s.Machine.Labels = map[string]string{
 			"node-role.kubernetes.io/worker": "", "node-restriction.kubernetes.io/a": "1", "x.node-restriction.kubernetes.io/b": "2",
@@ -136,7 +136,7 @@ func TestSyncTaints(t *testing.T) { // MA-16
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := settled(func(s *Snapshot) { s.Settings.TaintPropagation, s.Machine.Spec.Taints = true, tc.machine })
+			s := settled(func(s *snapshot) { s.Settings.TaintPropagation, s.Machine.Spec.Taints = true, tc.machine })
 			n := node()
 			metadataOf(settled()).Sync(n)
 			n.Spec.Taints = tc.node
@@ -156,7 +156,7 @@ func TestSyncTaints(t *testing.T) { // MA-16
 		})
 	}
 	off := node()
-	metadataOf(settled(func(s *Snapshot) { s.Machine.Spec.Taints = []clusterv1.MachineTaint{taint("a", "", always)} })).Sync(off)
+	metadataOf(settled(func(s *snapshot) { s.Machine.Spec.Taints = []clusterv1.MachineTaint{taint("a", "", always)} })).Sync(off)
 	if _, ok := off.Annotations[clusterv1.TaintsFromMachineAnnotation]; ok || len(off.Spec.Taints) > 0 {
 		t.Errorf("the gate is off: %+v", off)
 	}

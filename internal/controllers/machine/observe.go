@@ -26,8 +26,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is the input of all decisions about a Machine. observe fills it, and the simulations in test/simulation do.
-type Snapshot struct {
+// snapshot is the input of all decisions about a Machine. observe fills it.
+type snapshot struct {
 	Now      time.Time
 	Settings Settings
 	Machine  *clusterv1.Machine
@@ -40,11 +40,11 @@ type Snapshot struct {
 	// are nil if one of them does not exist.
 	Set        *clusterv1.MachineSet
 	Deployment *clusterv1.MachineDeployment
-	Node       Node
+	Node       observedNode
 	// Connection is the health of the connection to the workload cluster.
 	Connection slipwayworkload.Health
 	// ControlPlane is only read for Machines that are being deleted.
-	ControlPlane ControlPlane
+	ControlPlane controlPlane
 	// Drain has the steps of the Pods of the Node in its drain. Drain and Volumes are nil until Decide requests them.
 	// PodsProblem explains what a user has to change before Pods can be drained.
 	Drain       *drain.Plan
@@ -54,8 +54,8 @@ type Snapshot struct {
 	Progress *inplace.Progress
 }
 
-// Node is the observed state of the Machine's Node. readNode fills it.
-type Node struct {
+// observedNode is the observed state of the Machine's Node. readNode fills it.
+type observedNode struct {
 	// WasRead is set if the workload cluster was read successfully.
 	WasRead bool
 	// Unreachable is set if the workload cluster could not be read. Problem is the error, in case the workload cluster
@@ -75,8 +75,8 @@ type Node struct {
 	OtherProviderID string
 }
 
-// ControlPlane describes whether the workload cluster still has a control plane that could remove a Node.
-type ControlPlane struct {
+// controlPlane describes whether the workload cluster still has a control plane that could remove a Node.
+type controlPlane struct {
 	// Deleting is set if the control plane object is being deleted, External if it has no Machines, and Unreadable
 	// if neither is known.
 	Deleting, External, Unreadable bool
@@ -85,9 +85,9 @@ type ControlPlane struct {
 }
 
 // observe reads the snapshot of a Machine. Package reconciler calls it at the beginning of each reconciliation.
-func (c *controller) observe(ctx context.Context, m *clusterv1.Machine) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Settings: c.settings, Machine: m, Connection: c.workloads.Health(clusterKey(m))}
-	steps := []func(context.Context, *Snapshot) error{
+func (c *controller) observe(ctx context.Context, m *clusterv1.Machine) (snapshot, error) {
+	s := snapshot{Now: c.now(), Settings: c.settings, Machine: m, Connection: c.workloads.Health(clusterKey(m))}
+	steps := []func(context.Context, *snapshot) error{
 		c.readCluster, c.readBootstrap, c.readInfra, c.readOwners, c.readControlPlane, c.readNode,
 	}
 	for _, step := range steps {
@@ -98,25 +98,25 @@ func (c *controller) observe(ctx context.Context, m *clusterv1.Machine) (Snapsho
 	return s, nil
 }
 
-func (c *controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readCluster(ctx context.Context, s *snapshot) (err error) {
 	s.Cluster, err = kube.GetCluster(ctx, c.client, clusterKey(s.Machine))
 	return err
 }
 
-func (c *controller) readBootstrap(ctx context.Context, s *Snapshot) error {
+func (c *controller) readBootstrap(ctx context.Context, s *snapshot) error {
 	o, err := c.refs.GetReferenced(ctx, s.Machine, s.Machine.Spec.Bootstrap.ConfigRef)
 	s.Bootstrap = contract.BootstrapConfig(o)
 	return err
 }
 
-func (c *controller) readInfra(ctx context.Context, s *Snapshot) error {
+func (c *controller) readInfra(ctx context.Context, s *snapshot) error {
 	o, err := c.refs.GetReferenced(ctx, s.Machine, s.Machine.Spec.InfrastructureRef)
 	s.Infra = contract.InfraMachine(o)
 	return err
 }
 
 // readOwners reads the MachineSet of the Machine and its MachineDeployment.
-func (c *controller) readOwners(ctx context.Context, s *Snapshot) error {
+func (c *controller) readOwners(ctx context.Context, s *snapshot) error {
 	set := &clusterv1.MachineSet{}
 	ok, err := c.readOwner(ctx, s.Machine, "MachineSet", set)
 	if err != nil || !ok {
@@ -148,7 +148,7 @@ func (c *controller) readOwner(ctx context.Context, o metav1.Object, kind string
 }
 
 // readControlPlane reads whether the workload cluster still has a control plane that could remove a Node.
-func (c *controller) readControlPlane(ctx context.Context, s *Snapshot) error {
+func (c *controller) readControlPlane(ctx context.Context, s *snapshot) error {
 	if !deleting(*s) || s.Cluster == nil {
 		return nil
 	}
@@ -182,7 +182,7 @@ const waitsForInitialization = "Waiting for Cluster control plane to be initiali
 // cluster is connected. This cannot wait until the control plane is initialized, because the control plane may
 // count as initialized only after its first Machine has a Node. Nodes are watched only after the initialization. An
 // unreachable workload cluster is recorded in the snapshot and is not an error.
-func (c *controller) readNode(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readNode(ctx context.Context, s *snapshot) (err error) {
 	switch {
 	case s.Cluster == nil:
 		s.Node.Waiting = "Waiting for the Cluster to exist"
@@ -199,9 +199,9 @@ func (c *controller) readNode(ctx context.Context, s *Snapshot) (err error) {
 	}
 	switch {
 	case fault.KindOf(err) == fault.Unreachable && initialized(*s):
-		s.Node = Node{Unreachable: true, RetryAfter: retryAfterRejection(err), Problem: fault.UserMessage(err)}
+		s.Node = observedNode{Unreachable: true, RetryAfter: retryAfterRejection(err), Problem: fault.UserMessage(err)}
 	case fault.KindOf(err) == fault.Unreachable:
-		s.Node = Node{Waiting: waitsForInitialization}
+		s.Node = observedNode{Waiting: waitsForInitialization}
 	default:
 		s.Node.WasRead = err == nil
 		return err
@@ -218,11 +218,11 @@ func retryAfterRejection(err error) time.Duration {
 	return fault.RetryAfter(err)
 }
 
-func initialized(s Snapshot) bool {
+func initialized(s snapshot) bool {
 	return s.Cluster != nil && ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false)
 }
 
-func (c *controller) findNode(ctx context.Context, s *Snapshot) error {
+func (c *controller) findNode(ctx context.Context, s *snapshot) error {
 	key := clusterKey(s.Machine)
 	if id := providerID(*s); id != "" {
 		nodes, err := c.workloads.Nodes(ctx, key, id)
@@ -267,7 +267,7 @@ func (c *controller) findNode(ctx context.Context, s *Snapshot) error {
 // findLastNode lists Nodes from the API server of the workload cluster for a Machine that is being deleted and has
 // no known Node. It runs when only the Node is left to delete, because the Node may have joined too late for the
 // cache. Unstructured objects are never cached.
-func (c *controller) findLastNode(ctx context.Context, s *Snapshot) error {
+func (c *controller) findLastNode(ctx context.Context, s *snapshot) error {
 	id := s.Machine.Spec.ProviderID
 	if !deleting(*s) || id == "" || !s.infra().IsGone() || !s.bootstrap().IsGone() || skipsNodeDeletion(*s) {
 		return nil
@@ -295,14 +295,14 @@ func clusterKey(m *clusterv1.Machine) client.ObjectKey {
 }
 
 // providerID returns the provider ID in the spec, or the one that is about to be copied there.
-func providerID(s Snapshot) string {
+func providerID(s snapshot) string {
 	if s.Machine.Spec.ProviderID != "" || !s.infra().IsDone() {
 		return s.Machine.Spec.ProviderID
 	}
 	return s.Infra.ProviderID.Or("")
 }
 
-func deleting(s Snapshot) bool { return !s.Machine.DeletionTimestamp.IsZero() }
+func deleting(s snapshot) bool { return !s.Machine.DeletionTimestamp.IsZero() }
 
 func isControlPlane(m *clusterv1.Machine) bool {
 	_, is := m.Labels[clusterv1.MachineControlPlaneLabel]

@@ -15,7 +15,7 @@ import (
 )
 
 // observed reads the snapshot of a settled Machine in a changed world.
-func observed(t *testing.T, m *clusterv1.Machine, w fakeWorkloads, extra ...client.Object) Snapshot {
+func observed(t *testing.T, m *clusterv1.Machine, w fakeWorkloads, extra ...client.Object) snapshot {
 	t.Helper()
 	ctl, _ := newController(world(m, extra...).Build(), w)
 	s, err := ctl.observe(context.Background(), m)
@@ -38,14 +38,14 @@ func TestObserveNode(t *testing.T) { // MA-08, MA-20
 	cases := map[string]struct {
 		reason string
 		w      fakeWorkloads
-		want   Node
+		want   observedNode
 	}{
-		"found":      {"by provider ID", build(node()), Node{WasRead: true, Item: node()}},
-		"none":       {"gone", build(), Node{WasRead: true}},
-		"twins":      {"a provider ID has to be unique", build(node(), twin), Node{WasRead: true, Duplicates: []string{"n", "twin"}}},
-		"name taken": {"a Node of the known name with another provider ID is another machine's", build(other), Node{WasRead: true, OtherProviderID: "x://2"}},
-		"by name":    {"the Node that was found before has lost its provider ID", build(nameless.DeepCopy()), Node{WasRead: true, Item: nameless}},
-		"down":       {"not connected is a fact, not an error", fakeWorkloads{down: true}, Node{Unreachable: true, Problem: "the workload cluster is not connected"}},
+		"found":      {"by provider ID", build(node()), observedNode{WasRead: true, Item: node()}},
+		"none":       {"gone", build(), observedNode{WasRead: true}},
+		"twins":      {"a provider ID has to be unique", build(node(), twin), observedNode{WasRead: true, Duplicates: []string{"n", "twin"}}},
+		"name taken": {"a Node of the known name with another provider ID is another machine's", build(other), observedNode{WasRead: true, OtherProviderID: "x://2"}},
+		"by name":    {"the Node that was found before has lost its provider ID", build(nameless.DeepCopy()), observedNode{WasRead: true, Item: nameless}},
+		"down":       {"not connected is a fact, not an error", fakeWorkloads{down: true}, observedNode{Unreachable: true, Problem: "the workload cluster is not connected"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -62,26 +62,26 @@ func TestObserveNode(t *testing.T) { // MA-08, MA-20
 
 // The Node is looked for as soon as there is a connection, and is not followed before the control plane is initialized.
 func TestObserveNodeBeforeInitialization(t *testing.T) { // CL-10, MA-08, MA-09
-	unseen := func(s *Snapshot) {
+	unseen := func(s *snapshot) {
 		s.Machine.Status.NodeRef.Name, s.Machine.Finalizers = "", []string{clusterv1.MachineFinalizer}
 	}
 	begins := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "begins", UID: "begins"}}
 	begins.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
-	inIt := func(s *Snapshot) {
+	inIt := func(s *snapshot) {
 		s.Machine.Spec.ClusterName, s.Machine.Labels[clusterv1.ClusterNameLabel] = "begins", "begins"
 		s.Machine.OwnerReferences[0].Name, s.Machine.OwnerReferences[0].UID = "begins", "begins"
 	}
 	for name, tc := range map[string]struct {
 		reason  string
-		s       Snapshot
+		s       snapshot
 		w       fakeWorkloads
-		want    Node
+		want    observedNode
 		watched int
 	}{
-		"there":         {"a control plane may be initialized only once its Machine has a Node", settled(unseen, inIt), fakeWorkloads{client: workloadOf(node()).Build()}, Node{WasRead: true, Item: node()}, 0},
-		"not yet":       {"it is looked for again", settled(unseen, inIt), fakeWorkloads{client: workloadOf().Build()}, Node{WasRead: true}, 0},
-		"not connected": {"what is waited for is the control plane", settled(unseen, inIt), fakeWorkloads{down: true}, Node{Waiting: waitsForInitialization}, 0},
-		"initialized":   {"Nodes are followed", settled(unseen), fakeWorkloads{client: workloadOf(node()).Build()}, Node{WasRead: true, Item: node()}, 1},
+		"there":         {"a control plane may be initialized only once its Machine has a Node", settled(unseen, inIt), fakeWorkloads{client: workloadOf(node()).Build()}, observedNode{WasRead: true, Item: node()}, 0},
+		"not yet":       {"it is looked for again", settled(unseen, inIt), fakeWorkloads{client: workloadOf().Build()}, observedNode{WasRead: true}, 0},
+		"not connected": {"what is waited for is the control plane", settled(unseen, inIt), fakeWorkloads{down: true}, observedNode{Waiting: waitsForInitialization}, 0},
+		"initialized":   {"Nodes are followed", settled(unseen), fakeWorkloads{client: workloadOf(node()).Build()}, observedNode{WasRead: true, Item: node()}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			watched := 0
@@ -93,7 +93,7 @@ func TestObserveNodeBeforeInitialization(t *testing.T) { // CL-10, MA-08, MA-09
 			if diff := cmp.Diff(tc.want, got.Node); diff != "" || watched != tc.watched {
 				t.Errorf("%s: %d watches, want %d (-want +got):\n%s", tc.reason, watched, tc.watched, diff)
 			}
-			if after := Decide(got).Recheck; (after == nodeRecheck) != (got.Node.WasRead && tc.watched == 0) {
+			if after := decide(got).Recheck; (after == nodeRecheck) != (got.Node.WasRead && tc.watched == 0) {
 				t.Errorf("%s: looks again after %s", tc.reason, after)
 			}
 		})
@@ -105,15 +105,15 @@ func TestObserveLastNode(t *testing.T) { // MD-15
 	stale := func(nodes ...client.Object) fakeWorkloads {
 		return fakeWorkloads{behind: true, client: fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(nodes...).Build()}
 	}
-	deleted := func(s *Snapshot) { deleted(s); s.Machine.Finalizers = []string{clusterv1.MachineFinalizer} }
-	infraGone := func(s *Snapshot) { s.Machine.Spec.InfrastructureRef.Name = "gone" }
-	gone := func(s *Snapshot) { infraGone(s); s.Machine.Spec.Bootstrap.ConfigRef.Name = "gone" }
-	unseen := func(s *Snapshot) { s.Machine.Status.NodeRef.Name = "" }
+	deleted := func(s *snapshot) { deleted(s); s.Machine.Finalizers = []string{clusterv1.MachineFinalizer} }
+	infraGone := func(s *snapshot) { s.Machine.Spec.InfrastructureRef.Name = "gone" }
+	gone := func(s *snapshot) { infraGone(s); s.Machine.Spec.Bootstrap.ConfigRef.Name = "gone" }
+	unseen := func(s *snapshot) { s.Machine.Status.NodeRef.Name = "" }
 	noContract := crd("unknowns.i")
 	noContract.SetLabels(nil)
 	for name, tc := range map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		w      fakeWorkloads
 		want   string
 	}{
@@ -121,10 +121,10 @@ func TestObserveLastNode(t *testing.T) { // MD-15
 		"none":                {"", settled(deleted, gone, unseen), stale(), ""},
 		"infrastructure left": {"there is time: it may still come", settled(deleted, unseen), stale(node()), ""},
 		"bootstrap left":      {"the last look is the one that counts", settled(deleted, infraGone, unseen), stale(node()), ""},
-		"unreadable":          {"there may be infrastructure", settled(deleted, gone, unseen, func(s *Snapshot) { s.Machine.Spec.InfrastructureRef.Kind = "Unknown" }), stale(node()), ""},
-		"no provider ID":      {"nobody knows which it would be", settled(deleted, gone, unseen, func(s *Snapshot) { s.Machine.Spec.ProviderID = "" }), stale(node()), ""},
+		"unreadable":          {"there may be infrastructure", settled(deleted, gone, unseen, func(s *snapshot) { s.Machine.Spec.InfrastructureRef.Kind = "Unknown" }), stale(node()), ""},
+		"no provider ID":      {"nobody knows which it would be", settled(deleted, gone, unseen, func(s *snapshot) { s.Machine.Spec.ProviderID = "" }), stale(node()), ""},
 		"not deleted":         {"the cache will have it", settled(gone, unseen), stale(node()), ""},
-		"goes with cluster":   {"MD-01", settled(deleted, gone, unseen, func(s *Snapshot) { s.Machine.Spec.ClusterName = "none" }), stale(node()), ""},
+		"goes with cluster":   {"MD-01", settled(deleted, gone, unseen, func(s *snapshot) { s.Machine.Spec.ClusterName = "none" }), stale(node()), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := ""
@@ -170,7 +170,7 @@ func TestObserveControlPlane(t *testing.T) { // MD-01
 	cp := settled().Machine
 	cp.Name, cp.Labels[clusterv1.MachineControlPlaneLabel] = "cp", ""
 	got := observed(t, m, fakeWorkloads{client: workload().Build()}, cp).ControlPlane
-	if diff := cmp.Diff(ControlPlane{External: true, Others: 1}, got); diff != "" {
+	if diff := cmp.Diff(controlPlane{External: true, Others: 1}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
@@ -190,7 +190,7 @@ func TestUnreadableControlPlane(t *testing.T) { // MD-01
 	noContract := crd("unknowns.i")
 	noContract.SetLabels(nil)
 	s := observed(t, m, fakeWorkloads{client: workload().Build()}, cluster, noContract)
-	if diff := cmp.Diff(ControlPlane{Unreadable: true}, s.ControlPlane); diff != "" {
+	if diff := cmp.Diff(controlPlane{Unreadable: true}, s.ControlPlane); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if skipsNodeDeletion(s) {
@@ -207,7 +207,7 @@ func TestUnreadableExternalControlPlane(t *testing.T) { // MD-01
 	m, cluster := managed("FooMachine", "odd")
 	odd := foreign("apiVersion: i/v1\nkind: FooMachine\nmetadata: {name: odd, namespace: ns}\nstatus: {externalManagedControlPlane: 'yes'}")
 	s := observed(t, m, fakeWorkloads{client: workload().Build()}, cluster, odd)
-	if diff := cmp.Diff(ControlPlane{Unreadable: true}, s.ControlPlane); diff != "" {
+	if diff := cmp.Diff(controlPlane{Unreadable: true}, s.ControlPlane); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Report returns the status and the events of a Machine. Package reconciler calls it at the end of each reconciliation
-// and writes the status. The simulations in test/simulation call it, too.
-func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+// report returns the status and the events of a Machine. Package reconciler calls it at the end of each reconciliation
+// and writes the status.
+func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	old := s.Machine.Status
 	status := clusterv1.MachineStatus{
 		Initialization:         initialization(s),
@@ -39,7 +39,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	if out.Err == nil && !reference.IsBroken(s.bootstrap(), s.infra()) && (deleting(s) || len(s.Node.Duplicates) == 0) {
 		status.ObservedGeneration = s.Machine.Generation
 	}
-	j := conditionInput{Snapshot: s, plan: p, out: out, reached: status.Initialization, nodeRef: status.NodeRef,
+	j := conditionInput{snapshot: s, plan: p, out: out, reached: status.Initialization, nodeRef: status.NodeRef,
 		deletion: status.Deletion}
 	for _, action := range out.Done {
 		if a, ok := action.(evict); ok {
@@ -56,7 +56,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 }
 
 // initialization returns the initialization status. Its fields never change back to false.
-func initialization(s Snapshot) clusterv1.MachineInitializationStatus {
+func initialization(s snapshot) clusterv1.MachineInitializationStatus {
 	out := s.Machine.Status.Initialization
 	yes := true
 	if s.bootstrap().IsDone() || s.Machine.Spec.Bootstrap.DataSecretName != nil {
@@ -69,14 +69,14 @@ func initialization(s Snapshot) clusterv1.MachineInitializationStatus {
 }
 
 // nodeRef returns the reference to the Node. A known reference is never removed, even if the Node is gone.
-func nodeRef(s Snapshot) clusterv1.MachineNodeReference {
+func nodeRef(s snapshot) clusterv1.MachineNodeReference {
 	if s.Node.Item == nil {
 		return s.Machine.Status.NodeRef
 	}
 	return clusterv1.MachineNodeReference{Name: s.Node.Item.Name}
 }
 
-func nodeInfo(s Snapshot) *corev1.NodeSystemInfo {
+func nodeInfo(s snapshot) *corev1.NodeSystemInfo {
 	if s.Node.Item == nil {
 		return s.Machine.Status.NodeInfo
 	}
@@ -92,7 +92,7 @@ func nodeInfo(s Snapshot) *corev1.NodeSystemInfo {
 //	infrastructure provisioned                Provisioned
 //	bootstrap data available                  Provisioning
 //	otherwise                                 Pending
-func phase(s Snapshot, p reconciler.Plan, status clusterv1.MachineStatus) clusterv1.MachinePhase {
+func phase(s snapshot, p reconciler.Plan, status clusterv1.MachineStatus) clusterv1.MachinePhase {
 	switch {
 	case deleting(s) && p.Idle():
 		return clusterv1.MachinePhaseDeleted
@@ -112,7 +112,7 @@ func phase(s Snapshot, p reconciler.Plan, status clusterv1.MachineStatus) cluste
 
 // certificatesExpiry returns the expiry of a control plane Machine's certificates from the annotation of the
 // Machine or of its bootstrap config. Invalid values are ignored.
-func certificatesExpiry(s Snapshot) metav1.Time {
+func certificatesExpiry(s snapshot) metav1.Time {
 	if !isControlPlane(s.Machine) {
 		return metav1.Time{}
 	}
@@ -129,7 +129,7 @@ func certificatesExpiry(s Snapshot) metav1.Time {
 
 // deprecated returns the v1beta1 status.
 func deprecated(j conditionInput, set condition.Set) *clusterv1.MachineV1Beta1DeprecatedStatus {
-	s := j.Snapshot
+	s := j.snapshot
 	out := &clusterv1.MachineV1Beta1DeprecatedStatus{
 		Conditions: condition.Project(legacy(), j.legacySet(set), s.Machine.GetV1Beta1Conditions()),
 	}
@@ -146,7 +146,7 @@ func deprecated(j conditionInput, set condition.Set) *clusterv1.MachineV1Beta1De
 
 // failure returns the failure that a provider object of contract v1beta1 reports, or a failure if the
 // infrastructure machine was deleted.
-func failure(s Snapshot) contract.Failure {
+func failure(s snapshot) contract.Failure {
 	if l := s.infra(); l.IsLost() && !deleting(s) {
 		return contract.Failure{Reason: string(capierrors.InvalidConfigurationMachineError),
 			Message: l.String() + " has been deleted after the Machine was provisioned"}

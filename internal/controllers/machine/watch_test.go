@@ -16,7 +16,6 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
@@ -55,7 +54,7 @@ func TestWhoIsWoken(t *testing.T) { // MA-09, MA-14, CL-05
 	ctl, _ := crowd(t)
 	ctx := t.Context()
 	referring := func(provider client.Object) []reconcile.Request {
-		return watches.Referring(ctx, ctl.client, Name, newList(), provider)
+		return referrers().Requests(ctx, ctl.client, Name, provider)
 	}
 	provider := func(text string) client.Object { return foreign("apiVersion: " + text + "}") }
 	for name, tc := range map[string]struct {
@@ -151,7 +150,7 @@ func TestNobodyLooksAtEverything(t *testing.T) {
 	if err := ctl.client.Get(t.Context(), key, m); err != nil {
 		t.Fatal(err)
 	}
-	deleted(&Snapshot{Machine: m})
+	deleted(&snapshot{Machine: m})
 	if _, err := ctl.observe(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}

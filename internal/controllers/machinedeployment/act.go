@@ -15,15 +15,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// The actions of the controller. Each may be repeated. [Decide] plans them, and act runs them. The simulations in
-// test/simulation read the exported ones.
+// The actions of the controller. Each may be repeated. [decide] plans them, and act runs them.
 type (
-	// Join sets the cluster label and the owner reference of the deployment.
-	Join struct{ Cluster string }
-	// Adopt makes the deployment the controller of a MachineSet that has none.
-	Adopt struct{ Set string }
-	// CreateSet creates the MachineSet for the current template.
-	CreateSet struct {
+	// joinCluster sets the cluster label and the owner reference of the deployment.
+	joinCluster struct{ Cluster string }
+	// adoptSet makes the deployment the controller of a MachineSet that has none.
+	adoptSet struct{ Set string }
+	// createSet creates the MachineSet for the current template.
+	createSet struct {
 		Name     string
 		Replicas int32
 		Revision int64
@@ -33,8 +32,8 @@ type (
 	}
 	// transferFields transfers the ownership of fields that Cluster API's own controller applied to a MachineSet.
 	transferFields struct{ Set string }
-	// SyncSet applies the desired MachineSet. Why is the reason for a change of replicas.
-	SyncSet struct {
+	// syncSet applies the desired MachineSet. Why is the reason for a change of replicas.
+	syncSet struct {
 		Name           string
 		From, Replicas int32
 		Revision       int64
@@ -44,43 +43,43 @@ type (
 		Begins bool
 		moves
 	}
-	// DeleteSet deletes a MachineSet.
-	DeleteSet struct{ Name, Why string }
-	// RecordRevision records the current revision on the deployment.
-	RecordRevision struct{ Revision int64 }
+	// deleteSet deletes a MachineSet.
+	deleteSet struct{ Name, Why string }
+	// recordRevision records the current revision on the deployment.
+	recordRevision struct{ Revision int64 }
 )
 
-func (a Join) String() string { return "join Cluster " + a.Cluster }
-func (a Adopt) String() string {
+func (a joinCluster) String() string { return "join Cluster " + a.Cluster }
+func (a adoptSet) String() string {
 	return fmt.Sprintf("adopt MachineSet %s: its labels match the selector", a.Set)
 }
 func (a transferFields) String() string {
 	return fmt.Sprintf("transfer the fields of MachineSet %s from %s: fields that the deployment does not set would never be removed", a.Set, formerManager)
 }
-func (a CreateSet) String() string {
+func (a createSet) String() string {
 	return fmt.Sprintf("create MachineSet %s with %d replicas: none has the template of revision %d", a.Name, a.Replicas, a.Revision)
 }
-func (a SyncSet) String() string {
+func (a syncSet) String() string {
 	if a.Why != "" {
 		return fmt.Sprintf("scale MachineSet %s from %d to %d: %s", a.Name, a.From, a.Replicas, a.Why)
 	}
 	return fmt.Sprintf("sync MachineSet %s: it differs from the deployment", a.Name)
 }
-func (a DeleteSet) String() string { return fmt.Sprintf("delete MachineSet %s: %s", a.Name, a.Why) }
-func (a RecordRevision) String() string {
+func (a deleteSet) String() string { return fmt.Sprintf("delete MachineSet %s: %s", a.Name, a.Why) }
+func (a recordRevision) String() string {
 	return fmt.Sprintf("record revision %d: its MachineSet is the current one", a.Revision)
 }
 
-// act runs one action. Package reconciler calls it for each action that [Decide] planned, in order.
-func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
+// act runs one action. Package reconciler calls it for each action that [decide] planned, in order.
+func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
-	case Join:
+	case joinCluster:
 		return c.writer.Patch(ctx, s.Deployment, func(o client.Object) { ownership.AddToCluster(o, s.Cluster) })
-	case Adopt:
+	case adoptSet:
 		return c.writer.Patch(ctx, setNamed(s, a.Set), func(o client.Object) { adopt(o, s.Deployment) })
 	case clone.OwnTemplate:
 		return clone.Act(ctx, c.writer, clone.Owner{Object: s.Deployment, Cluster: s.Cluster, Templates: s.Templates}, a)
-	case CreateSet:
+	case createSet:
 		set := desiredObject(s, a.share())
 		err := c.writer.CreateApplied(ctx, set)
 		if err == nil {
@@ -90,11 +89,11 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 		return err
 	case transferFields:
 		return c.transferFields(ctx, setNamed(s, a.Set))
-	case SyncSet:
+	case syncSet:
 		return c.writer.Apply(ctx, setNamed(s, a.Name), desiredObject(s, a.share()))
-	case DeleteSet:
+	case deleteSet:
 		return c.writer.Delete(ctx, setNamed(s, a.Name).DeepCopy())
-	case RecordRevision:
+	case recordRevision:
 		return c.writer.Patch(ctx, s.Deployment, func(o client.Object) {
 			annotations := merged(o.GetAnnotations())
 			annotations[clusterv1.RevisionAnnotation] = strconv.FormatInt(a.Revision, 10)

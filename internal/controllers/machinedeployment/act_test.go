@@ -47,9 +47,10 @@ func newScheme() *runtime.Scheme {
 
 // cluster is a management cluster with the objects, the Cluster and the templates.
 func cluster(objects ...client.Object) *fake.ClientBuilder {
-	b := fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}, &clusterv1.Machine{}).
-		WithIndex(&clusterv1.MachineDeployment{}, watches.ClusterField(Name), watches.ClusterNames).
-		WithIndex(&clusterv1.MachineDeployment{}, watches.ReferenceField(Name), watches.ReferenceKeys(references))
+	b := fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&clusterv1.MachineDeployment{}, &clusterv1.MachineSet{}, &clusterv1.Machine{})
+	testkit.WithIndexes(b, func(i client.FieldIndexer) error {
+		return errors.Join(watches.IndexByCluster(i, Name, &clusterv1.MachineDeployment{}), referrers().Index(i, Name))
+	})
 	for _, i := range indexes() {
 		b.WithIndex(i.kind, i.field, i.value)
 	}
@@ -70,12 +71,12 @@ func cluster(objects ...client.Object) *fake.ClientBuilder {
 type world struct {
 	t *testing.T
 	client.WithWatch
-	r *reconciler.Reconciler[*clusterv1.MachineDeployment, Snapshot]
+	r *reconciler.Reconciler[*clusterv1.MachineDeployment, snapshot]
 }
 
 func newWorld(t *testing.T, c client.WithWatch) world {
 	ctl := &controller{client: c, live: c, refs: kube.NewReferences(c, nil), now: now}
-	r := &reconciler.Reconciler[*clusterv1.MachineDeployment, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: now}
+	r := &reconciler.Reconciler[*clusterv1.MachineDeployment, snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: now}
 	ctl.writer = r.Writer
 	return world{t, c, r}
 }
@@ -225,7 +226,7 @@ func TestEveryWriteFailsOnce(t *testing.T) { // DP-01, DP-02, DP-04, DP-06, DP-1
 }
 
 func TestDeletionWhileWritesFail(t *testing.T) { // DP-01
-	s := settled(func(s *Snapshot) { deleted(s.Deployment) })
+	s := settled(func(s *snapshot) { deleted(s.Deployment) })
 	testkit.FailEachWrite(t, func() *fake.ClientBuilder { return cluster(s.Deployment.DeepCopy(), s.Sets[0].DeepCopy()) }, func(t *testing.T, c client.WithWatch) {
 		w := newWorld(t, c)
 		w.settle()
@@ -254,7 +255,7 @@ func TestAdoptionWhileWritesFail(t *testing.T) { // OR-01
 
 // Over two MachineSets, whichever of the writes fails: in the end there are as many replicas as without a failure.
 func TestScalingWhilePausedAndWritesFail(t *testing.T) { // DP-11
-	s := settled(func(s *Snapshot) {
+	s := settled(func(s *snapshot) {
 		upgrade(s)
 		withSet(s, setPlan{name: "md-2", replicas: 2, revision: 2, current: true}, 2)
 		s.Sets[0].Spec.Replicas, s.Deployment.Spec.Replicas = new(int32(6)), new(int32(8))
@@ -349,7 +350,7 @@ func TestWhoIsWoken(t *testing.T) { // OR-01, DP-19
 	template.SetGroupVersionKind(schema.GroupVersionKind{Group: "x", Version: "v1", Kind: "HostTemplate"})
 	template.SetNamespace("ns")
 	template.SetName("i")
-	if got := watches.Referring(context.Background(), c.client, Name, newList(), template); len(got) != 1 || got[0].Name != "md" {
+	if got := referrers().Requests(context.Background(), c.client, Name, template); len(got) != 1 || got[0].Name != "md" {
 		t.Errorf("a template wakes %v", got)
 	}
 }

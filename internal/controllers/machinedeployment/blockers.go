@@ -22,7 +22,7 @@ import (
 // details in the ScalingUp conditions of the MachineSets (ScalingDown for MachineSets that transfer their Machines),
 // mostly preflight checks. It depends on the form of these messages: the details begin in the second line. MachineSets
 // that were not reconciled yet are ignored.
-func creationBlockers(s Snapshot) []string {
+func creationBlockers(s snapshot) []string {
 	if problem := scalingProblem(s); problem != "" {
 		return []string{problem}
 	}
@@ -50,12 +50,12 @@ func creationBlockers(s Snapshot) []string {
 // scalingProblem returns why the deployment cannot create Machines regardless of its MachineSets: its Cluster, the
 // operator's policy, or a template. It returns an empty string if there is none. Such a reason blocks the rollout, and
 // the condition ScalingUp reports it.
-func scalingProblem(s Snapshot) string {
+func scalingProblem(s snapshot) string {
 	return cmp.Or(clusterProblem(s), s.Policy.DeniedReplicas(ptr.Deref(s.Deployment.Spec.Replicas, 0)), templateProblem(s))
 }
 
 // clusterProblem returns a message if the Cluster does not exist.
-func clusterProblem(s Snapshot) string {
+func clusterProblem(s snapshot) string {
 	switch {
 	case s.Cluster != nil || !s.Deployment.DeletionTimestamp.IsZero():
 		return ""
@@ -67,15 +67,15 @@ func clusterProblem(s Snapshot) string {
 
 // clusterAwaited returns how much longer a missing Cluster is tolerated, because a manifest may contain it after
 // the deployment.
-func clusterAwaited(s Snapshot) time.Duration {
+func clusterAwaited(s snapshot) time.Duration {
 	if s.Cluster != nil {
 		return 0
 	}
 	return max(0, s.Deployment.CreationTimestamp.Add(templatesFollow).Sub(s.Now))
 }
 
-// clusterEvents returns one warning if the Cluster does not exist. [Report] calls it.
-func clusterEvents(s Snapshot) []reconciler.Event {
+// clusterEvents returns one warning if the Cluster does not exist. [report] calls it.
+func clusterEvents(s snapshot) []reconciler.Event {
 	problem := clusterProblem(s)
 	told := slices.ContainsFunc(s.Deployment.Status.Conditions, func(c metav1.Condition) bool { return strings.Contains(c.Message, problem) })
 	if problem == "" || clusterAwaited(s) > 0 || told {

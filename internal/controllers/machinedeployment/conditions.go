@@ -17,7 +17,7 @@ import (
 // waitingForOwnership is the reason of an unknown rollout state while objects are being restored.
 const waitingForOwnership = "WaitingForOwnership"
 
-// conditions is the condition table of a MachineDeployment, which [Report] evaluates after each reconciliation. Types,
+// conditions is the condition table of a MachineDeployment, which [report] evaluates after each reconciliation. Types,
 // polarities and reasons are defined by Cluster API, except for the reasons that Slipway declares. Package reconciler
 // adds Paused.
 var conditions = condition.Table[conditionInput]{
@@ -43,9 +43,9 @@ func v1beta1() []condition.V1Beta1Row {
 	}
 }
 
-// conditionInput is the input of the conditions: the snapshot, the Machines and the plan. [Report] fills it.
+// conditionInput is the input of the conditions: the snapshot, the Machines and the plan. [report] fills it.
 type conditionInput struct {
-	Snapshot
+	snapshot
 	machines machines.List
 	counts   machines.ReplicaCounts
 	plan     reconciler.Plan
@@ -104,7 +104,7 @@ func (j conditionInput) rollingOut() condition.Result {
 	for _, line := range slices.Sorted(maps.Keys(why)) {
 		lines = append(lines, "* "+line)
 	}
-	for _, line := range inPlaceLines(j.Snapshot) {
+	for _, line := range inPlaceLines(j.snapshot) {
 		lines = append(lines, "* "+line)
 	}
 	for _, reason := range []string{rolloutHeld, inPlaceUnknown} {
@@ -116,8 +116,8 @@ func (j conditionInput) rollingOut() condition.Result {
 		lines = append(lines, "* The rollout is paused by spec.paused")
 	}
 	message := strings.Join(lines, "\n")
-	if scalingProblem(j.Snapshot) == "" { // otherwise the rollout is blocked, and the message already explains why
-		message = bullets(message, creationBlockers(j.Snapshot))
+	if scalingProblem(j.snapshot) == "" { // otherwise the rollout is blocked, and the message already explains why
+		message = bullets(message, creationBlockers(j.snapshot))
 	}
 	return condition.TrueBecause(clusterv1.MachineDeploymentRollingOutReason, message)
 }
@@ -126,7 +126,7 @@ func (j conditionInput) scalingUp() condition.Result {
 	if j.Deployment.Spec.Replicas == nil {
 		return condition.Unknown(clusterv1.MachineDeploymentScalingUpWaitingForReplicasSetReason, replicasNotSet)
 	}
-	problem := scalingProblem(j.Snapshot)
+	problem := scalingProblem(j.snapshot)
 	have, want := j.counts.Replicas, j.desired()
 	if have >= want {
 		if problem != "" && !j.isDeleting() {
@@ -139,7 +139,7 @@ func (j conditionInput) scalingUp() condition.Result {
 	case problem != "":
 		message += " is blocked because " + problem
 	default:
-		message = bullets(message, creationBlockers(j.Snapshot))
+		message = bullets(message, creationBlockers(j.snapshot))
 	}
 	return condition.TrueBecause(clusterv1.MachineDeploymentScalingUpReason, message)
 }
@@ -162,7 +162,7 @@ func (j conditionInput) available() condition.Result {
 	if least := *replicas - maxUnavailable(j.Deployment); j.counts.Available < least {
 		message := fmt.Sprintf("%d available replicas, at least %d required (spec.replicas is %d)", j.counts.Available, least, *replicas)
 		if j.counts.Replicas < *replicas {
-			message = bullets(message, creationBlockers(j.Snapshot))
+			message = bullets(message, creationBlockers(j.snapshot))
 		}
 		return condition.False(clusterv1.MachineDeploymentNotAvailableReason, message)
 	}

@@ -75,7 +75,7 @@ func Add(s reconciler.Setup, extensions hook.Client, settings Settings) error {
 	r := reconciler.NewReconciler(s, c.definition())
 	c.writer = r.Writer
 	// Machines do not enqueue a deployment; the status of their MachineSet does. It is counted in the cache that
-	// [Snapshot] is read from, so that the resulting reconciliation finds these Machines there.
+	// [snapshot] is read from, so that the resulting reconciliation finds these Machines there.
 	built, err := s.Builder(Name, &clusterv1.MachineDeployment{}).
 		Watches(&clusterv1.MachineSet{}, handler.EnqueueRequestsFromMapFunc(c.ofSet)).
 		Watches(&clusterv1.Cluster{}, watches.EnqueueMembers(c.client, Name, newList), builder.WithPredicates(watches.ClusterChanged())).
@@ -83,25 +83,28 @@ func Add(s reconciler.Setup, extensions hook.Client, settings Settings) error {
 	if err != nil {
 		return err
 	}
-	c.refs, err = s.References(Name, built, watches.Referrers{
-		New: func() client.Object { return &clusterv1.MachineDeployment{} }, NewList: newList, Refs: references,
-	})
+	c.refs, err = s.References(Name, built, referrers())
 	return err
 }
 
-func (c *controller) definition() reconciler.Controller[*clusterv1.MachineDeployment, Snapshot] {
-	return reconciler.Controller[*clusterv1.MachineDeployment, Snapshot]{
+// referrers describes MachineDeployments as the objects that reference provider objects.
+func referrers() watches.Referrers {
+	return watches.Referrers{New: func() client.Object { return &clusterv1.MachineDeployment{} }, NewList: newList, Refs: references}
+}
+
+func (c *controller) definition() reconciler.Controller[*clusterv1.MachineDeployment, snapshot] {
+	return reconciler.Controller[*clusterv1.MachineDeployment, snapshot]{
 		Name: Name, Finalizer: clusterv1.MachineDeploymentFinalizer,
 		New:     func() *clusterv1.MachineDeployment { return &clusterv1.MachineDeployment{} },
 		Adopt:   c.enter,
-		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+		Observe: c.observe, Decide: decide, Act: c.act, Report: report,
 		Read: c.answer,
 	}
 }
 
 // enter joins a new deployment to its Cluster in the write that adds the finalizer.
 func (c *controller) enter(ctx context.Context, d *clusterv1.MachineDeployment) (func(client.Object), error) {
-	s := Snapshot{Deployment: d}
+	s := snapshot{Deployment: d}
 	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
 		return nil, err
 	}

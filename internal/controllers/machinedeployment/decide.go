@@ -33,9 +33,8 @@ const nodesRecheck = 15 * time.Second
 // replicasNotSet is the message for a deployment whose number of replicas was never set.
 const replicasNotSet = "Waiting for spec.replicas to be set; until then no Machine is created or deleted"
 
-// Decide computes the plan for a MachineDeployment. Package reconciler calls it in each reconciliation, again after the
-// calls of extensions that it requests. The simulations in test/simulation call it, too. It is pure: it neither reads
-// nor writes. The order of the plan:
+// decide computes the plan for a MachineDeployment. Package reconciler calls it in each reconciliation, again after the
+// calls of extensions that it requests. It is pure: it neither reads nor writes. The order of the plan:
 //
 //	not joined to its Cluster      join it
 //	restored in part               adopt MachineSets; nothing else until all objects are back        restore.go
@@ -46,13 +45,13 @@ const replicasNotSet = "Waiting for spec.replicas to be set; until then no Machi
 //	                               the planned replicas and all fields that are propagated in place
 //	rollout complete               delete empty MachineSets
 //	new MachineSet                 record its revision
-func Decide(s Snapshot) reconciler.Plan {
+func decide(s snapshot) reconciler.Plan {
 	if !s.Deployment.DeletionTimestamp.IsZero() {
 		return decideDeletion(s)
 	}
 	var p reconciler.Plan
 	if s.Cluster != nil && !ownership.IsInCluster(s.Deployment, s.Cluster) {
-		p.Do(Join{Cluster: s.Cluster.Name})
+		p.Do(joinCluster{Cluster: s.Cluster.Name})
 		return p
 	}
 	p.RecheckIn(clusterAwaited(s))
@@ -75,7 +74,7 @@ func Decide(s Snapshot) reconciler.Plan {
 }
 
 // decideTemplates makes the Cluster the owner of the templates and waits for missing templates.
-func decideTemplates(s Snapshot, p *reconciler.Plan) {
+func decideTemplates(s snapshot, p *reconciler.Plan) {
 	p.Do(s.Templates.OwnedBy(s.Cluster)...)
 	for _, template := range s.Templates.Unusable() {
 		template.Await(p, "TemplateNotFound", "; no Machine can be created without it")
@@ -89,7 +88,7 @@ const templatesFollow = 10 * time.Second
 
 // templateProblem describes the template that blocks the creation of Machines, or returns an empty string.
 // scalingProblem (blockers.go) calls it.
-func templateProblem(s Snapshot) string {
+func templateProblem(s snapshot) string {
 	unusable := s.Templates.Unusable()
 	switch {
 	case len(unusable) == 0:
@@ -101,7 +100,7 @@ func templateProblem(s Snapshot) string {
 }
 
 // templatesAwaited returns how much longer a missing template is tolerated.
-func templatesAwaited(s Snapshot) time.Duration {
+func templatesAwaited(s snapshot) time.Duration {
 	unusable := s.Templates.Unusable()
 	if len(unusable) == 0 || unusable[0].Object.Problem != "" || s.Policy.DeniedReplicas(ptr.Deref(s.Deployment.Spec.Replicas, 0)) != "" {
 		return 0
@@ -110,7 +109,7 @@ func templatesAwaited(s Snapshot) time.Duration {
 }
 
 // decideRollout scales the MachineSets according to the plan of package rollout.
-func decideRollout(s Snapshot, p *reconciler.Plan) {
+func decideRollout(s snapshot, p *reconciler.Plan) {
 	r, err := rolloutOf(s)
 	if err != nil {
 		p.WaitFor(invalidStrategy, "The rollout strategy cannot be followed: %s", err).For(kind, s.Deployment.Name).UntilUserActs()
@@ -144,18 +143,18 @@ func decideRollout(s Snapshot, p *reconciler.Plan) {
 	}
 	if r.creates() {
 		n := scaled[r.state.New.Name].To
-		p.Do(CreateSet{Name: r.state.New.Name, Replicas: n, Revision: r.state.New.Revision, Note: replacedNote(s), moves: r.movesOf(s, nil)})
+		p.Do(createSet{Name: r.state.New.Name, Replicas: n, Revision: r.state.New.Revision, Note: replacedNote(s), moves: r.movesOf(s, nil)})
 	}
 	for i := range s.Sets {
 		decideSet(s, plannedSet{rolloutState: r, set: &s.Sets[i], change: scaled[s.Sets[i].Name]}, p)
 	}
 	if rollout.Complete(r.state) && !r.state.Paused {
 		for _, set := range r.empty(s) {
-			p.Do(DeleteSet{Name: set, Why: "it is empty and the rollout is complete"})
+			p.Do(deleteSet{Name: set, Why: "it is empty and the rollout is complete"})
 		}
 	}
 	if r.index >= 0 && revisionOf(s.Deployment) != r.state.New.Revision {
-		p.Do(RecordRevision{Revision: r.state.New.Revision})
+		p.Do(recordRevision{Revision: r.state.New.Revision})
 	}
 	if after := s.Deployment.Spec.Rollout.After; !after.IsZero() {
 		p.RecheckIn(after.Sub(s.Now))
@@ -171,14 +170,14 @@ type plannedSet struct {
 }
 
 // decideSet applies the desired MachineSet if it differs from the current one.
-func decideSet(s Snapshot, pl plannedSet, p *reconciler.Plan) {
+func decideSet(s snapshot, pl plannedSet, p *reconciler.Plan) {
 	if !pl.set.DeletionTimestamp.IsZero() {
 		return
 	}
 	if fieldTransfer().HasChanges(pl.set) {
 		p.Do(transferFields{Set: pl.set.Name})
 	}
-	a := SyncSet{Name: pl.set.Name, Replicas: replicasOf(pl.set), Revision: revisionOf(pl.set), From: replicasOf(pl.set), moves: pl.movesOf(s, pl.set)}
+	a := syncSet{Name: pl.set.Name, Replicas: replicasOf(pl.set), Revision: revisionOf(pl.set), From: replicasOf(pl.set), moves: pl.movesOf(s, pl.set)}
 	a.Begins = a.to != "" && inplace.TransferTarget(pl.set) != a.to
 	if pl.change.Set != "" {
 		a.Replicas, a.Why = pl.change.To, pl.change.Why
@@ -208,7 +207,7 @@ type rolloutState struct {
 func (r rolloutState) creates() bool { return r.index < 0 && r.state.New != nil }
 
 // empty returns the MachineSets without Machines whose status confirms that.
-func (r rolloutState) empty(s Snapshot) []string {
+func (r rolloutState) empty(s snapshot) []string {
 	var out []string
 	for i, set := range s.Sets {
 		seen := set.Status.ObservedGeneration >= set.Generation && ptr.Deref(set.Status.Replicas, 0) == 0
@@ -220,7 +219,7 @@ func (r rolloutState) empty(s Snapshot) []string {
 }
 
 // rolloutOf computes the state of the rollout from the snapshot.
-func rolloutOf(s Snapshot) (rolloutState, error) {
+func rolloutOf(s snapshot) (rolloutState, error) {
 	replicas := ptr.Deref(s.Deployment.Spec.Replicas, 0)
 	limits, err := rollout.Resolve(s.Deployment.Spec.Rollout.Strategy, replicas)
 	if err != nil {
@@ -256,7 +255,7 @@ func rolloutOf(s Snapshot) (rolloutState, error) {
 }
 
 // nextRevision returns the revision of the next MachineSet.
-func nextRevision(s Snapshot) int64 {
+func nextRevision(s snapshot) int64 {
 	newest := revisionOf(s.Deployment)
 	for i := range s.Sets {
 		newest = max(newest, revisionOf(&s.Sets[i]))
@@ -265,14 +264,14 @@ func nextRevision(s Snapshot) int64 {
 }
 
 // blockedReason returns why the rollout is blocked other than by a pause, or an empty string.
-func blockedReason(s Snapshot) string {
+func blockedReason(s snapshot) string {
 	return cmp.Or(scalingProblem(s), unknownNodes(s))
 }
 
 // currentSet returns the index of the MachineSet that matches the template, or -1 if there is none. Of several it
 // returns the one with the most replicas, then the newest. The rollout, the in-place updates and the status all use it,
 // so that they agree.
-func currentSet(s Snapshot) int {
+func currentSet(s snapshot) int {
 	best := -1
 	for i := range s.Sets {
 		set := &s.Sets[i]
@@ -287,7 +286,7 @@ func currentSet(s Snapshot) int {
 	return best
 }
 
-func isBetter(s Snapshot, a, b int) bool {
+func isBetter(s snapshot, a, b int) bool {
 	if ra, rb := replicasOf(&s.Sets[a]), replicasOf(&s.Sets[b]); ra != rb {
 		return ra > rb
 	}
@@ -296,7 +295,7 @@ func isBetter(s Snapshot, a, b int) bool {
 
 // setView converts a MachineSet to the input of package rollout. The rollout is planned from it, and after a restore it
 // shows whether the MachineSet has too few replicas.
-func setView(s Snapshot, set *clusterv1.MachineSet) rollout.MachineSet {
+func setView(s snapshot, set *clusterv1.MachineSet) rollout.MachineSet {
 	v := rollout.MachineSet{
 		Name: set.Name, Revision: revisionOf(set), Created: set.CreationTimestamp.Time, Desired: replicasOf(set),
 		Recorded: -1, Leaving: !set.DeletionTimestamp.IsZero(),
@@ -334,7 +333,7 @@ func setView(s Snapshot, set *clusterv1.MachineSet) rollout.MachineSet {
 
 // upToDateRecheck returns the time until the next Machine without an UpToDate condition counts as new no longer, or zero if
 // there is none.
-func upToDateRecheck(s Snapshot) time.Duration {
+func upToDateRecheck(s snapshot) time.Duration {
 	var next time.Duration
 	for _, m := range machinesOf(s) {
 		if condition.Set(m.Status.Conditions).Get(clusterv1.MachineUpToDateCondition) != nil {
@@ -348,7 +347,7 @@ func upToDateRecheck(s Snapshot) time.Duration {
 }
 
 // machinesOf returns the Machines of all MachineSets.
-func machinesOf(s Snapshot) machines.List {
+func machinesOf(s snapshot) machines.List {
 	var out machines.List
 	for _, set := range s.Sets {
 		for i := range s.Machines[set.Name] {

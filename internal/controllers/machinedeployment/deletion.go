@@ -11,19 +11,19 @@ import (
 // waitingForDeletion is the reason of the wait from which the Deleting condition takes its message.
 const waitingForDeletion = "WaitingForMachineSetsDeletion"
 
-// decideDeletion is the part of [Decide] for a MachineDeployment that is being deleted. It deletes all MachineSets,
+// decideDeletion is the part of [decide] for a MachineDeployment that is being deleted. It deletes all MachineSets,
 // including the ones that were not adopted yet, and waits until they are gone. It reads no templates, because these may
 // not exist any more.
-func decideDeletion(s Snapshot) reconciler.Plan {
+func decideDeletion(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	left, sets := setNames(s), make([]metav1.Object, 0, len(s.Sets))
 	for i := range s.Sets {
 		set := &s.Sets[i]
 		sets = append(sets, set)
 		if !controls(s.Deployment, set) {
-			p.Do(Adopt{Set: set.Name})
+			p.Do(adoptSet{Set: set.Name})
 		} else if set.DeletionTimestamp.IsZero() {
-			p.Do(DeleteSet{Name: set.Name, Why: "the deployment is deleted"})
+			p.Do(deleteSet{Name: set.Name, Why: "the deployment is deleted"})
 		}
 	}
 	if len(left) > 0 {
@@ -33,7 +33,7 @@ func decideDeletion(s Snapshot) reconciler.Plan {
 	return p
 }
 
-func setNames(s Snapshot) []string {
+func setNames(s snapshot) []string {
 	var out []string
 	for i := range s.Sets {
 		out = append(out, s.Sets[i].Name)

@@ -19,8 +19,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// setPlan is the part of the plan for one MachineSet. [Decide] compares the MachineSet with the desired one, and the
-// actions [CreateSet] and [SyncSet] apply the desired one.
+// setPlan is the part of the plan for one MachineSet. [decide] compares the MachineSet with the desired one, and the
+// actions [createSet] and [syncSet] apply the desired one.
 type setPlan struct {
 	name     string
 	replicas int32
@@ -32,20 +32,20 @@ type setPlan struct {
 // nameOf returns the name of the MachineSet for a revision. The name is derived from the content of the revision,
 // so that a creation that is repeated after a crash does not create a second MachineSet. rolloutOf and the check of
 // in-place updates call it.
-func nameOf(s Snapshot, revision int64) string {
+func nameOf(s snapshot, revision int64) string {
 	const room = 63 - 6 // names of Machines start with it, and should fit into labels
 	name := s.Deployment.Name
 	return name[:min(len(name), room)] + "-" + suffix(s, revision)
 }
 
-func suffix(s Snapshot, revision int64) string {
+func suffix(s snapshot, revision int64) string {
 	return rollout.Suffix(string(s.Deployment.UID), strconv.FormatInt(revision, 10), rollout.Hash(s.Deployment.Spec.Template))
 }
 
 // desiredObject returns the MachineSet with all fields that the controller sets, ready to be applied. A field that is
 // not in it any more is removed from existing MachineSets. decideSet compares it with the existing MachineSet, and act
 // applies it.
-func desiredObject(s Snapshot, p setPlan) *unstructured.Unstructured {
+func desiredObject(s snapshot, p setPlan) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(desired(s, p))
 	if err != nil {
@@ -61,7 +61,7 @@ func desiredObject(s Snapshot, p setPlan) *unstructured.Unstructured {
 // desired returns the desired MachineSet. MachineSets of older templates retain the fields that their Machines
 // cannot update in place and follow the deployment in all others, because with OnDelete or during a pause their
 // Machines may exist for a long time.
-func desired(s Snapshot, p setPlan) *clusterv1.MachineSet {
+func desired(s snapshot, p setPlan) *clusterv1.MachineSet {
 	d := s.Deployment
 	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{
 		Namespace: d.Namespace, Name: p.name, Annotations: annotations(s, p), Finalizers: finalizers(s, p),
@@ -90,7 +90,7 @@ func desired(s Snapshot, p setPlan) *clusterv1.MachineSet {
 }
 
 // finalizers returns the finalizers of a MachineSet that its controller would otherwise add in a separate write.
-func finalizers(s Snapshot, p setPlan) []string {
+func finalizers(s snapshot, p setPlan) []string {
 	out, live := []string{clusterv1.MachineSetFinalizer}, setNamed(s, p.name)
 	if live == nil && s.Topology && clone.IsOfTopology(s.Deployment) || live != nil && slices.Contains(live.Finalizers, clusterv1.MachineSetTopologyFinalizer) {
 		out = append(out, clusterv1.MachineSetTopologyFinalizer)
@@ -110,7 +110,7 @@ func template(d *clusterv1.MachineDeployment, selected map[string]string) cluste
 // annotations returns the annotations of a MachineSet: the deployment's and those of the rollout. The annotation
 // that disables the creation of Machines is always set, so that a value from another implementation is overwritten
 // when the MachineSet becomes the current one.
-func annotations(s Snapshot, p setPlan) map[string]string {
+func annotations(s snapshot, p setPlan) map[string]string {
 	out := maps.Clone(s.Deployment.Annotations)
 	if out == nil {
 		out = map[string]string{}
@@ -171,7 +171,7 @@ func sameOwner(a, b metav1.OwnerReference) bool {
 		ptr.Deref(a.BlockOwnerDeletion, false) == ptr.Deref(b.BlockOwnerDeletion, false)
 }
 
-func setNamed(s Snapshot, name string) *clusterv1.MachineSet {
+func setNamed(s snapshot, name string) *clusterv1.MachineSet {
 	for i := range s.Sets {
 		if s.Sets[i].Name == name {
 			return &s.Sets[i]
@@ -189,17 +189,16 @@ func merged(all ...map[string]string) map[string]string {
 	return out
 }
 
-// Desired returns the MachineSet after the action, without fields that the API server sets. Simulations of rollouts
-// call it (test/simulation).
-func (a CreateSet) Desired(s Snapshot) *clusterv1.MachineSet { return desired(s, a.share()) }
+// Desired returns the MachineSet after the action, without fields that the API server sets.
+func (a createSet) Desired(s snapshot) *clusterv1.MachineSet { return desired(s, a.share()) }
 
 // Desired returns the MachineSet after the action, with the fields that the deployment sets.
-func (a SyncSet) Desired(s Snapshot) *clusterv1.MachineSet { return desired(s, a.share()) }
+func (a syncSet) Desired(s snapshot) *clusterv1.MachineSet { return desired(s, a.share()) }
 
-func (a CreateSet) share() setPlan {
+func (a createSet) share() setPlan {
 	return setPlan{name: a.Name, replicas: a.Replicas, revision: a.Revision, current: true, moves: a.moves}
 }
 
-func (a SyncSet) share() setPlan {
+func (a syncSet) share() setPlan {
 	return setPlan{name: a.Name, replicas: a.Replicas, revision: a.Revision, current: a.Current, moves: a.moves}
 }

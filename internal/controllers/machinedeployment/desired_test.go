@@ -11,7 +11,7 @@ import (
 )
 
 func TestDesired(t *testing.T) { // DP-03, DP-04, DP-05, DP-09, DP-16, FD-01
-	s := settled(func(s *Snapshot) {
+	s := settled(func(s *snapshot) {
 		d := s.Deployment
 		d.Annotations["kubectl.kubernetes.io/last-applied-configuration"] = "{}"
 		d.Spec.Deletion.Order = clusterv1.NewestMachineSetDeletionOrder

@@ -6,7 +6,7 @@
 // It never creates, deletes or changes Machines; the MachineSet controller does. It owns of MachineDeployments the
 // finalizer, the cluster label, the owner reference, the revision annotation and the status, of its MachineSets all
 // metadata and spec fields in [desired], applied with one field manager, and of bootstrap and infrastructure templates
-// the owner reference. To change the controller, start with [Snapshot] and [Decide], then read desired.go and package
+// the owner reference. To change the controller, start with [snapshot] and [decide], then read desired.go and package
 // rollout. Package manager starts the controller with [Add].
 //
 // The objects of a deployment:

@@ -55,8 +55,8 @@ func newCluster() *clusterv1.Cluster {
 }
 
 // fresh is a deployment without anything; its templates exist and belong to the Cluster.
-func fresh(changes ...func(*Snapshot)) Snapshot {
-	s := Snapshot{Now: now(), Deployment: newDeployment(), Cluster: newCluster(), Machines: map[string][]clusterv1.Machine{}}
+func fresh(changes ...func(*snapshot)) snapshot {
+	s := snapshot{Now: now(), Deployment: newDeployment(), Cluster: newCluster(), Machines: map[string][]clusterv1.Machine{}}
 	for _, ref := range references(s.Deployment) {
 		u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": ref.Name}}}
 		u.SetOwnerReferences(s.Deployment.OwnerReferences)
@@ -69,7 +69,7 @@ func fresh(changes ...func(*Snapshot)) Snapshot {
 }
 
 // settled is a deployment whose rollout of revision 1 is complete: MachineSet md-1 with three available Machines.
-func settled(changes ...func(*Snapshot)) Snapshot {
+func settled(changes ...func(*snapshot)) snapshot {
 	s := fresh()
 	withSet(&s, setPlan{name: "md-1", replicas: 3, revision: 1, current: true}, 3)
 	s.Deployment.Annotations[clusterv1.RevisionAnnotation] = "1"
@@ -80,7 +80,7 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 }
 
 // withSet adds a MachineSet as this controller makes it from the deployment of now, with available Machines.
-func withSet(s *Snapshot, p setPlan, machines int) {
+func withSet(s *snapshot, p setPlan, machines int) {
 	set := clusterv1.MachineSet{}
 	u := desiredObject(*s, p)
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &set); err != nil {
@@ -118,7 +118,7 @@ func is(conditionType string, status metav1.ConditionStatus, message string) met
 }
 
 // turn changes one Machine of a snapshot.
-func turn(s *Snapshot, set string, n int, conditions ...metav1.Condition) {
+func turn(s *snapshot, set string, n int, conditions ...metav1.Condition) {
 	m := &s.Machines[set][n]
 	for _, c := range conditions {
 		for i := range m.Status.Conditions {
@@ -130,10 +130,10 @@ func turn(s *Snapshot, set string, n int, conditions ...metav1.Condition) {
 }
 
 // upgrade gives the deployment a template that needs new Machines.
-func upgrade(s *Snapshot) { s.Deployment.Spec.Template.Spec.Version = "v1.36.4" }
+func upgrade(s *snapshot) { s.Deployment.Spec.Template.Spec.Version = "v1.36.4" }
 
 // restored takes away what a backup does not keep.
-func restored(s *Snapshot) {
+func restored(s *snapshot) {
 	s.Deployment.Finalizers, s.Deployment.Status = nil, clusterv1.MachineDeploymentStatus{}
 	for i := range s.Sets {
 		set := &s.Sets[i]

@@ -90,7 +90,7 @@ func (p inPlace) needsCheck() bool { return p.wanted }
 
 // inPlaceOf evaluates the results of the extension. No result is needed while nothing is rolled out. rolloutOf calls
 // it.
-func inPlaceOf(s Snapshot, r rolloutState) inPlace {
+func inPlaceOf(s snapshot, r rolloutState) inPlace {
 	candidates := inPlaceCandidates(s)
 	if r.state.Paused || r.denied || len(candidates) == 0 {
 		return inPlace{}
@@ -115,7 +115,7 @@ func unknownText(set string, answer inplace.UpdateCheck) string {
 }
 
 // inPlaceCandidates returns the old MachineSets with Machines to update.
-func inPlaceCandidates(s Snapshot) []*clusterv1.MachineSet {
+func inPlaceCandidates(s snapshot) []*clusterv1.MachineSet {
 	if !s.Settings.InPlace || s.Deployment.Spec.Rollout.Strategy.Type == clusterv1.OnDeleteMachineDeploymentStrategyType {
 		return nil
 	}
@@ -131,7 +131,7 @@ func inPlaceCandidates(s Snapshot) []*clusterv1.MachineSet {
 
 // canUpdate reports whether the Machines of an old MachineSet can be updated in place. While the result is unknown,
 // the previous decision applies.
-func (r rolloutState) canUpdate(s Snapshot, set *clusterv1.MachineSet) bool {
+func (r rolloutState) canUpdate(s snapshot, set *clusterv1.MachineSet) bool {
 	if !s.Settings.InPlace {
 		return false
 	}
@@ -143,7 +143,7 @@ func (r rolloutState) canUpdate(s Snapshot, set *clusterv1.MachineSet) bool {
 
 // movesOf returns the annotations of a MachineSet. The argument set is nil for a current MachineSet that does not
 // exist yet. The plan of a new or existing MachineSet calls it.
-func (r rolloutState) movesOf(s Snapshot, set *clusterv1.MachineSet) moves {
+func (r rolloutState) movesOf(s snapshot, set *clusterv1.MachineSet) moves {
 	var m moves
 	switch {
 	case r.state.New == nil:
@@ -166,14 +166,14 @@ func (r rolloutState) movesOf(s Snapshot, set *clusterv1.MachineSet) moves {
 
 // countedBefore returns the transferred Machines that the MachineSet's replicas already include, until their
 // transfer is complete.
-func countedBefore(s Snapshot, set *clusterv1.MachineSet) []string {
+func countedBefore(s snapshot, set *clusterv1.MachineSet) []string {
 	return awaiting(s, set, func(m *clusterv1.Machine) bool { return !inplace.IsAwaitingCount(set, m) })
 }
 
 // newlyCounted returns the transferred Machines that the MachineSet's replicas do not include yet, up to the number
 // that fits into the annotation. setView passes their number to the rollout, which raises the replicas. The same write
 // adds their names to the annotation (movesOf).
-func newlyCounted(s Snapshot, set *clusterv1.MachineSet) []string {
+func newlyCounted(s snapshot, set *clusterv1.MachineSet) []string {
 	out := awaiting(s, set, func(m *clusterv1.Machine) bool {
 		return inplace.IsAwaitingCount(set, m) && m.DeletionTimestamp.IsZero()
 	})
@@ -182,7 +182,7 @@ func newlyCounted(s Snapshot, set *clusterv1.MachineSet) []string {
 }
 
 // awaiting returns the sorted names of the Machines of a MachineSet whose transfer is not complete.
-func awaiting(s Snapshot, set *clusterv1.MachineSet, keep func(*clusterv1.Machine) bool) []string {
+func awaiting(s snapshot, set *clusterv1.MachineSet, keep func(*clusterv1.Machine) bool) []string {
 	var out []string
 	for i := range s.Machines[set.Name] {
 		if m := &s.Machines[set.Name][i]; inplace.StateOf(m) == inplace.Moving && keep(m) {
@@ -194,7 +194,7 @@ func awaiting(s Snapshot, set *clusterv1.MachineSet, keep func(*clusterv1.Machin
 
 // inPlaceLines returns for each old MachineSet with Machines whether these are updated in place. The condition
 // RollingOut lists them.
-func inPlaceLines(s Snapshot) []string {
+func inPlaceLines(s snapshot) []string {
 	var out []string
 	for _, set := range inPlaceCandidates(s) {
 		answer, asked := s.InPlace[set.Name]
@@ -218,7 +218,7 @@ func replacedText(set string, answer inplace.UpdateCheck) string {
 
 // replacedNote explains why Machines are replaced instead of updated in place. It is empty if no extension could update
 // them. It becomes the event ReplacingMachines when the new MachineSet is created.
-func replacedNote(s Snapshot) string {
+func replacedNote(s snapshot) string {
 	for _, set := range inPlaceCandidates(s) {
 		if answer := s.InPlace[set.Name]; answer.IsKnown() && !answer.Covered && answer.Uncovered != "" {
 			return replacedText(set.Name, answer)
@@ -227,8 +227,8 @@ func replacedNote(s Snapshot) string {
 	return ""
 }
 
-// answer calls the extension for each old MachineSet. Package reconciler calls it when [Decide] requests askInPlace.
-func (c *controller) answer(ctx context.Context, s Snapshot, _ reconciler.ReadRequest) (Snapshot, error) {
+// answer calls the extension for each old MachineSet. Package reconciler calls it when [decide] requests askInPlace.
+func (c *controller) answer(ctx context.Context, s snapshot, _ reconciler.ReadRequest) (snapshot, error) {
 	s.InPlace = map[string]inplace.UpdateCheck{}
 	for _, set := range inPlaceCandidates(s) {
 		answer, err := c.canUpdate(ctx, s, set)
@@ -241,7 +241,7 @@ func (c *controller) answer(ctx context.Context, s Snapshot, _ reconciler.ReadRe
 }
 
 // canUpdate calls the extension for one MachineSet, unless the templates already determine the result.
-func (c *controller) canUpdate(ctx context.Context, s Snapshot, set *clusterv1.MachineSet) (inplace.UpdateCheck, error) {
+func (c *controller) canUpdate(ctx context.Context, s snapshot, set *clusterv1.MachineSet) (inplace.UpdateCheck, error) {
 	if rollout.Expired(s.Deployment.Spec.Rollout.After.Time, set.CreationTimestamp.Time, s.Now) {
 		return inplace.UpdateCheck{Uncovered: "spec.rollout.after requests new Machines"}, nil
 	}
@@ -292,7 +292,7 @@ func neverInPlace(from, to clusterv1.MachineTemplateSpec) string {
 // currentForm returns an old MachineSet in the form for the request to an extension. Fields that are updated in
 // place and the names of the templates, whose contents are sent separately, are taken from the current MachineSet,
 // because no patch has to change them. Fields that change during a rollout are omitted.
-func currentForm(s Snapshot, set *clusterv1.MachineSet) *clusterv1.MachineSet {
+func currentForm(s snapshot, set *clusterv1.MachineSet) *clusterv1.MachineSet {
 	out := desiredForm(s)
 	out.Name = set.Name
 	out.Spec.Selector = set.Spec.Selector
@@ -313,7 +313,7 @@ func withoutSecretOfConfig(t *clusterv1.MachineTemplateSpec) {
 
 // desiredForm returns the current MachineSet in the form for the request to an extension. It is the same before and
 // after the MachineSet is created.
-func desiredForm(s Snapshot) *clusterv1.MachineSet {
+func desiredForm(s snapshot) *clusterv1.MachineSet {
 	d := s.Deployment
 	out := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: nameOf(s, nextRevision(s)), Labels: maps.Clone(d.Spec.Template.Labels)}}
 	out.Spec = clusterv1.MachineSetSpec{ClusterName: d.Spec.ClusterName, Selector: d.Spec.Selector, Template: *d.Spec.Template.DeepCopy()}

@@ -24,8 +24,8 @@ const (
 
 // updatable is a deployment whose template changed while Machines can be updated in place; answer is that of the extension, nil: it
 // was not asked.
-func updatable(answer *inplace.UpdateCheck, changes ...func(*Snapshot)) Snapshot {
-	return settled(append([]func(*Snapshot){upgrade, func(s *Snapshot) {
+func updatable(answer *inplace.UpdateCheck, changes ...func(*snapshot)) snapshot {
+	return settled(append([]func(*snapshot){upgrade, func(s *snapshot) {
 		s.Settings.InPlace = true
 		if answer != nil {
 			s.InPlace = map[string]inplace.UpdateCheck{"md-1": *answer}
@@ -33,14 +33,14 @@ func updatable(answer *inplace.UpdateCheck, changes ...func(*Snapshot)) Snapshot
 	}}, changes...)...)
 }
 
-func mayMissOne(s *Snapshot) {
+func mayMissOne(s *snapshot) {
 	s.Deployment.Spec.Rollout.Strategy.RollingUpdate.MaxSurge = new(intstr.FromInt32(0))
 	s.Deployment.Spec.Rollout.Strategy.RollingUpdate.MaxUnavailable = new(intstr.FromInt32(1))
 }
 
 // underWay adds the MachineSet of the new template with Machines that the old one has handed over to it.
-func underWay(names ...string) func(*Snapshot) {
-	return func(s *Snapshot) {
+func underWay(names ...string) func(*snapshot) {
+	return func(s *snapshot) {
 		withSet(s, setPlan{name: second, replicas: 0, revision: 2, current: true, moves: moves{from: "md-1"}}, 0)
 		s.Deployment.Annotations[clusterv1.RevisionAnnotation] = "2"
 		s.Sets[0].Spec.Replicas = new(3 - int32(len(names)))
@@ -111,7 +111,7 @@ func TestDecideInPlace(t *testing.T) { // IP-02, IP-07, DP-06, DP-18
 		},
 		"handed over, gate off": {
 			reason: "it is counted whatever the gate says; no other is handed over",
-			s:      updatable(nil, mayMissOne, underWay("md-1-0"), func(s *Snapshot) { s.Settings.InPlace = false }),
+			s:      updatable(nil, mayMissOne, underWay("md-1-0"), func(s *snapshot) { s.Settings.InPlace = false }),
 			do: []string{
 				"sync MachineSet md-1: it differs from the deployment",
 				"scale MachineSet " + second + " from 0 to 1: it counts the Machines that were transferred to it",
@@ -127,23 +127,23 @@ func TestDecideInPlace(t *testing.T) { // IP-02, IP-07, DP-06, DP-18
 func TestAsksBeforeRollingOut(t *testing.T) { // IP-02, IP-09
 	for name, tc := range map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		asks   bool
 	}{
 		"template": {"an extension may update the Machines", updatable(nil), true},
 		"answered": {"it did answer", updatable(&inplace.UpdateCheck{}), false},
-		"gate off": {"none is called", updatable(nil, func(s *Snapshot) { s.Settings.InPlace = false }), false},
-		"settled":  {"there is nothing to update", settled(func(s *Snapshot) { s.Settings.InPlace = true }), false},
-		"first":    {"there is no Machine yet", fresh(func(s *Snapshot) { s.Settings.InPlace = true }), false},
-		"paused":   {"nothing is rolled out", updatable(nil, func(s *Snapshot) { s.Deployment.Spec.Paused = new(true) }), false},
-		"on delete": {"never in place", updatable(nil, func(s *Snapshot) {
+		"gate off": {"none is called", updatable(nil, func(s *snapshot) { s.Settings.InPlace = false }), false},
+		"settled":  {"there is nothing to update", settled(func(s *snapshot) { s.Settings.InPlace = true }), false},
+		"first":    {"there is no Machine yet", fresh(func(s *snapshot) { s.Settings.InPlace = true }), false},
+		"paused":   {"nothing is rolled out", updatable(nil, func(s *snapshot) { s.Deployment.Spec.Paused = new(true) }), false},
+		"on delete": {"never in place", updatable(nil, func(s *snapshot) {
 			s.Deployment.Spec.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
 		}), false},
-		"empty": {"no Machine is left to update", updatable(nil, func(s *Snapshot) {
+		"empty": {"no Machine is left to update", updatable(nil, func(s *snapshot) {
 			s.Machines["md-1"] = nil
 		}), false},
 	} {
-		p := Decide(tc.s)
+		p := decide(tc.s)
 		if asks := len(p.Reads) > 0; asks != tc.asks {
 			t.Errorf("%s: %s: asks %t (%v)", name, tc.reason, asks, p.Reads)
 		}
@@ -151,14 +151,14 @@ func TestAsksBeforeRollingOut(t *testing.T) { // IP-02, IP-09
 }
 
 // annotationsOf are those of the MachineSets that a plan writes, by their names.
-func annotationsOf(s Snapshot, p reconciler.Plan) map[string]map[string]string {
+func annotationsOf(s snapshot, p reconciler.Plan) map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for _, a := range p.Actions {
 		var set *clusterv1.MachineSet
 		switch a := a.(type) {
-		case CreateSet:
+		case createSet:
 			set = a.Desired(s)
-		case SyncSet:
+		case syncSet:
 			set = a.Desired(s)
 		default:
 			continue
@@ -177,7 +177,7 @@ func TestAnnotationsOfMoves(t *testing.T) { // IP-03
 	covered := &inplace.UpdateCheck{Handler: "update.ext", Covered: true}
 	for name, tc := range map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		want   map[string]map[string]string
 	}{
 		"begin": {"both sides say so", updatable(covered, mayMissOne), map[string]map[string]string{
@@ -186,20 +186,20 @@ func TestAnnotationsOfMoves(t *testing.T) { // IP-03
 		"count": {"what is counted is named in the write that counts it", updatable(covered, mayMissOne, underWay("md-1-0", "md-1-2")), map[string]map[string]string{
 			second: {receiveFrom: "md-1", acknowledged: "md-1-0,md-1-2"},
 		}},
-		"counted": {"a Machine that begins is not named any more; one that does not yet, stays", updatable(covered, mayMissOne, underWay("md-1-0", "md-1-2"), func(s *Snapshot) {
+		"counted": {"a Machine that begins is not named any more; one that does not yet, stays", updatable(covered, mayMissOne, underWay("md-1-0", "md-1-2"), func(s *snapshot) {
 			s.Sets[1].Spec.Replicas = new(int32(2))
 			s.Sets[1].Annotations[acknowledged] = "md-1-0,md-1-2"
 			delete(s.Machines[second][1].Annotations, clusterv1.PendingAcknowledgeMoveAnnotation)
 		}), map[string]map[string]string{second: {receiveFrom: "md-1", acknowledged: "md-1-0"}}},
-		"deleted": {"a Machine that is deleted before it was counted never is", updatable(covered, mayMissOne, underWay("md-1-0"), func(s *Snapshot) {
+		"deleted": {"a Machine that is deleted before it was counted never is", updatable(covered, mayMissOne, underWay("md-1-0"), func(s *snapshot) {
 			deleted(&s.Machines[second][0])
 		}), map[string]map[string]string{}},
-		"deleted, counted": {"one that was counted stays until it is gone, so that no other is created beside it", updatable(covered, mayMissOne, underWay("md-1-0"), func(s *Snapshot) {
+		"deleted, counted": {"one that was counted stays until it is gone, so that no other is created beside it", updatable(covered, mayMissOne, underWay("md-1-0"), func(s *snapshot) {
 			s.Sets[1].Spec.Replicas = new(int32(1))
 			s.Sets[1].Annotations[acknowledged] = "md-1-0"
 			deleted(&s.Machines[second][0])
 		}), map[string]map[string]string{}},
-		"written by a user": {"what a user wrote is overwritten, and never propagated from the deployment", settled(func(s *Snapshot) {
+		"written by a user": {"what a user wrote is overwritten, and never propagated from the deployment", settled(func(s *snapshot) {
 			for _, key := range []string{moveTo, receiveFrom, acknowledged} {
 				s.Sets[0].Annotations[key] = strings.Repeat("other-set,", 1000)
 				s.Deployment.Annotations[key] = "other-set"
@@ -207,7 +207,7 @@ func TestAnnotationsOfMoves(t *testing.T) { // IP-03
 		}), map[string]map[string]string{"md-1": {moveTo: "", receiveFrom: "", acknowledged: ""}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, annotationsOf(tc.s, Decide(tc.s))); diff != "" {
+			if diff := cmp.Diff(tc.want, annotationsOf(tc.s, decide(tc.s))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -231,7 +231,7 @@ func TestCountsNoMoreThanItNames(t *testing.T) {
 }
 
 func TestConditionSaysWhatIsUpdatedInPlace(t *testing.T) { // DP-12
-	outdated := func(s *Snapshot) {
+	outdated := func(s *snapshot) {
 		turn(s, "md-1", 0, is(clusterv1.MachineUpToDateCondition, "False", "* Version v1.36.3, v1.36.4 required"))
 	}
 	for name, tc := range map[string]struct {
@@ -245,7 +245,7 @@ func TestConditionSaysWhatIsUpdatedInPlace(t *testing.T) { // DP-12
 			"* Whether the Machines of MachineSet md-1 can be updated in place is not known, and nothing is rolled out until it is: extension ext does not answer"},
 	} {
 		s := updatable(&tc.answer, outdated)
-		status := Report(s, Decide(s), reconciler.Outcome{}).Status.(clusterv1.MachineDeploymentStatus)
+		status := report(s, decide(s), reconciler.Outcome{}).Status.(clusterv1.MachineDeploymentStatus)
 		for _, c := range status.Conditions {
 			if c.Type == clusterv1.MachineDeploymentRollingOutCondition && !strings.Contains(c.Message+"\n", tc.want+"\n") {
 				t.Errorf("%s: %q", name, c.Message)
@@ -254,7 +254,7 @@ func TestConditionSaysWhatIsUpdatedInPlace(t *testing.T) { // DP-12
 	}
 	s := updatable(&inplace.UpdateCheck{Handler: "update.ext", Covered: true}, mayMissOne)
 	var events []string
-	for _, e := range Report(s, reconciler.Plan{}, reconciler.Outcome{Done: Decide(s).Actions}).Events {
+	for _, e := range report(s, reconciler.Plan{}, reconciler.Outcome{Done: decide(s).Actions}).Events {
 		events = append(events, e.Reason)
 	}
 	if diff := cmp.Diff([]string{"SuccessfulCreate", "UpdatingInPlace", "SuccessfulScale"}, events); diff != "" {
@@ -263,7 +263,7 @@ func TestConditionSaysWhatIsUpdatedInPlace(t *testing.T) { // DP-12
 }
 
 func TestFormsForAnExtension(t *testing.T) {
-	s := updatable(nil, func(s *Snapshot) {
+	s := updatable(nil, func(s *snapshot) {
 		s.Deployment.Spec.Template.Spec.InfrastructureRef.Name = "i2"
 		s.Deployment.Spec.Template.Spec.MinReadySeconds = new(int32(7))
 		s.Sets[0].Annotations["changes"] = "often"
@@ -286,7 +286,7 @@ func TestFormsForAnExtension(t *testing.T) {
 }
 
 func TestNewMachinesAreNotUpdatedOnes(t *testing.T) { // DP-10
-	s := updatable(nil, func(s *Snapshot) { s.Deployment.Spec.Rollout.After = metav1.NewTime(at(10)) })
+	s := updatable(nil, func(s *snapshot) { s.Deployment.Spec.Rollout.After = metav1.NewTime(at(10)) })
 	answer, err := (&controller{}).canUpdate(t.Context(), s, &s.Sets[0])
 	if err != nil || answer.Covered || answer.Uncovered != "spec.rollout.after requests new Machines" {
 		t.Errorf("%+v, %v", answer, err)

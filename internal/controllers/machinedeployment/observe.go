@@ -24,9 +24,8 @@ const kind = "MachineDeployment"
 // forgetAfter is when a created MachineSet that the cache never showed must have been deleted again.
 const forgetAfter = time.Minute
 
-// Snapshot is the input of all decisions about a MachineDeployment. observe fills it, and the simulations in
-// test/simulation do.
-type Snapshot struct {
+// snapshot is the input of all decisions about a MachineDeployment. observe fills it.
+type snapshot struct {
 	Now        time.Time
 	Deployment *clusterv1.MachineDeployment
 	// Cluster is nil if it does not exist.
@@ -52,9 +51,9 @@ type Snapshot struct {
 
 // observe reads the snapshot of a MachineDeployment. Package reconciler calls it at the beginning of each
 // reconciliation.
-func (c *controller) observe(ctx context.Context, d *clusterv1.MachineDeployment) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Deployment: d, Settings: c.settings}
-	for _, step := range []func(context.Context, *Snapshot) error{c.readCluster, c.readSets, c.readHidden, c.readMachines, c.readTemplates} {
+func (c *controller) observe(ctx context.Context, d *clusterv1.MachineDeployment) (snapshot, error) {
+	s := snapshot{Now: c.now(), Deployment: d, Settings: c.settings}
+	for _, step := range []func(context.Context, *snapshot) error{c.readCluster, c.readSets, c.readHidden, c.readMachines, c.readTemplates} {
 		if err := step(ctx, &s); err != nil {
 			return s, err
 		}
@@ -62,12 +61,12 @@ func (c *controller) observe(ctx context.Context, d *clusterv1.MachineDeployment
 	return s, nil
 }
 
-func (c *controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readCluster(ctx context.Context, s *snapshot) (err error) {
 	s.Cluster, err = kube.GetCluster(ctx, c.client, client.ObjectKey{Namespace: s.Deployment.Namespace, Name: s.Deployment.Spec.ClusterName})
 	return err
 }
 
-func (c *controller) readSets(ctx context.Context, s *Snapshot) error {
+func (c *controller) readSets(ctx context.Context, s *snapshot) error {
 	list := &clusterv1.MachineSetList{}
 	err := c.client.List(ctx, list, client.InNamespace(s.Deployment.Namespace), client.MatchingFields{setsByCluster: s.Deployment.Spec.ClusterName},
 		client.UnsafeDisableDeepCopy) // objects in a snapshot are never modified
@@ -89,7 +88,7 @@ func (c *controller) readSets(ctx context.Context, s *Snapshot) error {
 
 // readHidden searches for MachineSets of the deployment that lack the manager's watch label, if the other
 // MachineSets do not account for all replicas.
-func (c *controller) readHidden(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readHidden(ctx context.Context, s *snapshot) (err error) {
 	var replicas int32
 	for i := range s.Sets {
 		replicas += replicasOf(&s.Sets[i])
@@ -105,7 +104,7 @@ func (c *controller) readHidden(ctx context.Context, s *Snapshot) (err error) {
 }
 
 // readMachines lists the Machines of the deployment by MachineSet.
-func (c *controller) readMachines(ctx context.Context, s *Snapshot) error {
+func (c *controller) readMachines(ctx context.Context, s *snapshot) error {
 	list := &clusterv1.MachineList{}
 	err := c.client.List(ctx, list, client.InNamespace(s.Deployment.Namespace), client.MatchingFields{machinesByDeployment: s.Deployment.Name},
 		client.UnsafeDisableDeepCopy)
@@ -142,7 +141,7 @@ func setOf(sets []clusterv1.MachineSet, selectors []labels.Selector, m *clusterv
 	return -1
 }
 
-func (c *controller) readTemplates(ctx context.Context, s *Snapshot) error {
+func (c *controller) readTemplates(ctx context.Context, s *snapshot) error {
 	if !s.Deployment.DeletionTimestamp.IsZero() {
 		return nil // templates may not exist any more
 	}

@@ -41,10 +41,10 @@ import (
 //	                                                            rollout may replace it
 //	no Node has its ID                 proceed                  proceed
 
-// decideOwnership is the part of [Decide] that adopts MachineSets. It reports whether the ownership is complete, so
+// decideOwnership is the part of [decide] that adopts MachineSets. It reports whether the ownership is complete, so
 // that Decide may continue. The workload cluster is not read, because a deployment creates no Machines; the MachineSets
 // read it.
-func decideOwnership(s Snapshot, p *reconciler.Plan) bool {
+func decideOwnership(s snapshot, p *reconciler.Plan) bool {
 	facts := ownership.Input{
 		Kind: kind, Name: s.Deployment.Name, Cluster: s.Deployment.Spec.ClusterName, ClusterExists: s.Cluster != nil,
 		Observed: observed(s), Hidden: s.Hidden, Workload: ownership.Workload{NodesRead: true},
@@ -61,7 +61,7 @@ func decideOwnership(s Snapshot, p *reconciler.Plan) bool {
 	}
 	verdict := ownership.Decide(facts)
 	for _, name := range verdict.Adopt {
-		p.Do(Adopt{Set: name})
+		p.Do(adoptSet{Set: name})
 	}
 	if verdict.IsComplete() {
 		verdict.Reason, verdict.Message = missingSet(s)
@@ -74,10 +74,10 @@ func decideOwnership(s Snapshot, p *reconciler.Plan) bool {
 }
 
 // observed reports whether complete ownership was recorded for the deployment.
-func observed(s Snapshot) bool { return s.Deployment.Status.ObservedGeneration > 0 }
+func observed(s snapshot) bool { return s.Deployment.Status.ObservedGeneration > 0 }
 
 // absentSets returns the MachineSets that Machines name and that do not exist.
-func absentSets(s Snapshot) []string {
+func absentSets(s snapshot) []string {
 	names := map[string]bool{}
 	for _, m := range s.OrphanedMachines {
 		names["MachineSet "+cmp.Or(m.Labels[clusterv1.MachineSetNameLabel], "of Machine "+m.Name)] = true
@@ -87,7 +87,7 @@ func absentSets(s Snapshot) []string {
 
 // missingSet returns why MachineSets of a restored deployment must still be missing although no label names them.
 // The reason is empty if none are.
-func missingSet(s Snapshot) (reason, message string) {
+func missingSet(s snapshot) (reason, message string) {
 	const instead = "restore it, or remove the annotation " + clusterv1.RevisionAnnotation + " from the MachineDeployment to start over"
 	revision := revisionOf(s.Deployment)
 	if observed(s) || revision == 0 {
@@ -107,7 +107,7 @@ func missingSet(s Snapshot) (reason, message string) {
 }
 
 // hasTooFewReplicas reports whether the sum of replicas proves that MachineSets are missing.
-func hasTooFewReplicas(s Snapshot) bool {
+func hasTooFewReplicas(s snapshot) bool {
 	replicas := ptr.Deref(s.Deployment.Spec.Replicas, 0)
 	limits, err := rollout.Resolve(s.Deployment.Spec.Rollout.Strategy, replicas)
 	if err != nil {
@@ -123,8 +123,8 @@ func hasTooFewReplicas(s Snapshot) bool {
 }
 
 // unknownNodes returns which Machines' Nodes have to be read before a rollout proceeds, or an empty string.
-// blockedReason (decide.go) and [Report] call it.
-func unknownNodes(s Snapshot) string {
+// blockedReason (decide.go) and [report] call it.
+func unknownNodes(s snapshot) string {
 	waiting, ambiguous := machinesWithUnknownNodes(s)
 	switch {
 	case len(waiting) > 0:
@@ -138,7 +138,7 @@ func unknownNodes(s Snapshot) string {
 
 // machinesWithUnknownNodes returns the Machines whose Node was not read yet and, after a restore, the Machines
 // whose provider ID several Nodes have.
-func machinesWithUnknownNodes(s Snapshot) (waiting, ambiguous []string) {
+func machinesWithUnknownNodes(s snapshot) (waiting, ambiguous []string) {
 	for _, m := range machinesOf(s) {
 		switch reason := nodeReason(m); {
 		case m.Spec.ProviderID == "" || m.Status.NodeRef.IsDefined() || !m.DeletionTimestamp.IsZero():

@@ -14,12 +14,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/rollout"
 )
 
-// Report returns the status and the events of a MachineDeployment. Package reconciler calls it at the end of each
-// reconciliation and writes the status. The simulations in test/simulation call it, too.
-func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+// report returns the status and the events of a MachineDeployment. Package reconciler calls it at the end of each
+// reconciliation and writes the status.
+func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	all := machinesForStatus(s)
 	n := all.Count()
-	j := conditionInput{Snapshot: s, machines: all, counts: n, plan: p}
+	j := conditionInput{snapshot: s, machines: all, counts: n, plan: p}
 	d := s.Deployment
 	status := clusterv1.MachineDeploymentStatus{
 		Conditions: conditions.Evaluate(j, reconciler.EvaluateOptionsFor(d, s.Now)),
@@ -28,7 +28,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 	}
 	// The generation is reported as observed once the deployment was acted upon; until then it counts as restored
 	// (restore.go).
-	acted := ownershipWait(p) == "" && !acting[Join](p) && d.Spec.Replicas != nil
+	acted := ownershipWait(p) == "" && !acting[joinCluster](p) && d.Spec.Replicas != nil
 	if out.Err == nil && acted && (observed(s) || unknownNodes(s) == "") {
 		status.ObservedGeneration = d.Generation
 	}
@@ -41,7 +41,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 // machinesForStatus returns the Machines of all MachineSets. An UpToDate condition that refers to an earlier template
 // is replaced with the result for the current template, because a status that observes a generation must not
 // contain counts for an earlier one.
-func machinesForStatus(s Snapshot) machines.List {
+func machinesForStatus(s snapshot) machines.List {
 	var out machines.List
 	for i := range s.Sets {
 		set := &s.Sets[i]
@@ -101,7 +101,7 @@ func waitMessage(p reconciler.Plan, reason string) string {
 //	fewer Machines than desired    ScalingUp
 //	more Machines than desired     ScalingDown
 //	otherwise                      Running
-func phase(s Snapshot, have int32) clusterv1.MachineDeploymentPhase {
+func phase(s snapshot, have int32) clusterv1.MachineDeploymentPhase {
 	switch want := s.Deployment.Spec.Replicas; {
 	case want == nil:
 		return clusterv1.MachineDeploymentPhaseUnknown
@@ -132,7 +132,7 @@ func deprecated(j conditionInput, status clusterv1.MachineDeploymentStatus) *clu
 		ReadyReplicas: j.counts.Ready, AvailableReplicas: j.counts.Available,
 		UnavailableReplicas: max(0, max(j.counts.Replicas, ptr.Deref(j.Deployment.Spec.Replicas, 0))-j.counts.Available),
 	}
-	if i := currentSet(j.Snapshot); i >= 0 {
+	if i := currentSet(j.snapshot); i >= 0 {
 		out.UpdatedReplicas = int32(len(j.Machines[j.Sets[i].Name]))
 	}
 	return out
@@ -143,28 +143,28 @@ func events(out reconciler.Outcome) []reconciler.Event {
 	var list []reconciler.Event
 	for _, done := range out.Done {
 		switch a := done.(type) {
-		case CreateSet:
+		case createSet:
 			list = append(list, reconciler.Normal("SuccessfulCreate", "Created MachineSet %s with %d replicas", a.Name, a.Replicas))
 			if a.Note != "" {
 				list = append(list, reconciler.Normal("ReplacingMachines", "%s", a.Note))
 			}
-		case SyncSet:
+		case syncSet:
 			if a.Begins {
 				list = append(list, reconciler.Normal("UpdatingInPlace", "Machines of MachineSet %s are updated in place: they are transferred to MachineSet %s", a.Name, a.to))
 			}
 			if a.From != a.Replicas {
 				list = append(list, reconciler.Normal("SuccessfulScale", "Scaled MachineSet %s from %d to %d replicas: %s", a.Name, a.From, a.Replicas, a.Why))
 			}
-		case Adopt:
+		case adoptSet:
 			list = append(list, reconciler.Normal("SuccessfulAdopt", "Adopted MachineSet %s", a.Set))
-		case DeleteSet:
+		case deleteSet:
 			list = append(list, reconciler.Normal("SuccessfulDelete", "Deleted MachineSet %s: %s", a.Name, a.Why))
 		}
 	}
 	switch a := out.Failed.(type) {
-	case CreateSet:
+	case createSet:
 		list = append(list, reconciler.Warning("FailedCreate", "MachineSet %s could not be created: %s", a.Name, out.Err))
-	case SyncSet:
+	case syncSet:
 		list = append(list, reconciler.Warning("FailedScale", "MachineSet %s could not be changed: %s", a.Name, out.Err))
 	}
 	return list

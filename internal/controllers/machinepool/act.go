@@ -17,23 +17,22 @@ import (
 	"github.com/slipwayhq/slipway/internal/reference"
 )
 
-// The actions of the controller. Each may be repeated. [Decide] plans them, and act runs them. The simulations in
-// test/simulation read the exported ones.
+// The actions of the controller. Each may be repeated. [decide] plans them, and act runs them.
 type (
-	// Join sets the cluster label and the owner reference of the pool.
-	Join struct{ Cluster string }
+	// joinCluster sets the cluster label and the owner reference of the pool.
+	joinCluster struct{ Cluster string }
 	// copyFromProviders copies the results of bootstrap config and infrastructure to the spec.
 	copyFromProviders struct{}
 	// createMachine creates the Machine that represents an infrastructure machine.
 	createMachine struct{ Name, Kind string }
-	// AdoptMachine makes the pool the controller of a Machine that has lost its owner.
-	AdoptMachine struct{ Machine string }
+	// adoptMachine makes the pool the controller of a Machine that has lost its owner.
+	adoptMachine struct{ Machine string }
 	// syncMachine updates a Machine to match the template and the version of its Node.
 	syncMachine struct{ Machine string }
 	// syncTimeouts updates the deletion timeouts of a Machine that is being deleted.
 	syncTimeouts struct{ Machine string }
-	// SetUpToDate sets the UpToDate condition of a Machine.
-	SetUpToDate struct {
+	// setUpToDate sets the UpToDate condition of a Machine.
+	setUpToDate struct {
 		Machine string
 		Verdict condition.Result
 	}
@@ -52,19 +51,19 @@ type (
 // Independent marks actions that may run in parallel: a failure for one Machine does not affect the others. Package
 // reconciler checks for this method.
 func (createMachine) Independent() {}
-func (AdoptMachine) Independent()  {}
+func (adoptMachine) Independent()  {}
 func (syncMachine) Independent()   {}
 func (syncTimeouts) Independent()  {}
-func (SetUpToDate) Independent()   {}
+func (setUpToDate) Independent()   {}
 
-func (a Join) String() string { return "join Cluster " + a.Cluster }
+func (a joinCluster) String() string { return "join Cluster " + a.Cluster }
 func (a copyFromProviders) String() string {
 	return "copy the results of bootstrap and infrastructure"
 }
 func (a createMachine) String() string {
 	return fmt.Sprintf("create Machine %s for its %s", a.Name, a.Kind)
 }
-func (a AdoptMachine) String() string {
+func (a adoptMachine) String() string {
 	return fmt.Sprintf("adopt Machine %s: it has the labels of the pool, and no owner", a.Machine)
 }
 func (a syncMachine) String() string {
@@ -73,17 +72,17 @@ func (a syncMachine) String() string {
 func (a syncTimeouts) String() string {
 	return fmt.Sprintf("sync Machine %s: the timeouts of its deletion changed", a.Machine)
 }
-func (a SetUpToDate) String() string {
+func (a setUpToDate) String() string {
 	return fmt.Sprintf("set condition UpToDate of Machine %s to %s: %s", a.Machine, a.Verdict.Status, a.Verdict.Reason)
 }
 func (a deleteMachine) String() string { return fmt.Sprintf("delete Machine %s: %s", a.Name, a.Why) }
 func (a markNode) String() string      { return fmt.Sprintf("mark Node %s as one of the pool", a.Node) }
 func (a deleteNode) String() string    { return fmt.Sprintf("delete Node %s: %s", a.Node, a.Why) }
 
-// act runs one action. Package reconciler calls it for each action that [Decide] planned, in order.
-func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
+// act runs one action. Package reconciler calls it for each action that [decide] planned, in order.
+func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
-	case Join:
+	case joinCluster:
 		return c.writer.Patch(ctx, s.Pool, func(o client.Object) { ownership.AddToCluster(o, s.Cluster) })
 	case reference.SetOwner, reference.Delete:
 		return reference.Act(ctx, c.writer, a, s.bootstrap(), s.infra())
@@ -91,7 +90,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 		return c.writer.Patch(ctx, s.Pool, func(o client.Object) { copyProviderFields(s, o.(*clusterv1.MachinePool)) })
 	case createMachine:
 		return c.createMachine(ctx, s, a)
-	case AdoptMachine:
+	case adoptMachine:
 		owner := *metav1.NewControllerRef(s.Pool, clusterv1.GroupVersion.WithKind("MachinePool"))
 		return c.writer.Patch(ctx, machineOf(s, a.Machine), func(o client.Object) { ownership.AddOwner(o, owner) })
 	case syncMachine:
@@ -100,7 +99,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 		return c.writer.Patch(ctx, machineOf(s, a.Machine), func(o client.Object) {
 			o.(*clusterv1.Machine).Spec.Deletion = deletionOf(s)
 		})
-	case SetUpToDate:
+	case setUpToDate:
 		return c.setUpToDate(ctx, s, a)
 	case deleteMachine:
 		return c.writer.Delete(ctx, machineOf(s, a.Name))
@@ -113,7 +112,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Acti
 }
 
 // setUpToDate applies the UpToDate condition of a Machine. The Machine controller sets all others.
-func (c *controller) setUpToDate(ctx context.Context, s Snapshot, a SetUpToDate) error {
+func (c *controller) setUpToDate(ctx context.Context, s snapshot, a setUpToDate) error {
 	m := machineOf(s, a.Machine)
 	table := condition.Table[condition.Result]{{
 		Type: clusterv1.MachineUpToDateCondition, Compute: func(v condition.Result) condition.Result { return v },
@@ -122,7 +121,7 @@ func (c *controller) setUpToDate(ctx context.Context, s Snapshot, a SetUpToDate)
 	return c.writer.ApplyStatus(ctx, m, map[string]any{"conditions": conditions})
 }
 
-func (c *controller) markNode(ctx context.Context, s Snapshot, a markNode) error {
+func (c *controller) markNode(ctx context.Context, s snapshot, a markNode) error {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err != nil {
 		return err
@@ -132,7 +131,7 @@ func (c *controller) markNode(ctx context.Context, s Snapshot, a markNode) error
 	return client.IgnoreNotFound(err)
 }
 
-func (c *controller) deleteNode(ctx context.Context, s Snapshot, a deleteNode) error {
+func (c *controller) deleteNode(ctx context.Context, s snapshot, a deleteNode) error {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err != nil {
 		return err
@@ -144,7 +143,7 @@ func (c *controller) deleteNode(ctx context.Context, s Snapshot, a deleteNode) e
 	return err
 }
 
-func machineOf(s Snapshot, name string) *clusterv1.Machine {
+func machineOf(s snapshot, name string) *clusterv1.Machine {
 	for i := range s.Machines {
 		if s.Machines[i].Name == name {
 			return &s.Machines[i]

@@ -92,8 +92,7 @@ func world() *fake.ClientBuilder {
 		foreign(`{apiVersion: i/v1, kind: FooMachine, metadata: {name: m0, namespace: ns, labels: {cluster.x-k8s.io/cluster-name: c, cluster.x-k8s.io/pool-name: p}}}`),
 		foreign(`{apiVersion: i/v1, kind: FooMachine, metadata: {name: m1, namespace: ns, labels: {cluster.x-k8s.io/cluster-name: c, cluster.x-k8s.io/pool-name: p}}}`),
 	}
-	return fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.MachinePool{}, watches.ClusterField(Name), watches.ClusterNames).
-		WithIndex(&clusterv1.Machine{}, watches.ClusterField(Name), watches.ClusterNames).WithObjects(objs...).
+	return indexed(&clusterv1.MachinePool{}, &clusterv1.Machine{}).WithObjects(objs...).
 		WithStatusSubresource(&clusterv1.MachinePool{}, &clusterv1.Machine{})
 }
 
@@ -103,7 +102,7 @@ func settle(t *testing.T, c client.WithWatch) {
 	n0, n1 := node("n0", "x://0"), node("n1", "x://1")
 	ctl := &controller{client: c, live: c, refs: kube.NewReferences(c, nil), now: func() time.Time { return now },
 		workloads: fakeWorkloads{fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(&n0, &n1).Build()}}
-	r := &reconciler.Reconciler[*clusterv1.MachinePool, Snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
+	r := &reconciler.Reconciler[*clusterv1.MachinePool, snapshot]{Controller: ctl.definition(), Client: c, Writer: kube.NewWriter(c, Name), Now: ctl.now}
 	ctl.writer = r.Writer
 	key := client.ObjectKey{Namespace: "ns", Name: "p"}
 	quiet := 0
@@ -167,12 +166,18 @@ func TestEveryWriteFailsOnce(t *testing.T) { // MP-01, MP-02, MP-04, MP-05, MP-0
 	})
 }
 
+// indexed is a fake client with the index of these kinds by Cluster.
+func indexed(kinds ...client.Object) *fake.ClientBuilder {
+	return testkit.WithIndexes(fake.NewClientBuilder().WithScheme(newScheme()), func(i client.FieldIndexer) error {
+		return watches.IndexByCluster(i, Name, kinds...)
+	})
+}
+
 func TestDeletionWhileWritesFail(t *testing.T) { // MP-14
 	testkit.FailEachWrite(t, func() *fake.ClientBuilder {
 		s := settled(deleted)
 		s.Pool.Finalizers = []string{clusterv1.MachinePoolFinalizer}
-		return fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&clusterv1.MachinePool{}).
-			WithIndex(&clusterv1.Machine{}, watches.ClusterField(Name), watches.ClusterNames).WithObjects(
+		return indexed(&clusterv1.Machine{}).WithStatusSubresource(&clusterv1.MachinePool{}).WithObjects(
 			s.Pool, s.Cluster, crd("foopools.i"), crd("fooconfigs.b"),
 			foreign(`{apiVersion: b/v1, kind: FooConfig, metadata: {name: b, namespace: ns}}`),
 			foreign(`{apiVersion: i/v1, kind: FooPool, metadata: {name: i, namespace: ns}}`))

@@ -13,8 +13,8 @@ import (
 )
 
 // large is a pool of n instances with their Machines and Nodes, all of them running.
-func large(n int32) Snapshot {
-	return settled(func(s *Snapshot) {
+func large(n int32) snapshot {
+	return settled(func(s *snapshot) {
 		var ids []string
 		s.Nodes.Items = map[string]corev1.Node{}
 		for i := range n {
@@ -36,12 +36,12 @@ func BenchmarkDecide(b *testing.B) {
 	for _, n := range []int32{3, 100} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {
 			s := large(n)
-			if p := Decide(s); len(p.Actions)+len(p.Waits) > 0 {
+			if p := decide(s); len(p.Actions)+len(p.Waits) > 0 {
 				b.Fatalf("want a pool with nothing to do, have %v", texts(p))
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				Decide(s)
+				decide(s)
 			}
 		})
 	}
@@ -51,13 +51,13 @@ func BenchmarkReport(b *testing.B) {
 	for _, n := range []int32{3, 100} {
 		b.Run(fmt.Sprintf("machines=%d", n), func(b *testing.B) {
 			s := large(n)
-			p := Decide(s)
-			if status := Report(s, p, reconciler.Outcome{}).Status.(clusterv1.MachinePoolStatus); *status.ReadyReplicas != n {
+			p := decide(s)
+			if status := report(s, p, reconciler.Outcome{}).Status.(clusterv1.MachinePoolStatus); *status.ReadyReplicas != n {
 				b.Fatalf("want %d ready, have %d", n, *status.ReadyReplicas)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				Report(s, p, reconciler.Outcome{})
+				report(s, p, reconciler.Outcome{})
 			}
 		})
 	}

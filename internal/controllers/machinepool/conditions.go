@@ -30,7 +30,7 @@ const (
 // waitingForReplicas is the message of the conditions that count replicas.
 const waitingForReplicas = "Waiting for spec.replicas to be set; until then the desired number of replicas is unknown"
 
-// conditions are the conditions that the controller writes; [Report] evaluates them after each reconciliation. Cluster
+// conditions are the conditions that the controller writes; [report] evaluates them after each reconciliation. Cluster
 // API has no specific constants for MachinePools, so the general condition types and reasons are used.
 var conditions = condition.Table[conditionInput]{
 	{Type: clusterv1.DeletingCondition, Polarity: condition.Negative, Compute: conditionInput.deleting},
@@ -54,9 +54,9 @@ var legacy = []condition.V1Beta1Row{
 		Reason: func(string) string { return clusterv1.WaitingForReplicasReadyV1Beta1Reason }},
 }
 
-// conditionInput is the input of the conditions: the snapshot, its counters and the plan. [Report] fills it.
+// conditionInput is the input of the conditions: the snapshot, its counters and the plan. [report] fills it.
 type conditionInput struct {
-	Snapshot
+	snapshot
 	counts counts
 	plan   reconciler.Plan
 }
@@ -87,7 +87,7 @@ func (j conditionInput) machinesReady() condition.Result {
 	if j.counts.replicas == 0 && len(j.Machines) == 0 {
 		return condition.True(clusterv1.NoReplicasReason)
 	}
-	if hasMachines(j.Snapshot) {
+	if hasMachines(j.snapshot) {
 		return condition.Aggregate(j.members(), condition.Part{Type: clusterv1.ReadyCondition}, reasons)
 	}
 	if !j.Nodes.Known {
@@ -104,12 +104,12 @@ func (j conditionInput) machinesUpToDate() condition.Result {
 	if j.counts.replicas == 0 && len(j.Machines) == 0 {
 		return condition.True(clusterv1.NoReplicasReason)
 	}
-	if !hasMachines(j.Snapshot) {
+	if !hasMachines(j.snapshot) {
 		return j.nodesUpToDate()
 	}
 	var members []condition.AggregateMember
 	for _, m := range j.Machines {
-		v := upToDate(j.Snapshot, m)
+		v := upToDate(j.snapshot, m)
 		members = append(members, condition.AggregateMember{Kind: "Machine", Name: m.Name, Conditions: condition.Set{
 			{Type: clusterv1.MachineUpToDateCondition, Status: v.Status, Reason: v.Reason, Message: v.Message}}})
 	}
@@ -131,7 +131,7 @@ func (j conditionInput) nodesUpToDate() condition.Result {
 }
 
 // upToDate returns whether a Machine is up to date, which means that it runs the version of the pool.
-func upToDate(s Snapshot, m clusterv1.Machine) condition.Result {
+func upToDate(s snapshot, m clusterv1.Machine) condition.Result {
 	want, have := s.Pool.Spec.Template.Spec.Version, kubeletVersion(s, m)
 	if have == "" {
 		have = m.Spec.Version
@@ -146,7 +146,7 @@ func (j conditionInput) scalingUp() condition.Result {
 	if j.Pool.Spec.Replicas == nil {
 		return condition.Unknown(clusterv1.WaitingForReplicasSetReason, waitingForReplicas)
 	}
-	if denied := deniedReplicas(j.Snapshot); denied != "" && j.Pool.DeletionTimestamp.IsZero() {
+	if denied := deniedReplicas(j.snapshot); denied != "" && j.Pool.DeletionTimestamp.IsZero() {
 		return condition.TrueBecause(clusterv1.ScalingUpReason, denied)
 	}
 	if have, want := j.counts.replicas, j.desired(); have < want {

@@ -80,18 +80,18 @@ func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) err
 	return nil
 }
 
-func (c *controller) definition() reconciler.Controller[*clusterv1.MachinePool, Snapshot] {
-	return reconciler.Controller[*clusterv1.MachinePool, Snapshot]{
+func (c *controller) definition() reconciler.Controller[*clusterv1.MachinePool, snapshot] {
+	return reconciler.Controller[*clusterv1.MachinePool, snapshot]{
 		Name: Name, Finalizer: clusterv1.MachinePoolFinalizer,
 		New:     func() *clusterv1.MachinePool { return &clusterv1.MachinePool{} },
 		Adopt:   c.enter,
-		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
+		Observe: c.observe, Decide: decide, Act: c.act, Report: report,
 	}
 }
 
 // enter joins a new pool to its Cluster in the write that adds the finalizer.
 func (c *controller) enter(ctx context.Context, pool *clusterv1.MachinePool) (func(client.Object), error) {
-	s := Snapshot{Pool: pool}
+	s := snapshot{Pool: pool}
 	if err := c.readCluster(ctx, &s); err != nil || s.Cluster == nil {
 		return nil, err
 	}

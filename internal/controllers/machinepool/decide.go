@@ -20,22 +20,21 @@ import (
 // write may be deferred.
 const recordRecheck = 5 * time.Second
 
-// Decide computes the plan for a MachinePool. Package reconciler calls it in each reconciliation, after observe. The
-// simulations in test/simulation call it, too. It is pure: it neither reads nor writes. Besides the actions of package
-// reference for its provider objects:
+// decide computes the plan for a MachinePool. Package reconciler calls it in each reconciliation, after observe. It is
+// pure: it neither reads nor writes. Besides the actions of package reference for its provider objects:
 //
 //	bootstrap config done                   copy the name of the data Secret
 //	infrastructure done                     copy provider IDs and, with external scaling, replicas
 //	infrastructure has machines             maintain one Machine for each and delete the others; update Machines in place
 //	                                        from the template; after a restore, first wait for all objects
 //	infrastructure has none                 annotate the Nodes; delete Nodes whose instance is gone
-func Decide(s Snapshot) reconciler.Plan {
-	p := decide(s)
+func decide(s snapshot) reconciler.Plan {
+	p := decidePool(s)
 	p.RecheckIn(s.Nodes.RetryAfter)
 	return p
 }
 
-func decide(s Snapshot) reconciler.Plan {
+func decidePool(s snapshot) reconciler.Plan {
 	if !s.Pool.DeletionTimestamp.IsZero() {
 		return decideDeletion(s)
 	}
@@ -45,7 +44,7 @@ func decide(s Snapshot) reconciler.Plan {
 		return p
 	}
 	if !ownership.IsInCluster(s.Pool, s.Cluster) {
-		p.Do(Join{Cluster: s.Cluster.Name})
+		p.Do(joinCluster{Cluster: s.Cluster.Name})
 		return p
 	}
 	decideReferences(s, &p)
@@ -63,7 +62,7 @@ func decide(s Snapshot) reconciler.Plan {
 	return p
 }
 
-func decideReferences(s Snapshot, p *reconciler.Plan) {
+func decideReferences(s snapshot, p *reconciler.Plan) {
 	s.bootstrap().Decide(p)
 	infra := s.infra()
 	infra.Decide(p)
@@ -76,7 +75,7 @@ func decideReferences(s Snapshot, p *reconciler.Plan) {
 }
 
 // needsProviderFields reports whether the spec differs from the results of bootstrap config and infrastructure.
-func needsProviderFields(s Snapshot) bool {
+func needsProviderFields(s snapshot) bool {
 	pool := s.Pool.DeepCopy()
 	copyProviderFields(s, pool)
 	return !slices.Equal(pool.Spec.ProviderIDList, s.Pool.Spec.ProviderIDList) ||
@@ -86,7 +85,7 @@ func needsProviderFields(s Snapshot) bool {
 
 // copyProviderFields copies the results of bootstrap config and infrastructure to the spec. Values that are not
 // reported stay unchanged.
-func copyProviderFields(s Snapshot, pool *clusterv1.MachinePool) {
+func copyProviderFields(s snapshot, pool *clusterv1.MachinePool) {
 	if s.bootstrap().IsDone() {
 		name := s.Bootstrap.DataSecretName.Or("")
 		pool.Spec.Template.Spec.Bootstrap.DataSecretName = &name
@@ -105,7 +104,7 @@ func copyProviderFields(s Snapshot, pool *clusterv1.MachinePool) {
 // deniedReplicas returns a message if the pool requests, or its infrastructure has, more replicas than the operator
 // allows. The spec of an externally scaled pool is then not updated, and no more Machines are created than are
 // allowed.
-func deniedReplicas(s Snapshot) string {
+func deniedReplicas(s snapshot) string {
 	if denied := s.Policy.DeniedReplicas(ptr.Deref(s.Pool.Spec.Replicas, 0)); denied != "" {
 		return denied
 	}
@@ -114,7 +113,7 @@ func deniedReplicas(s Snapshot) string {
 
 // hasUsableList reports whether the infrastructure's list of provider IDs is valid. An empty list is valid only if
 // the reported number of replicas is 0.
-func hasUsableList(s Snapshot) bool {
+func hasUsableList(s snapshot) bool {
 	if !s.infra().IsDone() || s.Infra.ProviderIDList.Err() != nil {
 		return false
 	}
@@ -129,7 +128,7 @@ func scaledByOthers(pool *clusterv1.MachinePool) bool {
 }
 
 // decideNodes annotates and deletes the Nodes of a pool without Machines.
-func decideNodes(s Snapshot, p *reconciler.Plan) {
+func decideNodes(s snapshot, p *reconciler.Plan) {
 	if hasMachines(s) || !s.Nodes.Known || !hasUsableInfra(s) {
 		return
 	}
@@ -150,7 +149,7 @@ func decideNodes(s Snapshot, p *reconciler.Plan) {
 	}
 }
 
-func retire(s Snapshot, p *reconciler.Plan, why string) {
+func retire(s snapshot, p *reconciler.Plan, why string) {
 	for _, node := range s.Nodes.Retired {
 		if node.DeletionTimestamp.IsZero() {
 			p.Do(deleteNode{Node: node.Name, UID: node.UID, Why: why})
@@ -159,7 +158,7 @@ func retire(s Snapshot, p *reconciler.Plan, why string) {
 }
 
 // isMarked reports whether mark would leave the Node unchanged.
-func isMarked(s Snapshot, node *corev1.Node) bool {
+func isMarked(s snapshot, node *corev1.Node) bool {
 	after := node.DeepCopy()
 	mark(s, after)
 	return maps.Equal(after.Annotations, node.Annotations) && maps.Equal(after.Labels, node.Labels) &&
@@ -167,7 +166,7 @@ func isMarked(s Snapshot, node *corev1.Node) bool {
 }
 
 // mark annotates the Node with its pool, sets the labels of the template, and removes the uninitialized taint.
-func mark(s Snapshot, node *corev1.Node) {
+func mark(s snapshot, node *corev1.Node) {
 	pool := s.Pool
 	machines.SyncNodeLabels(machines.NodeLabels(pool.Spec.Template.Labels, s.Settings.SyncLabels...), node)
 	// SyncNodeLabels has replaced the annotations with a copy that is not nil.
@@ -180,7 +179,7 @@ func mark(s Snapshot, node *corev1.Node) {
 	})
 }
 
-func sortedIDs(s Snapshot) []string {
+func sortedIDs(s snapshot) []string {
 	ids := slices.Collect(maps.Keys(s.Nodes.Items))
 	sort.Strings(ids)
 	return ids

@@ -9,10 +9,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// decideMachines is the part of [Decide] for a pool whose infrastructure has a kind for its instances. It maintains one
+// decideMachines is the part of [decide] for a pool whose infrastructure has a kind for its instances. It maintains one
 // Machine of the same name for each infrastructure machine. No Machine is created before the pool is complete
 // (restore.go), and no Machine that the pool does not control is deleted.
-func decideMachines(s Snapshot, p *reconciler.Plan) {
+func decideMachines(s snapshot, p *reconciler.Plan) {
 	if !hasMachines(s) {
 		return
 	}
@@ -27,7 +27,7 @@ func decideMachines(s Snapshot, p *reconciler.Plan) {
 		case !m.DeletionTimestamp.IsZero():
 			decideTimeouts(s, m, p)
 		case orphaned(s, m):
-			p.Do(AdoptMachine{Machine: m.Name})
+			p.Do(adoptMachine{Machine: m.Name})
 		case !controlled(s, m):
 		case alone[m.Name]:
 			decideWithoutInfraMachine(s, m, p)
@@ -38,7 +38,7 @@ func decideMachines(s Snapshot, p *reconciler.Plan) {
 }
 
 // decideCreation creates the missing Machines.
-func decideCreation(s Snapshot, p *reconciler.Plan) {
+func decideCreation(s snapshot, p *reconciler.Plan) {
 	exists := map[string]bool{}
 	for _, m := range s.Machines {
 		exists[m.Name] = true
@@ -55,7 +55,7 @@ func decideCreation(s Snapshot, p *reconciler.Plan) {
 
 // decideWithoutInfraMachine deletes a Machine whose infrastructure machine is gone, unless the infrastructure
 // machine may still be restored.
-func decideWithoutInfraMachine(s Snapshot, m clusterv1.Machine, p *reconciler.Plan) {
+func decideWithoutInfraMachine(s snapshot, m clusterv1.Machine, p *reconciler.Plan) {
 	if awaited(s, m) {
 		p.WaitFor(waitingForRestore, "The infrastructure machine of Machine %s does not exist: restore it, or delete the Machine", m.Name).For("Machine", m.Name).UntilUserActs()
 		return
@@ -65,7 +65,7 @@ func decideWithoutInfraMachine(s Snapshot, m clusterv1.Machine, p *reconciler.Pl
 
 // decideMachine updates a Machine to match the template and its Node, then sets its UpToDate condition. The
 // argument fresh is the Machine as it would be created now.
-func decideMachine(s Snapshot, m clusterv1.Machine, fresh *clusterv1.Machine, p *reconciler.Plan) {
+func decideMachine(s snapshot, m clusterv1.Machine, fresh *clusterv1.Machine, p *reconciler.Plan) {
 	if versionOf(s, m) != m.Spec.Version || !machines.Follows(&m, fresh, fieldManager) {
 		p.Do(syncMachine{Machine: m.Name})
 		return
@@ -73,20 +73,20 @@ func decideMachine(s Snapshot, m clusterv1.Machine, fresh *clusterv1.Machine, p 
 	want := upToDate(s, m)
 	have := conditionOf(m, clusterv1.MachineUpToDateCondition)
 	if have == nil || have.Status != want.Status || have.Reason != want.Reason || have.Message != want.Message {
-		p.Do(SetUpToDate{Machine: m.Name, Verdict: want})
+		p.Do(setUpToDate{Machine: m.Name, Verdict: want})
 	}
 }
 
 // decideTimeouts updates the timeouts of a Machine that is being deleted, because a changed timeout can end the
 // deletion.
-func decideTimeouts(s Snapshot, m clusterv1.Machine, p *reconciler.Plan) {
+func decideTimeouts(s snapshot, m clusterv1.Machine, p *reconciler.Plan) {
 	if controlled(s, m) && !machines.SameDeletion(m.Spec.Deletion, deletionOf(s)) {
 		p.Do(syncTimeouts{Machine: m.Name})
 	}
 }
 
 // versionOf returns the version for a Machine's spec: the version of its Node, if that is valid.
-func versionOf(s Snapshot, m clusterv1.Machine) string {
+func versionOf(s snapshot, m clusterv1.Machine) string {
 	if running := kubeletVersion(s, m); version.Valid(running) {
 		return running
 	}
@@ -95,7 +95,7 @@ func versionOf(s Snapshot, m clusterv1.Machine) string {
 
 // orphaned reports whether a Machine with the labels of the pool has no controller, or a controller reference to
 // this pool with another UID or an older API version.
-func orphaned(s Snapshot, m clusterv1.Machine) bool {
+func orphaned(s snapshot, m clusterv1.Machine) bool {
 	owner := metav1.GetControllerOf(&m)
 	if owner == nil {
 		return true
@@ -106,10 +106,10 @@ func orphaned(s Snapshot, m clusterv1.Machine) bool {
 
 // hasMachines reports whether the infrastructure has a kind for its instances. The controller then creates a Machine
 // for each instance; otherwise it only reads their Nodes.
-func hasMachines(s Snapshot) bool { return s.Infra.MachineKind.Or("") != "" }
+func hasMachines(s snapshot) bool { return s.Infra.MachineKind.Or("") != "" }
 
 // kubeletVersion returns the version of a Machine's Node, or an empty string if it is unknown.
-func kubeletVersion(s Snapshot, m clusterv1.Machine) string {
+func kubeletVersion(s snapshot, m clusterv1.Machine) string {
 	if node, ok := s.Nodes.Items[m.Spec.ProviderID]; ok && m.Spec.ProviderID != "" {
 		return node.Status.NodeInfo.KubeletVersion
 	}

@@ -24,17 +24,17 @@ const (
 	deletionOver
 )
 
-// decideDeletion is the part of [Decide] for a pool that is being deleted. It deletes the objects of the pool and waits
+// decideDeletion is the part of [decide] for a pool that is being deleted. It deletes the objects of the pool and waits
 // until they are gone: infrastructure and Machines, then the bootstrap config, then the Nodes.
-func decideDeletion(s Snapshot) (p reconciler.Plan) {
+func decideDeletion(s snapshot) (p reconciler.Plan) {
 	for _, step := range []struct {
 		stage  int
 		reason string
-		plan   func(Snapshot, *reconciler.Plan)
+		plan   func(snapshot, *reconciler.Plan)
 	}{
 		{infrastructureStage, waitingForInfrastructure, deleteInfrastructure},
 		{machineStage, waitingForMachines, deleteMachines},
-		{bootstrapStage, waitingForBootstrap, func(s Snapshot, p *reconciler.Plan) { s.bootstrap().Delete(p, waitingForBootstrap) }},
+		{bootstrapStage, waitingForBootstrap, func(s snapshot, p *reconciler.Plan) { s.bootstrap().Delete(p, waitingForBootstrap) }},
 		{nodeStage, deletingNodes, deleteNodes},
 	} {
 		if step.plan(s, &p); !p.Idle() {
@@ -47,13 +47,13 @@ func decideDeletion(s Snapshot) (p reconciler.Plan) {
 }
 
 // deleteInfrastructure deletes the infrastructure and, at the same time, the Machines.
-func deleteInfrastructure(s Snapshot, p *reconciler.Plan) {
+func deleteInfrastructure(s snapshot, p *reconciler.Plan) {
 	if s.infra().Delete(p, waitingForInfrastructure); !p.Idle() {
 		deleteMachines(s, p)
 	}
 }
 
-func deleteMachines(s Snapshot, p *reconciler.Plan) {
+func deleteMachines(s snapshot, p *reconciler.Plan) {
 	for _, m := range s.Machines {
 		if m.DeletionTimestamp.IsZero() {
 			p.Do(deleteMachine{Name: m.Name, Why: "the pool is deleted"})
@@ -72,7 +72,7 @@ func deleteMachines(s Snapshot, p *reconciler.Plan) {
 }
 
 // heldMachines returns a message with the foreign finalizers that block the deletion of Machines.
-func heldMachines(s Snapshot) string {
+func heldMachines(s snapshot) string {
 	machines := make([]metav1.Object, 0, len(s.Machines))
 	for i := range s.Machines {
 		machines = append(machines, &s.Machines[i])
@@ -82,7 +82,7 @@ func heldMachines(s Snapshot) string {
 
 // deleteNodes deletes the Nodes until the timeout has passed. It does nothing if the cluster is deleted too,
 // and cannot delete Nodes without a connection.
-func deleteNodes(s Snapshot, p *reconciler.Plan) {
+func deleteNodes(s snapshot, p *reconciler.Plan) {
 	if s.Cluster == nil || !s.Cluster.DeletionTimestamp.IsZero() {
 		return
 	}
@@ -106,7 +106,7 @@ func deleteNodes(s Snapshot, p *reconciler.Plan) {
 
 // nodeDeletionLeft returns the time left for deleting the Nodes, counted from the deletion of the pool, and whether
 // there is no limit.
-func nodeDeletionLeft(s Snapshot) (time.Duration, bool) {
+func nodeDeletionLeft(s snapshot) (time.Duration, bool) {
 	timeout := defaultNodeDeletionTimeout
 	if seconds := s.Pool.Spec.Template.Spec.Deletion.NodeDeletionTimeoutSeconds; seconds != nil {
 		timeout = time.Duration(*seconds) * time.Second

@@ -4,7 +4,7 @@
 // kind for them, observes their Nodes, and deletes all these objects in order. A pool that is restored before its
 // Machines waits for them (restore.go); status.observedGeneration records that the pool was complete. The controller
 // never creates or deletes instances, which the infrastructure provider does, and does not manage the Nodes of
-// Machines, which the Machine controller does. To change it, start with [Snapshot] and [Decide], then read
+// Machines, which the Machine controller does. To change it, start with [snapshot] and [decide], then read
 // conditions.go. Package manager starts the controller with [Add].
 //
 // The objects of a pool:

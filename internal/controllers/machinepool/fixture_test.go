@@ -44,8 +44,8 @@ func bootstrap(status string) contract.BootstrapConfigView {
 const provisioned = `{initialization: {provisioned: true}, replicas: 2}`
 
 // settled is a pool of two that has all it needs, without Machines.
-func settled(changes ...func(*Snapshot)) Snapshot {
-	s := Snapshot{
+func settled(changes ...func(*snapshot)) snapshot {
+	s := snapshot{
 		Now: now,
 		Pool: &clusterv1.MachinePool{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "p", UID: "pool", Generation: 1, Labels: map[string]string{clusterv1.ClusterNameLabel: "c"},
@@ -55,7 +55,7 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 		Cluster:   &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", UID: "cluster"}},
 		Bootstrap: bootstrap(`{dataSecretName: data, initialization: {dataSecretCreated: true}}`),
 		Infra:     infra(provisioned),
-		Nodes:     Nodes{Known: true, Items: map[string]corev1.Node{"x://0": node("n0", "x://0"), "x://1": node("n1", "x://1")}},
+		Nodes:     observedNodes{Known: true, Items: map[string]corev1.Node{"x://0": node("n0", "x://0"), "x://1": node("n1", "x://1")}},
 	}
 	s.Pool.Status.ObservedGeneration = 1
 	s.Cluster.Status.Initialization.ControlPlaneInitialized = ptr.To(true)
@@ -81,7 +81,7 @@ func node(name, id string) corev1.Node {
 }
 
 // withMachines gives the pool a kind for its instances, and the instances m0 and m1.
-func withMachines(s *Snapshot) {
+func withMachines(s *snapshot) {
 	s.Infra = infra(`{initialization: {provisioned: true}, replicas: 2, infrastructureMachineKind: FooMachine}`)
 	for _, name := range []string{"m0", "m1"} {
 		s.InfraMachines = append(s.InfraMachines, object("kind: FooMachine\nmetadata: {name: "+name+"}", contract.V1Beta2))
@@ -100,8 +100,8 @@ func machine(name, version string, conditions ...metav1.Condition) clusterv1.Mac
 }
 
 // atMost lets the pool have so many replicas.
-func atMost(n int32) func(*Snapshot) {
-	return func(s *Snapshot) { s.Policy.Maxima.Replicas = n }
+func atMost(n int32) func(*snapshot) {
+	return func(s *snapshot) { s.Policy.Maxima.Replicas = n }
 }
 
 const tooMany = "2 replicas exceed the limit of 1 for one object: set fewer, or ask the operator to raise maxima.replicas in the configuration file (--config of slipway up or slipway manager)"
@@ -115,7 +115,7 @@ func is(t, status string) metav1.Condition {
 	return metav1.Condition{Type: t, Status: metav1.ConditionStatus(status), Reason: t}
 }
 
-func deleted(s *Snapshot) { s.Pool.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }
+func deleted(s *snapshot) { s.Pool.DeletionTimestamp = ptr.To(metav1.NewTime(now)) }
 
 func texts(p reconciler.Plan) []string {
 	var out []string

@@ -26,7 +26,7 @@ type instances struct {
 // instances returns the infrastructure's list of provider IDs, or the list that was last copied from it. The copy
 // is used if the infrastructure is not provisioned yet and has no list, if it cannot be read, which does not mean
 // that its instances are gone, or if its list is empty although it does not report 0 replicas.
-func (s Snapshot) instances() instances {
+func (s snapshot) instances() instances {
 	reported := s.Infra.ProviderIDList.Or(nil)
 	if !isProvisioned(s) || len(reported) == 0 && !hasUsableList(s) {
 		reported = s.Pool.Spec.ProviderIDList
@@ -46,14 +46,14 @@ func (s Snapshot) instances() instances {
 }
 
 // isProvisioned reports whether the infrastructure exists and is, or once was, provisioned.
-func isProvisioned(s Snapshot) bool {
+func isProvisioned(s snapshot) bool {
 	return s.Infra.Presence() == contract.Found && ptr.Deref(initialization(s).InfrastructureProvisioned, false)
 }
 
 // reportedReplicas returns the number of replicas that the infrastructure reports, or the last known number. For a
 // pool without Machines the contract defines that the number becomes known together with the list. If the
 // infrastructure reports no number, the length of the list is used. count (status.go) calls it.
-func reportedReplicas(s Snapshot, list instances) int32 {
+func reportedReplicas(s snapshot, list instances) int32 {
 	last := ptr.Deref(s.Pool.Status.Replicas, 0)
 	switch n, counted := s.Infra.Replicas.Get(); {
 	case s.Infra.Presence() != contract.Found, !hasMachines(s) && !isProvisioned(s), s.Infra.Replicas.Err() != nil:
@@ -67,7 +67,7 @@ func reportedReplicas(s Snapshot, list instances) int32 {
 }
 
 // repeatedIDs returns a message about provider IDs that are listed more than once, or an empty string.
-func (s Snapshot) repeatedIDs() string {
+func (s snapshot) repeatedIDs() string {
 	repeated := s.instances().repeated
 	if len(repeated) == 0 || !isProvisioned(s) {
 		return ""
@@ -77,7 +77,7 @@ func (s Snapshot) repeatedIDs() string {
 }
 
 // incompleteList returns a message if the infrastructure has more replicas than provider IDs, or an empty string.
-func (s Snapshot) incompleteList() string {
+func (s snapshot) incompleteList() string {
 	infra, replicas := s.infra(), s.Infra.Replicas.Or(0)
 	if !hasUsableInfra(s) || !isProvisioned(s) {
 		return ""
@@ -93,7 +93,7 @@ func (s Snapshot) incompleteList() string {
 }
 
 // missingNodes returns a message about provider IDs without a Node in a pool without Machines, or an empty string.
-func (s Snapshot) missingNodes() string {
+func (s snapshot) missingNodes() string {
 	var ids []string
 	for _, id := range s.instances().ids {
 		_, found := s.Nodes.Items[id]
@@ -108,7 +108,7 @@ func (s Snapshot) missingNodes() string {
 }
 
 // nodeRivals returns messages about Nodes that share a provider ID. It is unknown which of them is the instance.
-func (s Snapshot) nodeRivals() []string {
+func (s snapshot) nodeRivals() []string {
 	var out []string
 	for _, id := range s.instances().ids {
 		if names := s.Nodes.Duplicates[id]; len(names) > 0 {
@@ -120,13 +120,13 @@ func (s Snapshot) nodeRivals() []string {
 
 // listProblems returns the problems of the list and the Nodes of a pool without Machines. Decide waits with the same
 // messages; the conditions MachinesReady and MachinesUpToDate list them.
-func (s Snapshot) listProblems() []string {
+func (s snapshot) listProblems() []string {
 	return append(nonEmpty(s.repeatedIDs(), s.incompleteList(), s.missingNodes()), s.nodeRivals()...)
 }
 
 // unreadyNodes returns a message with the Nodes that are not ready, or an empty string. The condition MachinesReady of
 // a pool without Machines reports it.
-func (s Snapshot) unreadyNodes() string {
+func (s snapshot) unreadyNodes() string {
 	return s.nodesThat(func(n *corev1.Node) string {
 		if nodeReady(n) {
 			return ""
@@ -137,7 +137,7 @@ func (s Snapshot) unreadyNodes() string {
 
 // outdatedNodes returns a message with the Nodes that run another version, or an empty string. The condition
 // MachinesUpToDate of a pool without Machines reports it.
-func (s Snapshot) outdatedNodes() string {
+func (s snapshot) outdatedNodes() string {
 	want := s.Pool.Spec.Template.Spec.Version
 	return s.nodesThat(func(n *corev1.Node) string {
 		have := n.Status.NodeInfo.KubeletVersion
@@ -149,7 +149,7 @@ func (s Snapshot) outdatedNodes() string {
 }
 
 // nodesThat builds a message from the Nodes for which describe returns a text, in the order of the list.
-func (s Snapshot) nodesThat(describe func(*corev1.Node) string, are string) string {
+func (s snapshot) nodesThat(describe func(*corev1.Node) string, are string) string {
 	var names []string
 	for _, id := range s.instances().ids {
 		if node, found := s.Nodes.Items[id]; found {

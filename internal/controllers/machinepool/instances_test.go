@@ -16,15 +16,15 @@ import (
 )
 
 // wasReady lets the pool have been complete before.
-func wasReady(s *Snapshot) {
+func wasReady(s *snapshot) {
 	s.Pool.Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 	s.Pool.Status.Replicas, s.Pool.Status.ReadyReplicas = ptr.To[int32](2), ptr.To[int32](2)
 	s.Pool.Status.NodeRefs = []corev1.ObjectReference{refTo(node("n0", "x://0")), refTo(node("n1", "x://1"))}
 }
 
 // lists makes the infrastructure list these IDs, and only n0 and n1 exist.
-func lists(spec, status string) func(*Snapshot) {
-	return func(s *Snapshot) {
+func lists(spec, status string) func(*snapshot) {
+	return func(s *snapshot) {
 		s.Infra = infraOf(contract.V1Beta2, spec, status)
 		all := s.Nodes.Items
 		s.Nodes.Items = map[string]corev1.Node{}
@@ -52,7 +52,7 @@ func TestInstances(t *testing.T) { // MP-04, MP-05, MP-11, MP-12
 	)
 	cases := map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		want   wants
 	}{
 		"as it should be": {"", settled(wasReady), wants{2, 2, 2, 2, "True Ready", good, nil}},
@@ -65,7 +65,7 @@ func TestInstances(t *testing.T) { // MP-04, MP-05, MP-11, MP-12
 			wants{0, 0, 0, 0, "True NoReplicas", "False NotAvailable: 0 available replicas, at least 2 required", nil}},
 		"not counted": {"the list counts", settled(wasReady, lists("spec: {providerIDList: [x://0, x://1]}", `{ready: true}`)),
 			wants{2, 2, 2, 2, "True Ready", good, nil}},
-		"not provisioned yet": {"count and list become known together", settled(func(s *Snapshot) { s.Pool.Spec.ProviderIDList = nil },
+		"not provisioned yet": {"count and list become known together", settled(func(s *snapshot) { s.Pool.Spec.ProviderIDList = nil },
 			lists("spec: {providerIDList: [x://0, x://1]}", `{replicas: 2}`)),
 			wants{0, 0, 0, 0, "True NoReplicas", "False NotAvailable: * InfrastructureReady: FooPool status.initialization.provisioned is false",
 				[]string{"Waiting for FooPool i to report status.initialization.provisioned"}}},
@@ -73,7 +73,7 @@ func TestInstances(t *testing.T) { // MP-04, MP-05, MP-11, MP-12
 			wants{2, 1, 1, 1, "False NotReady: " + repeated, "False NotAvailable: 1 available replicas, at least 2 required", []string{repeated}}},
 		"no Nodes": {"the IDs are named", settled(wasReady, lists("spec: {providerIDList: [x://8, x://9]}", provisioned)),
 			wants{2, 0, 0, 0, "False NotReady: " + ghosts, "False NotAvailable: 0 available replicas, at least 2 required", []string{ghosts}}},
-		"two Nodes with one ID": {"", settled(wasReady, func(s *Snapshot) {
+		"two Nodes with one ID": {"", settled(wasReady, func(s *snapshot) {
 			delete(s.Nodes.Items, "x://1")
 			s.Nodes.Duplicates = map[string][]string{"x://1": {"n1", "twin"}}
 		}), wants{2, 1, 1, 1, "False NotReady: " + rivalText, "False NotAvailable: 1 available replicas, at least 2 required", []string{rivalText}}},
@@ -83,8 +83,8 @@ func TestInstances(t *testing.T) { // MP-04, MP-05, MP-11, MP-12
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := Decide(tc.s)
-			status := Report(tc.s, p, reconciler.Outcome{}).Status.(clusterv1.MachinePoolStatus)
+			p := decide(tc.s)
+			status := report(tc.s, p, reconciler.Outcome{}).Status.(clusterv1.MachinePoolStatus)
 			text := func(conditionType string) string {
 				c := condition.Set(status.Conditions).Get(conditionType)
 				if c.Message == "" {
@@ -119,7 +119,7 @@ func TestRepeatedIDsAreTakenOverOnce(t *testing.T) { // MP-04
 
 // Rivals are read with their names.
 func TestRivalsAreRead(t *testing.T) { // MP-05
-	s := settled(func(s *Snapshot) { s.Nodes = Nodes{} })
+	s := settled(func(s *snapshot) { s.Nodes = observedNodes{} })
 	n0, twin := nodeOf("n0", "x://0", "u0"), nodeOf("twin", "x://0", "u1")
 	c := &controller{workloads: fakeWorkloads{fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(&twin, &n0).Build()}}
 	if err := c.readNodes(t.Context(), &s); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// The provider objects of a MachinePool (package reference). [Decide], act and [Report] use them through the methods
+// The provider objects of a MachinePool (package reference). [decide], act and [report] use them through the methods
 // bootstrap and infra. These return a [reference.Link], the reference with its object. Their failures are reported for
 // every contract version, because many problems of a pool are not reported in a condition.
 var (
@@ -25,22 +25,22 @@ var (
 	}
 )
 
-// bootstrap returns the link to the bootstrap config, for [Decide], act and the conditions.
-func (s Snapshot) bootstrap() reference.Link {
+// bootstrap returns the link to the bootstrap config, for [decide], act and the conditions.
+func (s snapshot) bootstrap() reference.Link {
 	return s.link(bootstrapConfig, s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef, s.Bootstrap, s.Pool.Status.Initialization.BootstrapDataSecretCreated)
 }
 
-func (s Snapshot) infra() reference.Link {
+func (s snapshot) infra() reference.Link {
 	return s.link(infrastructure, s.Pool.Spec.Template.Spec.InfrastructureRef, s.Infra, s.Pool.Status.Initialization.InfrastructureProvisioned)
 }
 
-func (s Snapshot) link(r reference.Role, ref clusterv1.ContractVersionedObjectReference, v contract.View, reached *bool) reference.Link {
+func (s snapshot) link(r reference.Role, ref clusterv1.ContractVersionedObjectReference, v contract.View, reached *bool) reference.Link {
 	return reference.Link{Role: r, From: s.Pool, Cluster: s.Pool.Spec.ClusterName, Ref: ref, View: v, Reached: ptr.Deref(reached, false)}
 }
 
 // hasUsableInfra reports whether the infrastructure exists and all its reported fields are readable. The plans of
 // Machines and Nodes require it.
-func hasUsableInfra(s Snapshot) bool {
+func hasUsableInfra(s snapshot) bool {
 	l := s.infra()
 	return l.Presence() == contract.Found && l.Problem() == ""
 }

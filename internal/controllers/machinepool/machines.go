@@ -24,7 +24,7 @@ const (
 // newMachine returns the Machine for an infrastructure machine. The controller creates it, and compares existing
 // Machines with it. It has the same name as the infrastructure machine and no bootstrap config, because the pool has
 // one for all.
-func newMachine(s Snapshot, a createMachine) *clusterv1.Machine {
+func newMachine(s snapshot, a createMachine) *clusterv1.Machine {
 	none := ""
 	template := s.Pool.Spec.Template
 	m := &clusterv1.Machine{
@@ -52,7 +52,7 @@ func newMachine(s Snapshot, a createMachine) *clusterv1.Machine {
 
 // deletionOf returns the deletion timeouts of the pool's Machines. The default node deletion timeout is set
 // explicitly, so that the API server's default for Machines is not used.
-func deletionOf(s Snapshot) clusterv1.MachineDeletionSpec {
+func deletionOf(s snapshot) clusterv1.MachineDeletionSpec {
 	out := *s.Pool.Spec.Template.Spec.Deletion.DeepCopy()
 	if out.NodeDeletionTimeoutSeconds == nil {
 		out.NodeDeletionTimeoutSeconds = new(int32(defaultNodeDeletionTimeout / time.Second))
@@ -62,7 +62,7 @@ func deletionOf(s Snapshot) clusterv1.MachineDeletionSpec {
 
 // createMachine applies the new Machine, so that its fields can be changed and removed later. An existing Machine
 // with the same name and other content causes a conflict. act calls it.
-func (c *controller) createMachine(ctx context.Context, s Snapshot, a createMachine) error {
+func (c *controller) createMachine(ctx context.Context, s snapshot, a createMachine) error {
 	m, err := machines.Applied(newMachine(s, a))
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (c *controller) createMachine(ctx context.Context, s Snapshot, a createMach
 
 // syncMachine updates a Machine to match the template and its Node. Machines of earlier versions and of
 // Cluster API's own controller were created by field managers that wrote nothing else. act calls it.
-func (c *controller) syncMachine(ctx context.Context, s Snapshot, a syncMachine) error {
+func (c *controller) syncMachine(ctx context.Context, s snapshot, a syncMachine) error {
 	m := machineOf(s, a.Machine)
 	want := machines.InPlace(newMachine(s, createMachine{Name: m.Name, Kind: m.Spec.InfrastructureRef.Kind}), m)
 	want.Spec.Version = versionOf(s, *m)

@@ -19,7 +19,7 @@ import (
 )
 
 func TestNewMachine(t *testing.T) { // MP-07
-	s := settled(withMachines, func(s *Snapshot) {
+	s := settled(withMachines, func(s *snapshot) {
 		s.Pool.Spec.Template.Labels = map[string]string{"a": "b"}
 		s.Pool.Spec.FailureDomains = []string{"one"} // MP-17: the infrastructure's to use, not the Machines'
 	})
@@ -165,7 +165,7 @@ func TestOneWriteForEachMachine(t *testing.T) { // MP-07
 // Machines of an earlier version, and of the reference implementation, follow as well, also where a label goes.
 func TestMachinesOfOthersFollow(t *testing.T) { // MP-07
 	testkit.FailEachWrite(t, world, func(t *testing.T, c client.WithWatch) {
-		s := settled(withMachines, func(s *Snapshot) { s.Pool.Spec.Template.Labels = map[string]string{"old": "x"} })
+		s := settled(withMachines, func(s *snapshot) { s.Pool.Spec.Template.Labels = map[string]string{"old": "x"} })
 		for range 2 { // the first may fail
 			earlier := newMachine(s, createMachine{Name: "m0", Kind: "FooMachine"})
 			if err := c.Create(context.Background(), earlier, client.FieldOwner(fieldManager)); client.IgnoreAlreadyExists(err) != nil && !errors.Is(err, testkit.ErrInjected) {

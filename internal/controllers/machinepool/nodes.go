@@ -17,7 +17,7 @@ import (
 
 // readNodes is the step of observe that reads the pool's Nodes from the workload cluster. An unreachable workload
 // cluster is recorded in the snapshot and is not an error.
-func (c *controller) readNodes(ctx context.Context, s *Snapshot) error {
+func (c *controller) readNodes(ctx context.Context, s *snapshot) error {
 	s.Nodes.Items, s.Nodes.Duplicates = map[string]corev1.Node{}, map[string][]string{}
 	if s.Cluster == nil || !ptr.Deref(s.Cluster.Status.Initialization.ControlPlaneInitialized, false) {
 		s.Nodes.Problem = "the control plane is not initialized yet"
@@ -58,15 +58,15 @@ func namesOf(nodes []corev1.Node) []string {
 }
 
 // unreachableNodes returns the state of the Nodes if the workload cluster did not respond.
-func unreachableNodes(err error) Nodes {
+func unreachableNodes(err error) observedNodes {
 	if again := workload.RetryAfter(err); again > 0 {
-		return Nodes{Problem: "the workload cluster did not answer", RetryAfter: again}
+		return observedNodes{Problem: "the workload cluster did not answer", RetryAfter: again}
 	}
-	return Nodes{Problem: "the workload cluster is not connected"}
+	return observedNodes{Problem: "the workload cluster is not connected"}
 }
 
 // retired returns Nodes in the status that still exist although their instance is gone.
-func (c *controller) retired(ctx context.Context, s Snapshot) ([]corev1.Node, error) {
+func (c *controller) retired(ctx context.Context, s snapshot) ([]corev1.Node, error) {
 	workload, err := c.workloads.Client(ctx, client.ObjectKeyFromObject(s.Cluster))
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (c *controller) retired(ctx context.Context, s Snapshot) ([]corev1.Node, er
 
 // isLeftBehind reports whether a Node of the pool remains without its instance: its provider ID is set and not in
 // the list. If the pool is being deleted, every Node that was not found by its provider ID counts.
-func isLeftBehind(s Snapshot, node corev1.Node, ids []string) bool {
+func isLeftBehind(s snapshot, node corev1.Node, ids []string) bool {
 	if !s.Pool.DeletionTimestamp.IsZero() {
 		item, found := s.Nodes.Items[node.Spec.ProviderID]
 		return !found || item.UID != node.UID

@@ -29,13 +29,13 @@ func nodeOf(name, id string, uid types.UID) corev1.Node {
 	return n
 }
 
-func refer(s *Snapshot, refs ...corev1.ObjectReference) { s.Pool.Status.NodeRefs = refs }
+func refer(s *snapshot, refs ...corev1.ObjectReference) { s.Pool.Status.NodeRefs = refs }
 
 func TestRetired(t *testing.T) { // MP-05
 	n0 := corev1.ObjectReference{Name: "n0", UID: "u0"}
 	cases := map[string]struct {
 		reason  string
-		change  func(*Snapshot)
+		change  func(*snapshot)
 		nodes   []corev1.Node
 		retired []string
 	}{
@@ -53,7 +53,7 @@ func TestRetired(t *testing.T) { // MP-05
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := settled(func(s *Snapshot) { refer(s, n0) })
+			s := settled(func(s *snapshot) { refer(s, n0) })
 			if tc.change != nil {
 				tc.change(&s)
 			}
@@ -62,7 +62,7 @@ func TestRetired(t *testing.T) { // MP-05
 				b = b.WithObjects(&tc.nodes[i])
 			}
 			c := &controller{workloads: fakeWorkloads{b.Build()}}
-			s.Nodes = Nodes{}
+			s.Nodes = observedNodes{}
 			if err := c.readNodes(t.Context(), &s); err != nil || !s.Nodes.Known {
 				t.Fatal(err, s.Nodes)
 			}
@@ -95,10 +95,10 @@ func TestRetire(t *testing.T) { // MP-04, MP-05
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := settled(func(s *Snapshot) {
+			s := settled(func(s *snapshot) {
 				s.Infra, s.Nodes.Retired = tc.infra, []corev1.Node{nodeOf("n9", "x://9", "u9")}
 			})
-			p := Decide(s)
+			p := decide(s)
 			got := false
 			for _, text := range texts(p) {
 				got = got || text == gone
@@ -107,7 +107,7 @@ func TestRetire(t *testing.T) { // MP-04, MP-05
 				t.Errorf("%s: deleted %t, want %t: %v", tc.reason, got, tc.want, texts(p))
 			}
 			kept := false
-			for _, ref := range Report(s, p, reconciler.Outcome{Done: p.Actions}).Status.(clusterv1.MachinePoolStatus).NodeRefs {
+			for _, ref := range report(s, p, reconciler.Outcome{Done: p.Actions}).Status.(clusterv1.MachinePoolStatus).NodeRefs {
 				kept = kept || ref.UID == "u9"
 			}
 			if kept == tc.want {
@@ -115,8 +115,8 @@ func TestRetire(t *testing.T) { // MP-04, MP-05
 			}
 		})
 	}
-	s := settled(func(s *Snapshot) { s.Nodes.Retired = []corev1.Node{nodeOf("n9", "x://9", "u9")} })
-	refs := Report(s, Decide(s), reconciler.Outcome{Err: errors.New("no")}).Status.(clusterv1.MachinePoolStatus).NodeRefs
+	s := settled(func(s *snapshot) { s.Nodes.Retired = []corev1.Node{nodeOf("n9", "x://9", "u9")} })
+	refs := report(s, decide(s), reconciler.Outcome{Err: errors.New("no")}).Status.(clusterv1.MachinePoolStatus).NodeRefs
 	if len(refs) != 3 {
 		t.Errorf("a Node whose deletion failed is tried again: %v", refs)
 	}
@@ -124,7 +124,7 @@ func TestRetire(t *testing.T) { // MP-04, MP-05
 
 // A list that the infrastructure does not vouch for changes nothing.
 func TestListIsKept(t *testing.T) { // MP-04
-	s := settled(func(s *Snapshot) { s.Infra = infraOf(contract.V1Beta2, "spec: {}", `{ready: true}`) })
+	s := settled(func(s *snapshot) { s.Infra = infraOf(contract.V1Beta2, "spec: {}", `{ready: true}`) })
 	pool := s.Pool.DeepCopy()
 	if copyProviderFields(s, pool); len(pool.Spec.ProviderIDList) != 2 {
 		t.Errorf("an infrastructure that does not count its replicas has not said that there are none: %v", pool.Spec.ProviderIDList)
@@ -165,12 +165,12 @@ func TestNodesAskedAgain(t *testing.T) { // MP-06, RC-06
 			c := &controller{workloads: fakeWorkloads{interceptor.NewClient(fake.NewClientBuilder().WithScheme(newScheme()).Build(), interceptor.Funcs{
 				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return tc.err },
 			})}}
-			for _, change := range []func(*Snapshot){func(*Snapshot) {}, deleted} {
+			for _, change := range []func(*snapshot){func(*snapshot) {}, deleted} {
 				s := settled(change)
 				if err := c.readNodes(t.Context(), &s); err != nil || s.Nodes.Known || s.Nodes.Problem != tc.problem {
 					t.Fatal(err, s.Nodes)
 				}
-				if got := Decide(s).Recheck; got != tc.again {
+				if got := decide(s).Recheck; got != tc.again {
 					t.Errorf("%s: asked again in %s, want %s", tc.reason, got, tc.again)
 				}
 			}

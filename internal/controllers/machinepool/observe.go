@@ -16,9 +16,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is the input of all decisions about a MachinePool. observe fills it, and the simulations in test/simulation
-// do.
-type Snapshot struct {
+// snapshot is the input of all decisions about a MachinePool. observe fills it.
+type snapshot struct {
 	Now time.Time
 	Settings
 	Pool *clusterv1.MachinePool
@@ -32,12 +31,12 @@ type Snapshot struct {
 	InfraMachines []contract.Object
 	// Machines are the Machines of the pool, sorted by name.
 	Machines []clusterv1.Machine
-	// Nodes are the Nodes whose provider ID is, or previously was, in the list.
-	Nodes Nodes
+	// observedNodes are the Nodes whose provider ID is, or previously was, in the list.
+	Nodes observedNodes
 }
 
-// Nodes is the observed state of the pool's Nodes. readNodes fills it.
-type Nodes struct {
+// observedNodes is the observed state of the pool's Nodes. readNodes fills it.
+type observedNodes struct {
 	// Known is false if the workload cluster could not be read; Problem is the reason.
 	Known   bool
 	Problem string
@@ -53,9 +52,9 @@ type Nodes struct {
 }
 
 // observe reads the snapshot of a MachinePool. Package reconciler calls it at the beginning of each reconciliation.
-func (c *controller) observe(ctx context.Context, pool *clusterv1.MachinePool) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Settings: c.settings, Pool: pool}
-	steps := []func(context.Context, *Snapshot) error{
+func (c *controller) observe(ctx context.Context, pool *clusterv1.MachinePool) (snapshot, error) {
+	s := snapshot{Now: c.now(), Settings: c.settings, Pool: pool}
+	steps := []func(context.Context, *snapshot) error{
 		c.readCluster, c.readBootstrap, c.readInfra, c.readMachines, c.readNodes,
 	}
 	for _, step := range steps {
@@ -66,18 +65,18 @@ func (c *controller) observe(ctx context.Context, pool *clusterv1.MachinePool) (
 	return s, nil
 }
 
-func (c *controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readCluster(ctx context.Context, s *snapshot) (err error) {
 	s.Cluster, err = kube.GetCluster(ctx, c.client, clusterKey(s.Pool))
 	return err
 }
 
-func (c *controller) readBootstrap(ctx context.Context, s *Snapshot) error {
+func (c *controller) readBootstrap(ctx context.Context, s *snapshot) error {
 	o, err := c.refs.GetReferenced(ctx, s.Pool, s.Pool.Spec.Template.Spec.Bootstrap.ConfigRef)
 	s.Bootstrap = contract.BootstrapConfig(o)
 	return err
 }
 
-func (c *controller) readInfra(ctx context.Context, s *Snapshot) error {
+func (c *controller) readInfra(ctx context.Context, s *snapshot) error {
 	ref := s.Pool.Spec.Template.Spec.InfrastructureRef
 	o, err := c.refs.GetReferenced(ctx, s.Pool, ref)
 	s.Infra = contract.InfraMachinePool(o)
@@ -97,7 +96,7 @@ func (c *controller) readInfra(ctx context.Context, s *Snapshot) error {
 	return err
 }
 
-func (c *controller) readMachines(ctx context.Context, s *Snapshot) error {
+func (c *controller) readMachines(ctx context.Context, s *snapshot) error {
 	list := &clusterv1.MachineList{}
 	err := c.client.List(ctx, list, client.InNamespace(s.Pool.Namespace), client.MatchingLabels(memberLabels(s.Pool)),
 		client.MatchingFields{watches.ClusterField(Name): s.Pool.Spec.ClusterName})

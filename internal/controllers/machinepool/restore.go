@@ -18,11 +18,11 @@ import (
 // infrastructure and its Machines, which a backup preserves, show which objects are still missing.
 
 // isRecorded reports whether the pool was recorded as complete.
-func isRecorded(s Snapshot) bool { return s.Pool.Status.ObservedGeneration > 0 }
+func isRecorded(s snapshot) bool { return s.Pool.Status.ObservedGeneration > 0 }
 
 // isComplete reports whether all objects of the pool exist, so that Machines may be created. decideMachines calls it
-// before it creates Machines. [Report] records the result in status.observedGeneration.
-func isComplete(s Snapshot) bool {
+// before it creates Machines. [report] records the result in status.observedGeneration.
+func isComplete(s snapshot) bool {
 	switch {
 	case isRecorded(s):
 		return true
@@ -39,7 +39,7 @@ func isComplete(s Snapshot) bool {
 
 // knownProviderIDs returns the provider IDs of instances that existed before the backup. The list of a provisioned
 // infrastructure is not included, because it describes the current instances.
-func knownProviderIDs(s Snapshot) []string {
+func knownProviderIDs(s snapshot) []string {
 	ids := slices.Clone(s.Pool.Spec.ProviderIDList)
 	if !s.infra().IsDone() {
 		ids = append(ids, s.Infra.ProviderIDList.Or(nil)...)
@@ -49,10 +49,10 @@ func knownProviderIDs(s Snapshot) []string {
 }
 
 // missingMachines returns the provider IDs of instances whose Machines do not exist.
-func missingMachines(s Snapshot) []string { return without(s, knownProviderIDs(s)) }
+func missingMachines(s snapshot) []string { return without(s, knownProviderIDs(s)) }
 
 // without returns the provider IDs that no Machine of the pool has.
-func without(s Snapshot, ids []string) []string {
+func without(s snapshot, ids []string) []string {
 	has := map[string]bool{}
 	for _, m := range s.Machines {
 		has[m.Spec.ProviderID] = true
@@ -68,7 +68,7 @@ func without(s Snapshot, ids []string) []string {
 
 // withoutInfraMachine returns the names of Machines that are not being deleted and have no infrastructure machine.
 // It returns none if the infrastructure machines are unknown.
-func withoutInfraMachine(s Snapshot) map[string]bool {
+func withoutInfraMachine(s snapshot) map[string]bool {
 	out := map[string]bool{}
 	if s.Infra.Problem != "" {
 		return out
@@ -85,18 +85,18 @@ func withoutInfraMachine(s Snapshot) map[string]bool {
 // awaited reports whether the infrastructure machine of a Machine may still be restored: it existed when the Machine
 // got its provider ID, and the status does not record that it was observed since. A Machine without a provider ID may
 // come from a backup only while the pool is not recorded as complete.
-func awaited(s Snapshot, m clusterv1.Machine) bool {
+func awaited(s snapshot, m clusterv1.Machine) bool {
 	return !ptr.Deref(m.Status.Initialization.InfrastructureProvisioned, false) && (m.Spec.ProviderID != "" || !isRecorded(s))
 }
 
 // controlled reports whether the pool is the controller of a Machine. decideMachines skips other Machines.
-func controlled(s Snapshot, m clusterv1.Machine) bool {
+func controlled(s snapshot, m clusterv1.Machine) bool {
 	owner := metav1.GetControllerOfNoCopy(&m)
 	return owner != nil && owner.UID == s.Pool.UID
 }
 
 // waitForParts adds a wait for the objects that are needed before Machines are created. decideMachines calls it.
-func waitForParts(s Snapshot, p *reconciler.Plan) {
+func waitForParts(s snapshot, p *reconciler.Plan) {
 	if ids := missingMachines(s); len(ids) > 0 {
 		p.WaitFor(waitingForRestore, "Machines with the provider IDs %s do not exist: restore them; or delete what is left of them, and "+
 			"take the IDs off spec.providerIDList", condition.Names(ids)).For("MachinePool", s.Pool.Name).UntilUserActs()
@@ -106,6 +106,6 @@ func waitForParts(s Snapshot, p *reconciler.Plan) {
 // followsList reports whether the infrastructure's list of provider IDs may replace the pool's. Before the pool is
 // recorded as complete, its list must not contain instances without a Machine, because after a crash these would count
 // as instances to be restored. If the result is false, copyProviderFields does not change the pool's list.
-func followsList(s Snapshot) bool {
+func followsList(s snapshot) bool {
 	return hasUsableList(s) && (isRecorded(s) || !hasMachines(s) || len(missingMachines(s)) == 0 && len(without(s, s.Infra.ProviderIDList.Or(nil))) == 0)
 }

@@ -21,9 +21,9 @@ func known(name, id string) clusterv1.Machine {
 }
 
 // lost takes what a backup does not keep from a pool with Machines of its own.
-func lost(s *Snapshot) {
+func lost(s *snapshot) {
 	withMachines(s)
-	s.Pool.Status, s.Nodes = clusterv1.MachinePoolStatus{}, Nodes{Problem: "not connected"}
+	s.Pool.Status, s.Nodes = clusterv1.MachinePoolStatus{}, observedNodes{Problem: "not connected"}
 	s.Infra = infra(`{infrastructureMachineKind: FooMachine}`)
 }
 
@@ -34,62 +34,62 @@ func TestRestored(t *testing.T) { // OR-01
 	)
 	cases := map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		want   []string
 		record int64
 	}{
 		"infrastructure machines first": {"their Machines are still to come", settled(lost),
 			[]string{notProvisioned, "wait: Machines with the provider IDs x://0, x://1" + ids}, 0},
-		"infrastructure provisioned": {"the pool's own list still knows them", settled(lost, func(s *Snapshot) { s.Infra = reported() }),
+		"infrastructure provisioned": {"the pool's own list still knows them", settled(lost, func(s *snapshot) { s.Infra = reported() }),
 			[]string{"wait: Machines with the provider IDs x://0, x://1" + ids}, 0},
-		"list of the infrastructure only": {"not all were provisioned when the backup was made", settled(lost, func(s *Snapshot) { s.Pool.Spec.ProviderIDList = nil }),
+		"list of the infrastructure only": {"not all were provisioned when the backup was made", settled(lost, func(s *snapshot) { s.Pool.Spec.ProviderIDList = nil }),
 			[]string{notProvisioned, "wait: Machines with the provider IDs x://0, x://1" + ids}, 0},
-		"a Machine is back": {"the other is not", settled(lost, func(s *Snapshot) { s.Machines = []clusterv1.Machine{known("m0", "x://0")} }),
+		"a Machine is back": {"the other is not", settled(lost, func(s *snapshot) { s.Machines = []clusterv1.Machine{known("m0", "x://0")} }),
 			[]string{notProvisioned, "wait: Machines with the provider IDs x://1" + ids}, 0},
-		"infrastructure not back": {"nobody can tell how many", settled(lost, func(s *Snapshot) { s.Infra, s.InfraMachines = contract.InfraMachinePoolView{}, nil }),
+		"infrastructure not back": {"nobody can tell how many", settled(lost, func(s *snapshot) { s.Infra, s.InfraMachines = contract.InfraMachinePoolView{}, nil }),
 			[]string{"wait: Waiting for FooPool i to be created"}, 0},
-		"no status yet": {"it may have Machines", settled(lost, func(s *Snapshot) { s.Infra = infra(`{}`) }), []string{notProvisioned}, 0},
-		"Machines first": {"their infrastructure machines are still to come", settled(lost, func(s *Snapshot) {
+		"no status yet": {"it may have Machines", settled(lost, func(s *snapshot) { s.Infra = infra(`{}`) }), []string{notProvisioned}, 0},
+		"Machines first": {"their infrastructure machines are still to come", settled(lost, func(s *snapshot) {
 			s.InfraMachines, s.Machines = nil, []clusterv1.Machine{known("m0", "x://0"), known("m1", "x://1")}
 		}), []string{notProvisioned, "wait: The infrastructure machine of Machine m0 does not exist: restore it, or delete the Machine",
 			"wait: The infrastructure machine of Machine m1 does not exist: restore it, or delete the Machine"}, 0},
-		"Machine without owner or infrastructure": {"is adopted, whatever is on record", settled(withMachines, func(s *Snapshot) {
+		"Machine without owner or infrastructure": {"is adopted, whatever is on record", settled(withMachines, func(s *snapshot) {
 			s.InfraMachines, s.Machines = nil, []clusterv1.Machine{known("m0", "x://0")}
 			s.Machines[0].OwnerReferences = nil
 		}), []string{"do: adopt Machine m0: it has the labels of the pool, and no owner"}, 1},
-		"Machine adopted": {"and then waits for its infrastructure machine, which was not seen in this life", settled(withMachines, func(s *Snapshot) {
+		"Machine adopted": {"and then waits for its infrastructure machine, which was not seen in this life", settled(withMachines, func(s *snapshot) {
 			s.InfraMachines, s.Machines = nil, []clusterv1.Machine{known("m0", "x://0")}
 		}), []string{"wait: The infrastructure machine of Machine m0 does not exist: restore it, or delete the Machine"}, 1},
-		"instance gone": {"it was seen in this life", settled(lost, func(s *Snapshot) {
+		"instance gone": {"it was seen in this life", settled(lost, func(s *snapshot) {
 			s.InfraMachines, s.Machines = s.InfraMachines[:1], []clusterv1.Machine{known("m0", "x://0"), known("m1", "x://1")}
 			s.Machines[1].Status.Initialization.InfrastructureProvisioned = ptr.To(true)
 		}), []string{"do: delete Machine m1: its infrastructure machine is gone", notProvisioned}, 1},
-		"somebody else's": {"is none of ours to remove", settled(withMachines, func(s *Snapshot) {
+		"somebody else's": {"is none of ours to remove", settled(withMachines, func(s *snapshot) {
 			s.InfraMachines, s.Machines = nil, []clusterv1.Machine{machine("m0", "v1.36.0")}
 			s.Machines[0].OwnerReferences[0].Kind, s.Machines[0].OwnerReferences[0].UID = "Other", "other"
 		}), nil, 1},
-		"all back": {"", settled(lost, func(s *Snapshot) {
+		"all back": {"", settled(lost, func(s *snapshot) {
 			s.Machines = []clusterv1.Machine{known("m0", "x://0"), known("m1", "x://1")}
 		}), []string{notProvisioned}, 1},
-		"new": {"a pool without instances is whole as soon as its infrastructure is there", settled(lost, func(s *Snapshot) {
+		"new": {"a pool without instances is whole as soon as its infrastructure is there", settled(lost, func(s *snapshot) {
 			s.Pool.Spec.ProviderIDList, s.Infra, s.InfraMachines = nil, infraOf(contract.V1Beta2, "spec: {}", `{}`), nil
 		}), []string{notProvisioned}, 1},
-		"new, with instances": {"Machines come before the list, which says after a crash that they are there", settled(lost, func(s *Snapshot) {
+		"new, with instances": {"Machines come before the list, which says after a crash that they are there", settled(lost, func(s *snapshot) {
 			s.Pool.Spec.ProviderIDList, s.Infra = nil, reported()
 		}), []string{"do: create Machine m0 for its FooMachine", "do: create Machine m1 for its FooMachine"}, 1},
-		"new, with Machines": {"", settled(lost, func(s *Snapshot) {
+		"new, with Machines": {"", settled(lost, func(s *snapshot) {
 			s.Pool.Spec.ProviderIDList, s.Infra = nil, reported()
 			s.Machines = []clusterv1.Machine{known("m0", "x://0"), known("m1", "x://1")}
 		}), []string{"do: copy the results of bootstrap and infrastructure"}, 1},
-		"without Machines": {"they are Nodes only", settled(func(s *Snapshot) { s.Pool.Status = clusterv1.MachinePoolStatus{} }), nil, 1},
+		"without Machines": {"they are Nodes only", settled(func(s *snapshot) { s.Pool.Status = clusterv1.MachinePoolStatus{} }), nil, 1},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := Decide(tc.s)
+			p := decide(tc.s)
 			if diff := cmp.Diff(tc.want, texts(p)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			if got := Report(tc.s, p, reconciler.Outcome{Done: p.Actions}).Status.(clusterv1.MachinePoolStatus).ObservedGeneration; got != tc.record {
+			if got := report(tc.s, p, reconciler.Outcome{Done: p.Actions}).Status.(clusterv1.MachinePoolStatus).ObservedGeneration; got != tc.record {
 				t.Errorf("%s: on record %d, want %d", tc.reason, got, tc.record)
 			}
 		})
@@ -102,8 +102,8 @@ func reported() contract.InfraMachinePoolView {
 }
 
 func TestRecordIsLookedFor(t *testing.T) { // OR-01
-	s := settled(lost, func(s *Snapshot) { s.Pool.Spec.ProviderIDList, s.Infra = nil, reported() })
-	if got := Decide(s).Recheck; got != recordRecheck {
+	s := settled(lost, func(s *snapshot) { s.Pool.Spec.ProviderIDList, s.Infra = nil, reported() })
+	if got := decide(s).Recheck; got != recordRecheck {
 		t.Errorf("the list is taken over once the record was written, which wakes nobody: again in %s", got)
 	}
 }

@@ -16,16 +16,16 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// counts are the replicas of a pool by state. [Report] fills them and passes them to the conditions.
+// counts are the replicas of a pool by state. [report] fills them and passes them to the conditions.
 type counts struct {
 	replicas, ready, available, upToDate int32
 }
 
-// Report returns the status and the events of a MachinePool. Package reconciler calls it at the end of each
-// reconciliation and writes the status. The simulations in test/simulation call it, too.
-func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+// report returns the status and the events of a MachinePool. Package reconciler calls it at the end of each
+// reconciliation and writes the status.
+func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	n := count(s)
-	j := conditionInput{Snapshot: s, counts: n, plan: p}
+	j := conditionInput{snapshot: s, counts: n, plan: p}
 	status := clusterv1.MachinePoolStatus{
 		Conditions:     conditions.Evaluate(j, reconciler.EvaluateOptionsFor(s.Pool, s.Now)),
 		Initialization: initialization(s),
@@ -44,7 +44,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 }
 
 // initialization returns the initialization status. Its fields never change back to false.
-func initialization(s Snapshot) clusterv1.MachinePoolInitializationStatus {
+func initialization(s snapshot) clusterv1.MachinePoolInitializationStatus {
 	out := s.Pool.Status.Initialization
 	yes := true
 	if s.infra().IsDone() {
@@ -58,7 +58,7 @@ func initialization(s Snapshot) clusterv1.MachinePoolInitializationStatus {
 
 // nodeRefs returns references to the pool's Nodes in the order of the provider IDs, followed by the Nodes that are
 // still to be deleted. If the Nodes cannot be read now, the current references are retained.
-func nodeRefs(s Snapshot, out reconciler.Outcome) []corev1.ObjectReference {
+func nodeRefs(s snapshot, out reconciler.Outcome) []corev1.ObjectReference {
 	if !s.Nodes.Known {
 		return s.Pool.Status.NodeRefs
 	}
@@ -88,7 +88,7 @@ func refTo(node corev1.Node) corev1.ObjectReference {
 }
 
 // count counts the Machines by their conditions, or the Nodes of a pool without Machines.
-func count(s Snapshot) counts {
+func count(s snapshot) counts {
 	n := counts{replicas: reportedReplicas(s, s.instances())}
 	if !hasMachines(s) {
 		return countNodes(s, n)
@@ -102,7 +102,7 @@ func count(s Snapshot) counts {
 	return n
 }
 
-func countNodes(s Snapshot, n counts) counts {
+func countNodes(s snapshot, n counts) counts {
 	if !s.Nodes.Known {
 		n.ready, n.available = min(ptr.Deref(s.Pool.Status.ReadyReplicas, 0), n.replicas), min(ptr.Deref(s.Pool.Status.AvailableReplicas, 0), n.replicas)
 		n.upToDate = min(ptr.Deref(s.Pool.Status.UpToDateReplicas, 0), n.replicas)
@@ -126,7 +126,7 @@ func boolCount(b bool) int32 {
 }
 
 // versions counts the versions of the Machines, or of the Nodes if the pool has no Machines.
-func versions(s Snapshot) []clusterv1.StatusVersion {
+func versions(s snapshot) []clusterv1.StatusVersion {
 	n := version.Counts{}
 	if hasMachines(s) {
 		for _, m := range s.Machines {
@@ -150,7 +150,7 @@ func versions(s Snapshot) []clusterv1.StatusVersion {
 //	more replicas than desired                           ScalingDown
 //	as many Nodes as replicas                            Running
 //	otherwise                                            Provisioned
-func phase(s Snapshot, n counts, nodes int) clusterv1.MachinePoolPhase {
+func phase(s snapshot, n counts, nodes int) clusterv1.MachinePoolPhase {
 	want := ptr.Deref(s.Pool.Spec.Replicas, 0)
 	in := initialization(s)
 	switch {
@@ -172,7 +172,7 @@ func phase(s Snapshot, n counts, nodes int) clusterv1.MachinePoolPhase {
 	return clusterv1.MachinePoolPhaseProvisioned
 }
 
-func deprecated(s Snapshot, n counts, status clusterv1.MachinePoolStatus) *clusterv1.MachinePoolV1Beta1DeprecatedStatus {
+func deprecated(s snapshot, n counts, status clusterv1.MachinePoolStatus) *clusterv1.MachinePoolV1Beta1DeprecatedStatus {
 	out := &clusterv1.MachinePoolV1Beta1DeprecatedStatus{
 		Conditions:    condition.Project(legacy, status.Conditions, s.Pool.GetV1Beta1Conditions()),
 		ReadyReplicas: n.ready, AvailableReplicas: n.available, UnavailableReplicas: max(0, n.replicas-n.available),
@@ -211,7 +211,7 @@ func nodes(n int) reconciler.Event {
 	return reconciler.Normal("SuccessfulSetNodeRefs", "%d Nodes", n)
 }
 
-func events(s Snapshot, status clusterv1.MachinePoolStatus) []reconciler.Event {
+func events(s snapshot, status clusterv1.MachinePoolStatus) []reconciler.Event {
 	var out []reconciler.Event
 	if ptr.Deref(status.Initialization.InfrastructureProvisioned, false) && !ptr.Deref(s.Pool.Status.Initialization.InfrastructureProvisioned, false) {
 		out = append(out, reconciler.Normal("InfrastructureReady", "Infrastructure of the pool is provisioned"))

@@ -8,9 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/internal/workload"
 )
 
@@ -29,7 +27,7 @@ func TestNodesWakeTheirPool(t *testing.T) { // MP-06
 	s := settled()
 	var asked workload.WatchRequest
 	c := &controller{
-		client:    fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.MachinePool{}, watches.ClusterField(Name), watches.ClusterNames).WithObjects(s.Pool).Build(),
+		client:    indexed(&clusterv1.MachinePool{}).WithObjects(s.Pool).Build(),
 		workloads: recorder{request: &asked},
 	}
 	if err := c.watchNodes(context.Background(), client.ObjectKeyFromObject(s.Cluster)); err != nil {
@@ -56,7 +54,7 @@ func TestNodesWakeTheirPool(t *testing.T) { // MP-06
 
 func TestMembersWakeTheirPool(t *testing.T) { // MP-07
 	s := settled()
-	c := &controller{client: fake.NewClientBuilder().WithScheme(newScheme()).WithIndex(&clusterv1.MachinePool{}, watches.ClusterField(Name), watches.ClusterNames).WithObjects(s.Pool).Build()}
+	c := &controller{client: indexed(&clusterv1.MachinePool{}).WithObjects(s.Pool).Build()}
 	for name, tc := range map[string]struct {
 		labels string
 		want   []string

@@ -13,36 +13,36 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// The actions of the controller in addition to the actions of package machines. Each may be repeated. [Decide] plans
-// them, and act runs them. The simulations in test/simulation read them, too.
+// The actions of the controller in addition to the actions of package machines. Each may be repeated. [decide] plans
+// them, and act runs them.
 type (
-	// Join sets the cluster label of the MachineSet, and the owner reference of a standalone one.
-	Join struct{ Cluster string }
-	// Adopt makes the MachineSet the controller of a Machine that has none.
-	Adopt struct{ Machine string }
+	// joinCluster sets the cluster label of the MachineSet, and the owner reference of a standalone one.
+	joinCluster struct{ Cluster string }
+	// adoptMachine makes the MachineSet the controller of a Machine that has none.
+	adoptMachine struct{ Machine string }
 )
 
 // Independent marks actions that may run in parallel. Package reconciler checks for this method.
-func (Adopt) Independent() {}
+func (adoptMachine) Independent() {}
 
 // askClones requests the bootstrap configs and infrastructure machines of the Machines. The method readClones
 // (observe.go) performs the read.
 type askClones struct{}
 
-func (a Join) String() string { return "join Cluster " + a.Cluster }
-func (a Adopt) String() string {
+func (a joinCluster) String() string { return "join Cluster " + a.Cluster }
+func (a adoptMachine) String() string {
 	return fmt.Sprintf("adopt Machine %s: it matches the selector", a.Machine)
 }
 func (a askClones) String() string {
 	return "bootstrap configs and infrastructure machines of the Machines"
 }
 
-// act runs one action. Package reconciler calls it for each action that [Decide] planned, in order.
-func (c *controller) act(ctx context.Context, s Snapshot, action reconciler.Action) error {
+// act runs one action. Package reconciler calls it for each action that [decide] planned, in order.
+func (c *controller) act(ctx context.Context, s snapshot, action reconciler.Action) error {
 	switch a := action.(type) {
-	case Join:
+	case joinCluster:
 		return c.writer.Patch(ctx, s.Set, func(o client.Object) { join(s.Set, s.Cluster, o) })
-	case Adopt:
+	case adoptMachine:
 		return c.adopt(ctx, s, a)
 	case clone.OwnTemplate, clone.AddFinalizer, clone.DeleteTemplate, clone.RemoveFinalizer:
 		return clone.Act(ctx, c.writer, clone.Owner{Object: s.Set, Cluster: s.Cluster, Templates: s.templates()}, action)
@@ -69,7 +69,7 @@ func (c *controller) machineWriter() machines.MachineWriter {
 
 // create resets the verification of the MachineSet if new Machines have to be compared completely: Machines of a
 // standalone MachineSet, whose origin has to be read, and Machines whose creation may have left an orphan.
-func (c *controller) create(ctx context.Context, s Snapshot, a machines.CreateMachines) error {
+func (c *controller) create(ctx context.Context, s snapshot, a machines.CreateMachines) error {
 	if s.Deployment == nil {
 		c.verified.Forget(s.Set)
 	}
@@ -91,7 +91,7 @@ func join(set *clusterv1.MachineSet, cluster *clusterv1.Cluster, o client.Object
 
 // adopt uses the Machine's resourceVersion as a precondition, so that only one of two competing MachineSets
 // succeeds.
-func (c *controller) adopt(ctx context.Context, s Snapshot, a Adopt) error {
+func (c *controller) adopt(ctx context.Context, s snapshot, a adoptMachine) error {
 	for _, m := range s.Others {
 		if m.Name == a.Machine {
 			return c.writer.Patch(ctx, m, func(o client.Object) { ownership.AddOwner(o, ownerReference(s.Set)) })

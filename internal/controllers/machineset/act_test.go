@@ -205,7 +205,7 @@ func TestPropagation(t *testing.T) { // MS-08, MS-09
 
 // orphan is a Machine that the set may adopt.
 func orphan(name string, changes ...func(*clusterv1.Machine)) *clusterv1.Machine {
-	m := member(Snapshot{Set: newSet()}, name, changes...).Machine
+	m := member(snapshot{Set: newSet()}, name, changes...).Machine
 	m.OwnerReferences, m.Finalizers, m.Generation = nil, nil, 0
 	return m
 }
@@ -236,8 +236,8 @@ func TestAdoption(t *testing.T) { // MS-03, OR-01
 
 // TestCacheThatLags: what was created and deleted a moment ago counts before the cache shows it.
 func TestCacheThatLags(t *testing.T) { // MS-04, MS-10
-	one := member(Snapshot{Set: newSet()}, "m1").Machine
-	two := member(Snapshot{Set: newSet()}, "m2").Machine
+	one := member(snapshot{Set: newSet()}, "m1").Machine
+	two := member(snapshot{Set: newSet()}, "m2").Machine
 	w := newWorld(t, managementCluster(newSet(), one, two).Build())
 	w.ctl.pending.Created("ms", "m1", now)                  // shown by now
 	w.ctl.pending.Created("ms", "new", now)                 // not yet

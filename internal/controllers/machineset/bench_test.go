@@ -11,18 +11,18 @@ import (
 
 // BenchmarkPass is what one pass over a settled MachineSet of 200 Machines costs besides reading them.
 func BenchmarkPass(b *testing.B) {
-	s := settled(ofDeployment(), replicas(200), func(s *Snapshot) {
+	s := settled(ofDeployment(), replicas(200), func(s *snapshot) {
 		s.Machines = nil
 		for i := range 200 {
 			s.Machines = append(s.Machines, member(*s, fmt.Sprintf("ms-%03d", i)))
 		}
 	})
 	for b.Loop() {
-		p := Decide(s)
+		p := decide(s)
 		if !p.Idle() {
 			b.Fatal(texts(p))
 		}
-		_ = Report(s, p, reconciler.Outcome{})
+		_ = report(s, p, reconciler.Outcome{})
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// conditions is the condition table of a MachineSet, which [Report] evaluates after each reconciliation. Types,
+// conditions is the condition table of a MachineSet, which [report] evaluates after each reconciliation. Types,
 // polarities and reasons are defined by Cluster API. Package reconciler adds Paused.
 var conditions = condition.Table[conditionInput]{
 	{Type: clusterv1.MachineSetScalingUpCondition, Polarity: condition.Negative, Compute: conditionInput.scalingUp},
@@ -44,9 +44,9 @@ var v1beta1 = []condition.V1Beta1Row{
 	{Type: clusterv1.ReadyV1Beta1Condition, From: clusterv1.ReadyCondition},
 }
 
-// conditionInput is the input of the conditions: the snapshot, the plan and its outcome. [Report] fills it.
+// conditionInput is the input of the conditions: the snapshot, the plan and its outcome. [report] fills it.
 type conditionInput struct {
-	Snapshot
+	snapshot
 	machines machines.List
 	plan     reconciler.Plan
 	out      reconciler.Outcome
@@ -55,11 +55,11 @@ type conditionInput struct {
 // desired returns the desired number of Machines, which is 0 for a MachineSet that is being deleted. Machines that
 // were transferred to it and are not counted yet are neither surplus nor missing.
 func (j conditionInput) desired() (int, bool) {
-	if isDeleting(j.Snapshot) {
+	if isDeleting(j.snapshot) {
 		return 0, true
 	}
-	want, known := desired(j.Snapshot)
-	return want + len(j.Machines) - len(counted(j.Snapshot)), known
+	want, known := desired(j.snapshot)
+	return want + len(j.Machines) - len(counted(j.snapshot)), known
 }
 
 func (j conditionInput) scalingUp() condition.Result {
@@ -72,11 +72,11 @@ func (j conditionInput) scalingUp() condition.Result {
 
 // blockers returns why no Machines can be created.
 func (j conditionInput) blockers() []string {
-	if isDeleting(j.Snapshot) {
+	if isDeleting(j.snapshot) {
 		return nil
 	}
 	var out []string
-	for _, w := range slices.Concat(j.plan.Waits, creationBlockers(j.Snapshot)) {
+	for _, w := range slices.Concat(j.plan.Waits, creationBlockers(j.snapshot)) {
 		if w.Reason != waitForCache && w.Reason != waitForMove && w.Reason != waitForUpdate && !slices.Contains(out, w.Message) {
 			out = append(out, w.Message)
 		}
@@ -102,7 +102,7 @@ func (j conditionInput) scalingDown() condition.Result {
 }
 
 func (j conditionInput) deleting() condition.Result {
-	if !isDeleting(j.Snapshot) {
+	if !isDeleting(j.snapshot) {
 		return condition.False(clusterv1.MachineSetNotDeletingReason, "")
 	}
 	return j.machines.Deleting(j.Now)

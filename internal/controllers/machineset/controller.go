@@ -103,22 +103,23 @@ func Add(s reconciler.Setup, clusters workload.Workloads, settings Settings) err
 	if err != nil {
 		return err
 	}
-	newSet := func() client.Object { return &clusterv1.MachineSet{} }
 	c.clones = kube.NewReferences(c.client, nil).LimitedTo(s.WatchFilter).
 		WithDiagnostics(s.Manager.GetRESTMapper(), c.live).IndexedBy(s.Manager.GetFieldIndexer(), Name, clusterv1.MachineSetNameLabel)
-	if c.templates, err = s.References(Name, built, watches.Referrers{New: newSet, NewList: newList, Refs: templateRefs}); err != nil {
+	if c.templates, err = s.References(Name, built, referrers()); err != nil {
 		return err
 	}
-	c.controlPlanes, err = s.References(Name, built, watches.Referrers{New: newSet, NewList: newList, Also: c.ofControlPlane})
+	c.controlPlanes, err = s.References(Name, built, watches.Referrers{
+		New: func() client.Object { return &clusterv1.MachineSet{} }, NewList: newList, Also: c.ofControlPlane,
+	})
 	return err
 }
 
-func (c *controller) definition() reconciler.Controller[*clusterv1.MachineSet, Snapshot] {
-	return reconciler.Controller[*clusterv1.MachineSet, Snapshot]{
+func (c *controller) definition() reconciler.Controller[*clusterv1.MachineSet, snapshot] {
+	return reconciler.Controller[*clusterv1.MachineSet, snapshot]{
 		Name: Name, Finalizer: clusterv1.MachineSetFinalizer,
 		New:   func() *clusterv1.MachineSet { return &clusterv1.MachineSet{} },
-		Adopt: c.enter, Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
-		Read: func(ctx context.Context, s Snapshot, q reconciler.ReadRequest) (Snapshot, error) {
+		Adopt: c.enter, Observe: c.observe, Decide: decide, Act: c.act, Report: report,
+		Read: func(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
 			if _, ok := q.(clone.ReadUsedTemplates); ok {
 				used, err := c.used.Read(ctx, s.Set)
 				s.Used = used
@@ -141,6 +142,11 @@ func (c *controller) enter(ctx context.Context, set *clusterv1.MachineSet) (func
 func newList() client.ObjectList { return &clusterv1.MachineSetList{} }
 
 func clusterOf(o client.Object) []string { return []string{o.(*clusterv1.Machine).Spec.ClusterName} }
+
+// referrers describes MachineSets as the objects that reference templates.
+func referrers() watches.Referrers {
+	return watches.Referrers{New: func() client.Object { return &clusterv1.MachineSet{} }, NewList: newList, Refs: templateRefs}
+}
 
 func templateRefs(o client.Object) []clusterv1.ContractVersionedObjectReference {
 	spec := o.(*clusterv1.MachineSet).Spec.Template.Spec

@@ -24,7 +24,7 @@ func TestBeginningSet(t *testing.T) { // OR-01, MS-12
 		"created here": {&clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{UID: "created"}}, true, false},
 		"restored":     {&clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{UID: "restored"}}, false, true},
 	} {
-		s := Snapshot{Set: tc.set, Cluster: &clusterv1.Cluster{}}
+		s := snapshot{Set: tc.set, Cluster: &clusterv1.Cluster{}}
 		if err := c.readWorkload(t.Context(), &s, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -43,8 +43,8 @@ const (
 	waitForUpdate     = "WaitingForInPlaceUpdate"
 )
 
-// Decide computes the plan for a MachineSet. Package reconciler calls it in each reconciliation, again after the reads
-// that it requests. The simulations in test/simulation call it, too. It is pure: it neither reads nor writes. Clones are
+// decide computes the plan for a MachineSet. Package reconciler calls it in each reconciliation, again after the reads
+// that it requests. It is pure: it neither reads nor writes. Clones are
 // the bootstrap configs and infrastructure machines of the Machines. From top to bottom:
 //
 //	not joined to its Cluster                   join it
@@ -57,20 +57,20 @@ const (
 //	UpToDate (standalone), OwnerRemediated      set
 //	unhealthy Machines                          delete, within the limit
 //	too few, too many                           create; delete or transfer
-func Decide(s Snapshot) reconciler.Plan {
+func decide(s snapshot) reconciler.Plan {
 	if isDeleting(s) {
 		return decideDeletion(s)
 	}
 	var p reconciler.Plan
 	switch {
 	case s.Cluster != nil && !isJoined(s):
-		p.Do(Join{Cluster: s.Cluster.Name})
+		p.Do(joinCluster{Cluster: s.Cluster.Name})
 	case s.Settings.Topology && clone.IsOfTopology(s.Set) && !controllerutil.ContainsFinalizer(s.Set, topologyFinalizer):
 		p.Do(clone.AddFinalizer{Finalizer: topologyFinalizer})
 	}
 	verdict := ownership.Decide(ownershipInput(s))
 	for _, name := range verdict.Adopt {
-		p.Do(Adopt{Machine: name})
+		p.Do(adoptMachine{Machine: name})
 	}
 	if !verdict.IsComplete() {
 		machines.AwaitOwnership(&p, verdict)
@@ -100,9 +100,9 @@ func Decide(s Snapshot) reconciler.Plan {
 	return p
 }
 
-// decideDeletion is the part of [Decide] for a MachineSet that is being deleted. It deletes the Machines, then the
+// decideDeletion is the part of [decide] for a MachineSet that is being deleted. It deletes the Machines, then the
 // templates of a managed topology. The finalizer is removed last.
-func decideDeletion(s Snapshot) reconciler.Plan {
+func decideDeletion(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	var deleted, left machines.OwnedMachines
 	for _, m := range s.Machines {
@@ -131,7 +131,7 @@ func decideDeletion(s Snapshot) reconciler.Plan {
 
 // isJoined reports whether the MachineSet has the label of its Cluster and, if it is standalone, the Cluster as its
 // owner.
-func isJoined(s Snapshot) bool {
+func isJoined(s snapshot) bool {
 	if s.Set.Labels[clusterv1.ClusterNameLabel] != s.Cluster.Name {
 		return false
 	}
@@ -145,7 +145,7 @@ func isStandalone(set *clusterv1.MachineSet) bool {
 	return !labelled && metav1.GetControllerOfNoCopy(set) == nil
 }
 
-func ownershipInput(s Snapshot) ownership.Input {
+func ownershipInput(s snapshot) ownership.Input {
 	f := ownership.Input{
 		Kind: setKind, Name: s.Set.Name, Cluster: s.Set.Spec.ClusterName, ClusterExists: s.Cluster != nil,
 		Owned: s.Deployment != nil, Observed: s.Set.Status.ObservedGeneration > 0, Hidden: s.Hidden,
@@ -165,7 +165,7 @@ func ownershipInput(s Snapshot) ownership.Input {
 
 // creationBlockers returns why no Machines can be created, in the order in which to solve the problems. The condition
 // ScalingUp also computes them, since Decide may return before it does.
-func creationBlockers(s Snapshot) []reconciler.Wait {
+func creationBlockers(s snapshot) []reconciler.Wait {
 	var p reconciler.Plan
 	for _, template := range s.templates().Unusable() {
 		template.Await(&p, waitForTemplate, "")

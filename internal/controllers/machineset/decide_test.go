@@ -5,125 +5,122 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/machines"
 	"github.com/slipwayhq/slipway/internal/machines/clone"
-	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
 const deniedReplicas = "5 replicas exceed the limit of 4 for one object: set fewer, or ask the operator to raise maxima.replicas in the configuration file (--config of slipway up or slipway manager)"
 
 func TestDecide(t *testing.T) {
-	annotated := func(key string) func(*Snapshot) {
-		return func(s *Snapshot) { s.Set.Annotations = map[string]string{key: "true"} }
+	annotated := func(key string) func(*snapshot) {
+		return func(s *snapshot) { s.Set.Annotations = map[string]string{key: "true"} }
 	}
 	cases := map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		want   []string
 	}{
 		"settled":        {"nothing to do", settled(), nil},
-		"no cluster":     {"MS-02", settled(func(s *Snapshot) { s.Cluster = nil }), []string{"wait: Cluster c does not exist; reconciliation of MachineSet ms resumes when it does"}},
-		"not joined yet": {"MS-02: label and owner come first", settled(func(s *Snapshot) { s.Set.OwnerReferences = nil }), []string{"do: join Cluster c"}},
+		"no cluster":     {"MS-02", settled(func(s *snapshot) { s.Cluster = nil }), []string{"wait: Cluster c does not exist; reconciliation of MachineSet ms resumes when it does"}},
+		"not joined yet": {"MS-02: label and owner come first", settled(func(s *snapshot) { s.Set.OwnerReferences = nil }), []string{"do: join Cluster c"}},
 		"labelled, not owned": {"MS-02: never joined by itself, and idle until the MachineDeployment has adopted it",
-			settled(replicas(3), func(s *Snapshot) {
+			settled(replicas(3), func(s *snapshot) {
 				s.Set.Labels[clusterv1.MachineDeploymentNameLabel], s.Set.OwnerReferences = "md", nil
 			}), []string{"wait: MachineSet ms is labelled as part of MachineDeployment md, which has not adopted it yet"}},
-		"orphan": {"MS-03: counted once it is adopted", settled(replicas(3), func(s *Snapshot) { s.Others = []*clusterv1.Machine{orphan("a")} }),
+		"orphan": {"MS-03: counted once it is adopted", settled(replicas(3), func(s *snapshot) { s.Others = []*clusterv1.Machine{orphan("a")} }),
 			[]string{"do: adopt Machine a: it matches the selector", "wait: Adopting a"}},
 		"orphan that goes": {"MS-03: not adopted, and not waited for",
-			settled(func(s *Snapshot) { s.Others = []*clusterv1.Machine{orphan("a", going(time.Minute))} }), nil},
+			settled(func(s *snapshot) { s.Others = []*clusterv1.Machine{orphan("a", going(time.Minute))} }), nil},
 		"of the set by label only": {"OR-01: it blocks creation",
-			settled(replicas(3), func(s *Snapshot) {
+			settled(replicas(3), func(s *snapshot) {
 				s.Others = []*clusterv1.Machine{orphan("a", func(m *clusterv1.Machine) { delete(m.Labels, "set") })}
 			}), []string{"wait: Machine a: labelled as part of MachineSet ms, which cannot adopt it: correct its labels or its owner"}},
 		"workload cluster not seen": {"OR-01: an empty status may be a lost one",
-			settled(with(), func(s *Snapshot) {
+			settled(with(), func(s *snapshot) {
 				s.Set.Status.ObservedGeneration, s.Workload.Problem, s.Unanswered = 0, "it is not connected", true
 			}),
 			[]string{"wait: Machines are created once the workload cluster has been seen: it is not connected", "recheck: 5s"}},
 		"workload cluster not there": {"OR-01: its Cluster wakes the set when it is",
-			settled(with(), func(s *Snapshot) {
+			settled(with(), func(s *snapshot) {
 				s.Set.Status.ObservedGeneration, s.Workload.Problem = 0, "its control plane is not initialized yet"
 			}),
 			[]string{"wait: Machines are created once the workload cluster has been seen: its control plane is not initialized yet"}},
-		"templates of a standalone set": {"OR-01: they go with the Cluster", settled(func(s *Snapshot) {
+		"templates of a standalone set": {"OR-01: they go with the Cluster", settled(func(s *snapshot) {
 			s.Infra.Object.SetOwnerReferences(nil)
 			s.Bootstrap.Object.SetOwnerReferences(nil)
 		}), []string{"do: make the Cluster an owner of FooConfigTemplate bt: Machines are created from it", "do: make the Cluster an owner of FooMachineTemplate it: Machines are created from it"}},
-		"templates of a MachineDeployment": {"OR-01: its own affair", settled(ofDeployment(), func(s *Snapshot) { s.Infra.Object.SetOwnerReferences(nil) }), nil},
+		"templates of a MachineDeployment": {"OR-01: its own affair", settled(ofDeployment(), func(s *snapshot) { s.Infra.Object.SetOwnerReferences(nil) }), nil},
 		"scale up": {"MS-04, MS-06: names by the default template", settled(replicas(4)),
 			[]string{"do: create Machines ms-aaaaa, ms-bbbbb: scale up from 2 to 4"}},
 		"scale up from none": {"", settled(with()), []string{"do: create Machines ms-aaaaa, ms-bbbbb: scale up from 0 to 2"}},
-		"names": {"MS-06", settled(replicas(3), func(s *Snapshot) { s.Set.Spec.MachineNaming.Template = "{{ .cluster.name }}x{{ .random }}" }),
+		"names": {"MS-06", settled(replicas(3), func(s *snapshot) { s.Set.Spec.MachineNaming.Template = "{{ .cluster.name }}x{{ .random }}" }),
 			[]string{"do: create Machine cxaaaaa: scale up from 2 to 3"}},
-		"name taken": {"MS-06: never two of a name", settled(replicas(3), func(s *Snapshot) { s.Machines[0].Name = "ms-aaaaa" }),
+		"name taken": {"MS-06: never two of a name", settled(replicas(3), func(s *snapshot) { s.Machines[0].Name = "ms-aaaaa" }),
 			[]string{"do: create Machine ms-bbbbb: scale up from 2 to 3"}},
-		"names that are none": {"refused by the webhook, and no crash", settled(replicas(3), func(s *Snapshot) { s.Set.Spec.MachineNaming.Template = "x" }),
+		"names that are none": {"refused by the webhook, and no crash", settled(replicas(3), func(s *snapshot) { s.Set.Spec.MachineNaming.Template = "x" }),
 			[]string{"wait: spec.machineNaming.template has to use {{ .random }}: names would not be unique without it"}},
-		"created a moment ago": {"never one too many while the cache lags", settled(replicas(3), func(s *Snapshot) { s.Created = []string{"ms-x"} }),
+		"created a moment ago": {"never one too many while the cache lags", settled(replicas(3), func(s *snapshot) { s.Created = []string{"ms-x"} }),
 			[]string{"wait: Waiting for the cache to show 1 new Machines", "recheck: 5s"}},
-		"replicas not said": {"MS-22 did not run", settled(func(s *Snapshot) { s.Set.Spec.Replicas = nil }), []string{"wait: " + waitingForReplicas}},
+		"replicas not said": {"MS-22 did not run", settled(func(s *snapshot) { s.Set.Spec.Replicas = nil }), []string{"wait: " + waitingForReplicas}},
 		"creation disabled": {"MS-11", settled(replicas(3), annotated(clusterv1.DisableMachineCreateAnnotation)),
 			[]string{"wait: Annotation cluster.x-k8s.io/disable-machine-create of the MachineSet is true: no Machine is created until it is removed"}},
-		"template not there": {"", settled(replicas(3), func(s *Snapshot) { s.Infra.Object = contract.Object{} }),
+		"template not there": {"", settled(replicas(3), func(s *snapshot) { s.Infra.Object = contract.Object{} }),
 			[]string{"wait: FooMachineTemplate it does not exist", "recheck: 30s"}},
-		"template unreadable": {"", settled(replicas(3), func(s *Snapshot) { s.Bootstrap.Object = contract.Object{Problem: "install it"} }), []string{"wait: install it", "recheck: 30s"}},
-		"preflight": {"MS-12", settled(replicas(3), func(s *Snapshot) { s.Set.Spec.Template.Spec.Version = "v1.37.0" }, func(s *Snapshot) {
+		"template unreadable": {"", settled(replicas(3), func(s *snapshot) { s.Bootstrap.Object = contract.Object{Problem: "install it"} }), []string{"wait: install it", "recheck: 30s"}},
+		"preflight": {"MS-12", settled(replicas(3), func(s *snapshot) { s.Set.Spec.Template.Spec.Version = "v1.37.0" }, func(s *snapshot) {
 			for _, m := range s.Machines {
 				says(is("UpToDate", "True", "UpToDate", ""))(m.Machine)
 			}
 		}), []string{"wait: Version v1.37.0 of the MachineSet is newer than version v1.36.3 of FooPlane p (preflight check KubernetesVersionSkew)", "recheck: 15s"}},
 		"policy": {"admission refuses it; an object from before, or from where admission did not run, is not larger for that",
-			settled(replicas(5), func(s *Snapshot) { s.Settings.Policy.Maxima.Replicas = 4 }), []string{"wait: " + deniedReplicas}},
-		"policy, scale down": {"always", settled(replicas(1), func(s *Snapshot) { s.Settings.Policy.Maxima.Replicas = 1 }),
+			settled(replicas(5), func(s *snapshot) { s.Settings.Policy.Maxima.Replicas = 4 }), []string{"wait: " + deniedReplicas}},
+		"policy, scale down": {"always", settled(replicas(1), func(s *snapshot) { s.Settings.Policy.Maxima.Replicas = 1 }),
 			[]string{"do: delete Machine m1: scale down to 1, in random order"}},
 		"scale down":                            {"MS-10: in an order that stays the same", settled(replicas(1)), []string{"do: delete Machine m1: scale down to 1, in random order"}},
 		"scale down, one goes already":          {"it counts", settled(replicas(1), with(asIs, going(time.Minute))), nil},
-		"scale down, deletion not in the cache": {"never one too many while the cache lags", settled(replicas(1), func(s *Snapshot) { s.Machines[1].Deleted = true }), nil},
+		"scale down, deletion not in the cache": {"never one too many while the cache lags", settled(replicas(1), func(s *snapshot) { s.Machines[1].Deleted = true }), nil},
 		"to nothing":                            {"", settled(replicas(0)), []string{"do: delete Machines m1, m2: scale down to 0, in random order"}},
-		"not verified": {"clones are looked at once for each generation", settled(func(s *Snapshot) { s.Verified = false }),
+		"not verified": {"clones are looked at once for each generation", settled(func(s *snapshot) { s.Verified = false }),
 			[]string{"ask: bootstrap configs and infrastructure machines of the Machines"}},
-		"drift": {"MS-08", settled(func(s *Snapshot) { s.Set.Spec.Template.Labels["new"] = "1" }),
+		"drift": {"MS-08", settled(func(s *snapshot) { s.Set.Spec.Template.Labels["new"] = "1" }),
 			[]string{"ask: bootstrap configs and infrastructure machines of the Machines"}},
-		"drift of what was just written": {"wait for the cache", settled(func(s *Snapshot) {
+		"drift of what was just written": {"wait for the cache", settled(func(s *snapshot) {
 			s.Set.Spec.Template.Labels["new"] = "1"
 			s.Machines[0].Stale, s.Machines[1].Stale = true, true
 		}), nil},
-		"drift, clones known": {"MS-08: clones first", settled(known("m1", "m2"), func(s *Snapshot) { s.Set.Spec.Template.Labels["new"] = "1" }),
+		"drift, clones known": {"MS-08: clones first", settled(known("m1", "m2"), func(s *snapshot) { s.Set.Spec.Template.Labels["new"] = "1" }),
 			[]string{
 				"do: sync labels and annotations to FooConfig m1", "do: sync labels and annotations to FooMachine m1",
 				"do: sync labels and annotations to FooConfig m2", "do: sync labels and annotations to FooMachine m2",
 				"do: sync Machine m1: it differs from the template", "do: sync Machine m2: it differs from the template",
 			}},
-		"timeouts of a Machine that goes": {"MS-08: nothing else", settled(with(asIs, going(time.Minute)), known("m1"), func(s *Snapshot) {
+		"timeouts of a Machine that goes": {"MS-08: nothing else", settled(with(asIs, going(time.Minute)), known("m1"), func(s *snapshot) {
 			s.Set.Spec.Template.Spec.Deletion.NodeDrainTimeoutSeconds = new(int32(1))
 			s.Set.Spec.Template.Labels["new"] = "1"
 			s.Machines = s.Machines[1:]
 			s.Set.Spec.Replicas = new(int32(1))
 		}), []string{"do: sync Machine m2: the timeouts of its deletion changed"}},
-		"orphaned clone": {"MS-04", settled(known("m1", "m2", "lost"), func(s *Snapshot) { s.Clones.Orphans = s.Clones.FindOrphans(s.clones()) }),
+		"orphaned clone": {"MS-04", settled(known("m1", "m2", "lost"), func(s *snapshot) { s.Clones.Orphans = s.Clones.FindOrphans(s.clones()) }),
 			[]string{"do: delete FooConfig lost: its Machine was never created", "do: delete FooMachine lost: its Machine was never created"}},
-		"deletion": {"MS-25", settled(func(s *Snapshot) { s.Set.DeletionTimestamp = new(ago(0)) }),
+		"deletion": {"MS-25", settled(func(s *snapshot) { s.Set.DeletionTimestamp = new(ago(0)) }),
 			[]string{"do: delete Machines m1, m2: the MachineSet is deleted", "wait: Waiting for 2 Machines to be deleted"}},
-		"deletion under way": {"MS-25", settled(with(going(time.Minute)), func(s *Snapshot) { s.Set.DeletionTimestamp = new(ago(0)) }),
+		"deletion under way": {"MS-25", settled(with(going(time.Minute)), func(s *snapshot) { s.Set.DeletionTimestamp = new(ago(0)) }),
 			[]string{"wait: Waiting for 1 Machines to be deleted"}},
-		"deletion over": {"MS-25: the finalizer goes", settled(with(), func(s *Snapshot) { s.Set.DeletionTimestamp = new(ago(0)) }), nil},
-		"deletion with a Machine that is not in the cache": {"MS-25", settled(with(), func(s *Snapshot) {
+		"deletion over": {"MS-25: the finalizer goes", settled(with(), func(s *snapshot) { s.Set.DeletionTimestamp = new(ago(0)) }), nil},
+		"deletion with a Machine that is not in the cache": {"MS-25", settled(with(), func(s *snapshot) {
 			s.Set.DeletionTimestamp, s.Created = new(ago(0)), []string{"a"}
 		}), []string{"wait: Waiting for 1 Machines to be deleted", "recheck: 5s"}},
-		"deletion without its Cluster": {"nothing of it is needed", settled(with(asIs), func(s *Snapshot) {
+		"deletion without its Cluster": {"nothing of it is needed", settled(with(asIs), func(s *snapshot) {
 			s.Set.DeletionTimestamp, s.Cluster = new(ago(0)), nil
 		}), []string{"do: delete Machine m1: the MachineSet is deleted", "wait: Waiting for 1 Machines to be deleted"}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, texts(Decide(tc.s))); diff != "" {
+			if diff := cmp.Diff(tc.want, texts(decide(tc.s))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -131,8 +128,8 @@ func TestDecide(t *testing.T) {
 }
 
 // known answers the question for clones: those of the named Machines are as they were made.
-func known(names ...string) func(*Snapshot) {
-	return func(s *Snapshot) {
+func known(names ...string) func(*snapshot) {
+	return func(s *snapshot) {
 		s.Clones = &clone.Clones{Items: map[clone.Key]contract.Object{}}
 		for _, name := range names {
 			objects, err := s.State().Definition.Objects(name)
@@ -200,49 +197,49 @@ func TestDeletionOrder(t *testing.T) { // MS-10
 
 // TestPreflight: which checks run, and when; what they check is tested in their own package.
 func TestPreflight(t *testing.T) { // MS-12, MS-17
-	version := func(v string) func(*Snapshot) { return func(s *Snapshot) { s.Set.Spec.Template.Spec.Version = v } }
-	planeIs := func(spec, status string) func(*Snapshot) {
-		return func(s *Snapshot) {
+	version := func(v string) func(*snapshot) { return func(s *snapshot) { s.Set.Spec.Template.Spec.Version = v } }
+	planeIs := func(spec, status string) func(*snapshot) {
+		return func(s *snapshot) {
 			s.ControlPlane = plane("{apiVersion: p/v1, kind: FooPlane, metadata: {name: p}, spec: {" + spec + "}, status: {" + status + "}}")
 		}
 	}
-	skip := func(text string) func(*Snapshot) {
-		return func(s *Snapshot) {
+	skip := func(text string) func(*snapshot) {
+		return func(s *snapshot) {
 			s.Set.Annotations = map[string]string{clusterv1.MachineSetSkipPreflightChecksAnnotation: text}
 		}
 	}
-	settings := func(v Settings) func(*Snapshot) { return func(s *Snapshot) { s.Settings = v } }
+	settings := func(v Settings) func(*snapshot) { return func(s *snapshot) { s.Settings = v } }
 	const newer = "Version v1.37.0 of the MachineSet is newer than version v1.36.3 of FooPlane p (preflight check KubernetesVersionSkew)"
 	cases := map[string]struct {
 		reason  string
-		changes []func(*Snapshot)
+		changes []func(*snapshot)
 		want    []string
 	}{
 		"nothing to make": {"MS-12: asked for only where it matters",
-			[]func(*Snapshot){replicas(2), version("v1.37.0")}, nil},
-		"no control plane object": {"MS-17", []func(*Snapshot){version("v1.37.0"), func(s *Snapshot) {
+			[]func(*snapshot){replicas(2), version("v1.37.0")}, nil},
+		"no control plane object": {"MS-17", []func(*snapshot){version("v1.37.0"), func(s *snapshot) {
 			s.Cluster.Spec.ControlPlaneRef, s.ControlPlane = clusterv1.ContractVersionedObjectReference{}, contract.ControlPlaneView{}
 		}}, nil},
-		"newer than what runs": {"MS-14: although the spec asks for it", []func(*Snapshot){version("v1.37.0"), skip("ControlPlaneIsStable"), planeIs("version: v1.37.0", "version: v1.36.3")},
+		"newer than what runs": {"MS-14: although the spec asks for it", []func(*snapshot){version("v1.37.0"), skip("ControlPlaneIsStable"), planeIs("version: v1.37.0", "version: v1.36.3")},
 			[]string{"Version v1.37.0 of the MachineSet is newer than version v1.36.3, which FooPlane p runs while its spec requires v1.37.0 (preflight check KubernetesVersionSkew)"}},
-		"skipped":         {"MS-17", []func(*Snapshot){version("v1.37.0"), skip("ControlPlaneIsStable, KubernetesVersionSkew")}, nil},
-		"another skipped": {"MS-17", []func(*Snapshot){version("v1.37.0"), skip("KubeadmVersionSkew")}, []string{newer}},
-		"all skipped":     {"MS-17", []func(*Snapshot){version("v1.37.0"), planeIs("version: v1.36.3", ""), skip("All")}, nil},
-		"skipped by the MachineDeployment": {"MS-17", []func(*Snapshot){version("v1.37.0"), ofDeployment(func(d *clusterv1.MachineDeployment) {
+		"skipped":         {"MS-17", []func(*snapshot){version("v1.37.0"), skip("ControlPlaneIsStable, KubernetesVersionSkew")}, nil},
+		"another skipped": {"MS-17", []func(*snapshot){version("v1.37.0"), skip("KubeadmVersionSkew")}, []string{newer}},
+		"all skipped":     {"MS-17", []func(*snapshot){version("v1.37.0"), planeIs("version: v1.36.3", ""), skip("All")}, nil},
+		"skipped by the MachineDeployment": {"MS-17", []func(*snapshot){version("v1.37.0"), ofDeployment(func(d *clusterv1.MachineDeployment) {
 			d.Annotations[clusterv1.MachineSetSkipPreflightChecksAnnotation] = "KubernetesVersionSkew"
 		})}, nil},
-		"skipped by the bootstrap template": {"MS-17", []func(*Snapshot){version("v1.37.0"), func(s *Snapshot) {
+		"skipped by the bootstrap template": {"MS-17", []func(*snapshot){version("v1.37.0"), func(s *snapshot) {
 			s.Bootstrap.Object.SetAnnotations(map[string]string{clusterv1.MachineSetSkipPreflightChecksAnnotation: "KubernetesVersionSkew"})
 		}}, nil},
-		"gate off": {"MS-12", []func(*Snapshot){version("v1.37.0"), settings(Settings{NoPreflight: true})}, nil},
-		"chosen by the flag, others": {"MS-17", []func(*Snapshot){version("v1.37.0"),
+		"gate off": {"MS-12", []func(*snapshot){version("v1.37.0"), settings(Settings{NoPreflight: true})}, nil},
+		"chosen by the flag, others": {"MS-17", []func(*snapshot){version("v1.37.0"),
 			settings(Settings{Preflight: []clusterv1.MachineSetPreflightCheck{clusterv1.MachineSetPreflightCheckKubeadmVersionSkew}})}, nil},
-		"chosen by the flag": {"MS-17", []func(*Snapshot){version("v1.37.0"),
+		"chosen by the flag": {"MS-17", []func(*snapshot){version("v1.37.0"),
 			settings(Settings{Preflight: []clusterv1.MachineSetPreflightCheck{clusterv1.MachineSetPreflightCheckAll}})}, []string{newer}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := settled(append([]func(*Snapshot){replicas(3)}, tc.changes...)...)
+			s := settled(append([]func(*snapshot){replicas(3)}, tc.changes...)...)
 			var got []string
 			for _, w := range creationBlockers(s) {
 				if w.Reason == waitForPreflight {
@@ -263,7 +260,7 @@ func TestRemediation(t *testing.T) { // MS-18, DP-15
 		older(m)
 		m.Annotations[clusterv1.RemediateMachineAnnotation] = ""
 	}
-	atOnce := func(v intstr.IntOrString) func(*Snapshot) {
+	atOnce := func(v intstr.IntOrString) func(*snapshot) {
 		return ofDeployment(func(d *clusterv1.MachineDeployment) { d.Spec.Remediation.MaxInFlight = &v })
 	}
 	one := atOnce(intstr.FromInt32(1))
@@ -272,7 +269,7 @@ func TestRemediation(t *testing.T) { // MS-18, DP-15
 	}
 	cases := map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		want   []string
 	}{
 		"on record first": {"so that the budget holds after a crash", settled(ofDeployment(), with(sick(), asIs)), []string{judged("m1", "MachineDeleting")}},
@@ -283,18 +280,18 @@ func TestRemediation(t *testing.T) { // MS-18, DP-15
 		"all at once":  {"no limit is set", settled(ofDeployment(), with(sick(), sick())), []string{judged("m1", "MachineDeleting"), judged("m2", "MachineDeleting")}},
 		"newest first": {"the limit is one", settled(one, with(older, sick())), []string{judged("m1", "RemediationDeferred"), judged("m2", "MachineDeleting")}},
 		"chosen first": {"a person marked it", settled(one, with(chosen, sick())), []string{judged("m1", "MachineDeleting"), judged("m2", "RemediationDeferred")}},
-		"limit reached": {"one is replaced already", settled(one, with(started, sick()), func(s *Snapshot) { s.Machines[0].Deleted = true }),
+		"limit reached": {"one is replaced already", settled(one, with(started, sick()), func(s *snapshot) { s.Machines[0].Deleted = true }),
 			[]string{judged("m2", "RemediationDeferred")}},
 		"limit in percent": {"25% of 4 replicas is one", settled(atOnce(intstr.FromString("25%")), with(sick(), older)),
 			[]string{judged("m1", "MachineDeleting"), judged("m2", "RemediationDeferred")}},
 		"limit that is none": {"refused by the webhook, and no crash", settled(atOnce(intstr.FromString("many")), with(sick(), asIs)), []string{judged("m1", "CannotBeRemediated")}},
-		"old revision": {"the rollout replaces it", settled(ofDeployment(), with(sick(), asIs), func(s *Snapshot) {
+		"old revision": {"the rollout replaces it", settled(ofDeployment(), with(sick(), asIs), func(s *snapshot) {
 			s.Set.Annotations[clusterv1.RevisionAnnotation] = "1"
 		}), []string{judged("m1", "CannotBeRemediated")}},
-		"preflight": {"MS-12: a replacement could not join", settled(ofDeployment(), with(sick(), asIs), func(s *Snapshot) {
+		"preflight": {"MS-12: a replacement could not join", settled(ofDeployment(), with(sick(), asIs), func(s *snapshot) {
 			s.ControlPlane = plane("{apiVersion: p/v1, kind: FooPlane, metadata: {name: p}, spec: {version: v1.36.3}}")
 		}), []string{judged("m1", "RemediationDeferred"), "recheck: 15s"}},
-		"policy": {"a replacement could not be created", settled(ofDeployment(), replicas(5), with(sick(), asIs), func(s *Snapshot) {
+		"policy": {"a replacement could not be created", settled(ofDeployment(), replicas(5), with(sick(), asIs), func(s *snapshot) {
 			s.Settings.Policy.Maxima.Replicas = 4
 		}), []string{judged("m1", "RemediationDeferred"), "wait: " + deniedReplicas}},
 		"well again": {"what was said is withdrawn", settled(ofDeployment(), with(says(
@@ -310,7 +307,7 @@ func TestRemediation(t *testing.T) { // MS-18, DP-15
 			for _, m := range tc.s.Machines {
 				m.Labels[clusterv1.MachineDeploymentNameLabel] = "md"
 			}
-			if diff := cmp.Diff(tc.want, texts(Decide(tc.s))); diff != "" {
+			if diff := cmp.Diff(tc.want, texts(decide(tc.s))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -320,26 +317,26 @@ func TestRemediation(t *testing.T) { // MS-18, DP-15
 func TestUpToDate(t *testing.T) { // MA-24
 	cases := map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		want   string
 	}{
 		"of a deployment": {"the Machine controller judges it", settled(known("m1", "m2"), ofDeployment()), "  "},
 		"updating": {"", settled(known("m1", "m2"), with(func(m *clusterv1.Machine) { m.Annotations[clusterv1.UpdateInProgressAnnotation] = "" })),
 			"False Updating * In-place update in progress"},
 		"standalone": {"made from the template", settled(known("m1", "m2")), "True UpToDate "},
-		"standalone, other template": {"its clones remember", settled(known("m1"), func(s *Snapshot) { s.Set.Spec.Template.Spec.InfrastructureRef.Name = "it2" }),
+		"standalone, other template": {"its clones remember", settled(known("m1"), func(s *snapshot) { s.Set.Spec.Template.Spec.InfrastructureRef.Name = "it2" }),
 			"False NotUpToDate * FooMachineTemplate it, it2 required"},
 		"standalone, clones not asked for": {"what was said stays", settled(), "True UpToDate "},
 		"standalone, clones not there":     {"the cache is behind, or they were deleted", settled(known("other")), "True UpToDate "},
-		"standalone, new, clones not there": {"nothing is known, and nothing was said", settled(known("other"), func(s *Snapshot) {
+		"standalone, new, clones not there": {"nothing is known, and nothing was said", settled(known("other"), func(s *snapshot) {
 			s.Machines[0].Status.Conditions = nil
 		}), "  "},
 		"standalone, adopted": {"what can be compared is the same, and the rest is said", settled(known("m1"), byHand("FooMachine")),
 			"Unknown UpToDateUnknown * FooMachine m1 does not say which template it was created from: name it in its annotations cluster.x-k8s.io/cloned-from-name and cluster.x-k8s.io/cloned-from-groupkind, or replace the Machine"},
-		"standalone, adopted, other version": {"what differs is known", settled(known("m1"), byHand("FooMachine"), byHand("FooConfig"), func(s *Snapshot) {
+		"standalone, adopted, other version": {"what differs is known", settled(known("m1"), byHand("FooMachine"), byHand("FooConfig"), func(s *snapshot) {
 			s.Machines[0].Spec.Version = "v1.35.0"
 		}), "False NotUpToDate * Version v1.35.0, v1.36.3 required"},
-		"standalone, adopted, of another template": {"made by another set", settled(known("m1"), func(s *Snapshot) {
+		"standalone, adopted, of another template": {"made by another set", settled(known("m1"), func(s *snapshot) {
 			annotate(s, "FooConfig", map[string]string{clusterv1.TemplateClonedFromNameAnnotation: "old", clusterv1.TemplateClonedFromGroupKindAnnotation: "FooConfigTemplate.b"})
 		}), "False NotUpToDate * FooConfigTemplate old, bt required"},
 	}
@@ -354,20 +351,20 @@ func TestUpToDate(t *testing.T) { // MA-24
 }
 
 // byHand makes the clone of the first Machine one that no template was used for.
-func byHand(kind string) func(*Snapshot) {
-	return func(s *Snapshot) { annotate(s, kind, map[string]string{"note": "1"}) }
+func byHand(kind string) func(*snapshot) {
+	return func(s *snapshot) { annotate(s, kind, map[string]string{"note": "1"}) }
 }
 
-func annotate(s *Snapshot, kind string, annotations map[string]string) {
+func annotate(s *snapshot, kind string, annotations map[string]string) {
 	s.Clones.Items[clone.Key{Kind: kind, Name: s.Machines[0].Name}].SetAnnotations(annotations)
 }
 
 // TestUndecided: as long as it cannot be told what a Machine was made from, its clones are looked at again.
 func TestUndecided(t *testing.T) { // MA-24
-	fresh := func(s *Snapshot) { s.Machines[0].Status.Conditions = nil }
+	fresh := func(s *snapshot) { s.Machines[0].Status.Conditions = nil }
 	for name, tc := range map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		want   bool
 	}{
 		"settled":                     {"nothing is open", settled(known("m1", "m2")), false},
@@ -377,7 +374,7 @@ func TestUndecided(t *testing.T) { // MA-24
 		"a MachineDeployment's, none": {"judged by its set", settled(known(), fresh, ofDeployment()), false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Decide(tc.s).Recheck == missingRecheck; got != tc.want {
+			if got := decide(tc.s).Recheck == missingRecheck; got != tc.want {
 				t.Errorf("looks again: %v, want %v: %s", got, tc.want, tc.reason)
 			}
 			if got := !tc.s.State().IsUpToDate(); tc.want && !got {
@@ -385,32 +382,4 @@ func TestUndecided(t *testing.T) { // MA-24
 			}
 		})
 	}
-}
-
-func TestControllerOf(t *testing.T) { // MS-03
-	ref := func(kind, name, uid string) func(*clusterv1.Machine) {
-		return func(m *clusterv1.Machine) {
-			m.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID(uid), Controller: new(true)}}
-		}
-	}
-	for name, tc := range map[string]struct {
-		m    *clusterv1.Machine
-		want ownership.Controller
-	}{
-		"nobody":          {orphan("a"), ownership.NoController},
-		"its former self": {withOwner(ref("MachineSet", "ms", "other")), ownership.NoController},
-		"itself":          {withOwner(ref("MachineSet", "ms", "ms")), ownership.ThisController},
-		"another set":     {withOwner(ref("MachineSet", "ms2", "other")), ownership.OtherController},
-		"a control plane": {withOwner(ref("FooPlane", "ms", "other")), ownership.OtherController},
-	} {
-		if got := ownership.ControllerOfChild(tc.m, setKind, newSet()); got != tc.want {
-			t.Errorf("%s: got %v, want %v", name, got, tc.want)
-		}
-	}
-}
-
-func withOwner(f func(*clusterv1.Machine)) *clusterv1.Machine {
-	m := orphan("a")
-	f(m)
-	return m
 }

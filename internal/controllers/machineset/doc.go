@@ -7,8 +7,8 @@
 // (package ownership), which status.observedGeneration records, and nothing is created while a preflight check fails.
 // The controller never performs a rollout (the MachineDeployment controller does), never marks a Machine as unhealthy
 // (a MachineHealthCheck does), and never shuts down a deleted Machine (the Machine controller does). Package machines
-// contains the logic that is shared with other owners of Machines. To change the controller, start with [Snapshot] and
-// [Decide], then read scale.go. Package manager starts the controller with [Add].
+// contains the logic that is shared with other owners of Machines. To change the controller, start with [snapshot] and
+// [decide], then read scale.go. Package manager starts the controller with [Add].
 //
 // The parts of a plan, from top to bottom:
 //

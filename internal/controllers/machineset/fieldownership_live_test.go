@@ -90,7 +90,7 @@ func stranger() metav1.Condition {
 // check had failed, its remediation was deferred, and the Machine has recovered since.
 func (l live) plantMachine() *clusterv1.Machine {
 	l.t.Helper()
-	m := Snapshot{Set: l.set}.State().Definition.Machine("m")
+	m := snapshot{Set: l.set}.State().Definition.Machine("m")
 	m.Finalizers = nil
 	u, err := machines.Applied(m)
 	l.must(err)

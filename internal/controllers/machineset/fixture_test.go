@@ -84,8 +84,8 @@ func newCluster() *clusterv1.Cluster {
 }
 
 // settled is a standalone MachineSet with two Machines that run.
-func settled(changes ...func(*Snapshot)) Snapshot {
-	s := Snapshot{Now: now, Set: newSet(), Cluster: newCluster(), Bootstrap: template(bootstrapTemplate), Infra: template(infraTemplate),
+func settled(changes ...func(*snapshot)) snapshot {
+	s := snapshot{Now: now, Set: newSet(), Cluster: newCluster(), Bootstrap: template(bootstrapTemplate), Infra: template(infraTemplate),
 		ControlPlane: plane(stablePlane), Verified: true, Random: []string{"aaaaa", "bbbbb", "ccccc", "ddddd", "eeeee", "fffff"}}
 	for _, name := range []string{"m1", "m2"} {
 		s.Machines = append(s.Machines, member(s, name))
@@ -97,7 +97,7 @@ func settled(changes ...func(*Snapshot)) Snapshot {
 }
 
 // member is a Machine of the set that runs.
-func member(s Snapshot, name string, changes ...func(*clusterv1.Machine)) machines.OwnedMachine {
+func member(s snapshot, name string, changes ...func(*clusterv1.Machine)) machines.OwnedMachine {
 	m := s.State().Definition.Machine(name)
 	m.UID, m.CreationTimestamp, m.Generation = types.UID(name), ago(time.Hour), 1
 	m.Status.NodeRef.Name = "node-" + name
@@ -135,8 +135,8 @@ func going(d time.Duration) func(*clusterv1.Machine) {
 }
 
 // with replaces the Machines, each with one change.
-func with(changes ...func(*clusterv1.Machine)) func(*Snapshot) {
-	return func(s *Snapshot) {
+func with(changes ...func(*clusterv1.Machine)) func(*snapshot) {
+	return func(s *snapshot) {
 		s.Machines = nil
 		for i, change := range changes {
 			s.Machines = append(s.Machines, member(*s, fmt.Sprintf("m%d", i+1), change))
@@ -146,11 +146,11 @@ func with(changes ...func(*clusterv1.Machine)) func(*Snapshot) {
 
 func asIs(*clusterv1.Machine) {}
 
-func replicas(n int32) func(*Snapshot) { return func(s *Snapshot) { s.Set.Spec.Replicas = &n } }
+func replicas(n int32) func(*snapshot) { return func(s *snapshot) { s.Set.Spec.Replicas = &n } }
 
 // ofDeployment makes the set one of a MachineDeployment that asks for the same.
-func ofDeployment(changes ...func(*clusterv1.MachineDeployment)) func(*Snapshot) {
-	return func(s *Snapshot) {
+func ofDeployment(changes ...func(*clusterv1.MachineDeployment)) func(*snapshot) {
+	return func(s *snapshot) {
 		d := &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "md", UID: "md",
 			Annotations: map[string]string{clusterv1.RevisionAnnotation: "2"}}}
 		d.Spec = clusterv1.MachineDeploymentSpec{ClusterName: "c", Replicas: new(int32(4)), Template: *s.Set.Spec.Template.DeepCopy()}
@@ -201,7 +201,7 @@ func (w *workloads) Client(context.Context, client.ObjectKey) (client.Client, er
 type world struct {
 	t        *testing.T
 	c        client.WithWatch
-	r        *reconciler.Reconciler[*clusterv1.MachineSet, Snapshot]
+	r        *reconciler.Reconciler[*clusterv1.MachineSet, snapshot]
 	ctl      *controller
 	workload *workloads
 }
@@ -234,10 +234,11 @@ func managementCluster(objs ...client.Object) *fake.ClientBuilder {
 		newCluster(), crd("foomachines.i"), crd("foomachinetemplates.i"), crd("fooconfigs.b"), crd("fooconfigtemplates.b"), crd("fooplanes.p"),
 		object(infraTemplate), object(bootstrapTemplate), object(stablePlane),
 	}
-	return fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(append(base, objs...)...).
-		WithStatusSubresource(&clusterv1.Machine{}, &clusterv1.MachineSet{}).WithIndex(&clusterv1.Machine{}, byCluster, clusterOf).
-		WithIndex(&clusterv1.MachineSet{}, watches.ClusterField(Name), watches.ClusterNames).
-		WithIndex(&clusterv1.MachineSet{}, watches.ReferenceField(Name), watches.ReferenceKeys(templateRefs))
+	b := fake.NewClientBuilder().WithScheme(newScheme()).WithObjects(append(base, objs...)...).
+		WithStatusSubresource(&clusterv1.Machine{}, &clusterv1.MachineSet{}).WithIndex(&clusterv1.Machine{}, byCluster, clusterOf)
+	return testkit.WithIndexes(b, func(i client.FieldIndexer) error {
+		return errors.Join(watches.IndexByCluster(i, Name, &clusterv1.MachineSet{}), referrers().Index(i, Name))
+	})
 }
 
 func newWorld(t *testing.T, c client.WithWatch) *world {
@@ -252,7 +253,7 @@ func (w *world) restart() {
 		templates: kube.NewReferences(w.c, nil), controlPlanes: kube.NewReferences(w.c, nil), clones: kube.NewReferences(w.c, nil)}
 	next := 0
 	w.ctl.intn = func(n int) int { next++; return (next*7 + next/5) % n }
-	w.r = &reconciler.Reconciler[*clusterv1.MachineSet, Snapshot]{Controller: w.ctl.definition(), Client: w.c, Writer: w.ctl.writer, Now: w.ctl.now}
+	w.r = &reconciler.Reconciler[*clusterv1.MachineSet, snapshot]{Controller: w.ctl.definition(), Client: w.c, Writer: w.ctl.writer, Now: w.ctl.now}
 }
 
 // pass reconciles once.

@@ -25,7 +25,7 @@ const (
 
 // State returns the current and desired Machines of the MachineSet, from which package machines plans and runs the
 // actions on them.
-func (s Snapshot) State() machines.OwnerState {
+func (s snapshot) State() machines.OwnerState {
 	return machines.OwnerState{
 		Now: s.Now, Definition: s.definition(), Members: s.Machines, Clones: s.Clones, Verified: s.Verified,
 		ByOrigin: s.Deployment == nil, Manager: manager,
@@ -33,7 +33,7 @@ func (s Snapshot) State() machines.OwnerState {
 }
 
 // definition returns the definition of new Machines.
-func (s Snapshot) definition() machines.Definition {
+func (s snapshot) definition() machines.Definition {
 	labels := maps.Clone(s.Set.Spec.Template.Labels)
 	if labels == nil {
 		labels = map[string]string{}
@@ -50,12 +50,12 @@ func (s Snapshot) definition() machines.Definition {
 	}
 }
 
-func (s Snapshot) templates() clone.Templates { return clone.Templates{s.Bootstrap, s.Infra} }
+func (s snapshot) templates() clone.Templates { return clone.Templates{s.Bootstrap, s.Infra} }
 
 // clones returns the query for the clones of the MachineSet's Machines: their bootstrap configs and infrastructure
 // machines. It includes Machines that the MachineSet does not control and Machines that the cache does not show yet,
 // because these have clones, too. readClones (observe.go) runs it.
-func (s Snapshot) clones() clone.Query {
+func (s snapshot) clones() clone.Query {
 	return clone.Query{
 		Namespace: s.Set.Namespace, Owner: s.Set.UID, Templates: s.templates(), Machines: s.Machines.Machines(),
 		Reserved: append(slices.Clone(s.Created), machines.List(s.Others).Names()...),
@@ -74,7 +74,7 @@ const defaultNaming = "{{ .machineSet.name }}-{{ .random }}"
 
 // newNames returns n names for new Machines that neither the MachineSet nor another owner uses. It returns fewer if
 // all random parts are used. observe calls it to read which names exist, and scaleUp to create Machines.
-func newNames(s Snapshot, n int) ([]string, error) {
+func newNames(s snapshot, n int) ([]string, error) {
 	values := naming.Values{"cluster": {"name": s.Set.Spec.ClusterName}, "machineSet": {"name": s.Set.Name}}
 	template, err := naming.Parse(cmp.Or(s.Set.Spec.MachineNaming.Template, defaultNaming), values)
 	if err != nil {

@@ -23,9 +23,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-// Snapshot is the input of all decisions about a MachineSet. observe fills it, and the simulations in test/simulation
-// do.
-type Snapshot struct {
+// snapshot is the input of all decisions about a MachineSet. observe fills it.
+type snapshot struct {
 	Now      time.Time
 	Settings Settings
 	Set      *clusterv1.MachineSet
@@ -67,9 +66,9 @@ type Snapshot struct {
 }
 
 // observe reads the snapshot of a MachineSet. Package reconciler calls it at the beginning of each reconciliation.
-func (c *controller) observe(ctx context.Context, set *clusterv1.MachineSet) (Snapshot, error) {
-	s := Snapshot{Now: c.now(), Settings: c.settings, Set: set, Verified: c.verified.Has(set)}
-	steps := []func(context.Context, *Snapshot) error{
+func (c *controller) observe(ctx context.Context, set *clusterv1.MachineSet) (snapshot, error) {
+	s := snapshot{Now: c.now(), Settings: c.settings, Set: set, Verified: c.verified.Has(set)}
+	steps := []func(context.Context, *snapshot) error{
 		c.readCluster, c.readDeployment, c.readTarget, c.readMachines, c.readTemplates, c.readControlPlane,
 	}
 	for _, step := range steps {
@@ -84,19 +83,19 @@ func (c *controller) observe(ctx context.Context, set *clusterv1.MachineSet) (Sn
 }
 
 // readTaken reads which of the possible names of new Machines already exist.
-func (c *controller) readTaken(ctx context.Context, s *Snapshot) error {
+func (c *controller) readTaken(ctx context.Context, s *snapshot) error {
 	if missing(*s) <= 0 {
 		return nil
 	}
 	names, err := newNames(*s, len(s.Random))
 	if err != nil {
-		return nil // [Decide] reports the error
+		return nil // [decide] reports the error
 	}
 	s.UsedNames, err = machines.ExistingNames(ctx, c.client, s.Set.Namespace, names)
 	return err
 }
 
-func (c *controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readCluster(ctx context.Context, s *snapshot) (err error) {
 	s.Cluster, err = kube.GetCluster(ctx, c.client, clusterKey(s.Set))
 	return err
 }
@@ -104,7 +103,7 @@ func (c *controller) readCluster(ctx context.Context, s *Snapshot) (err error) {
 // spareNames is the number of additional random parts, in case names are already used.
 const spareNames = 8
 
-func (c *controller) readDeployment(ctx context.Context, s *Snapshot) error {
+func (c *controller) readDeployment(ctx context.Context, s *snapshot) error {
 	owner := metav1.GetControllerOf(s.Set)
 	if owner == nil || owner.Kind != deploymentKind || !strings.HasPrefix(owner.APIVersion, clusterv1.GroupVersion.Group+"/") {
 		return nil
@@ -124,7 +123,7 @@ func (c *controller) readDeployment(ctx context.Context, s *Snapshot) error {
 }
 
 // readMachines lists the Machines of the Cluster that the MachineSet controls or may adopt.
-func (c *controller) readMachines(ctx context.Context, s *Snapshot) error {
+func (c *controller) readMachines(ctx context.Context, s *snapshot) error {
 	selector, err := metav1.LabelSelectorAsSelector(&s.Set.Spec.Selector)
 	if err != nil {
 		return fault.New(fault.Invalid, "InvalidSelector", "spec.selector of MachineSet %s cannot be used; correct it", s.Set.Name).From(err)
@@ -150,7 +149,7 @@ func (c *controller) readMachines(ctx context.Context, s *Snapshot) error {
 
 // readHidden searches for Machines of the MachineSet that lack the manager's watch label, if the MachineSet would
 // otherwise create or delete Machines.
-func (c *controller) readHidden(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readHidden(ctx context.Context, s *snapshot) (err error) {
 	if replicas := s.Set.Spec.Replicas; isDeleting(*s) || replicas == nil || int(*replicas) == len(s.Machines)+len(s.Created) {
 		return nil
 	}
@@ -160,7 +159,7 @@ func (c *controller) readHidden(ctx context.Context, s *Snapshot) (err error) {
 	return err
 }
 
-func (c *controller) place(s *Snapshot, m *clusterv1.Machine, selector labels.Selector) {
+func (c *controller) place(s *snapshot, m *clusterv1.Machine, selector labels.Selector) {
 	owner := ownership.ControllerOfChild(m, setKind, s.Set)
 	selected, labelled := selector.Matches(labels.Set(m.Labels)), m.Labels[clusterv1.MachineSetNameLabel] == contract.LabelValue(s.Set.Name)
 	switch {
@@ -174,7 +173,7 @@ func (c *controller) place(s *Snapshot, m *clusterv1.Machine, selector labels.Se
 }
 
 // readWorkload searches for Nodes of Machines that do not exist, if the MachineSet may have been restored.
-func (c *controller) readWorkload(ctx context.Context, s *Snapshot, all []clusterv1.Machine) error {
+func (c *controller) readWorkload(ctx context.Context, s *snapshot, all []clusterv1.Machine) error {
 	if s.Set.Status.ObservedGeneration > 0 || s.Cluster == nil || !s.Set.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -201,7 +200,7 @@ func (c *controller) readWorkload(ctx context.Context, s *Snapshot, all []cluste
 	return err
 }
 
-func (c *controller) readTemplates(ctx context.Context, s *Snapshot) error {
+func (c *controller) readTemplates(ctx context.Context, s *snapshot) error {
 	spec := s.Set.Spec.Template.Spec
 	templates, err := clone.ReadTemplates(ctx, c.templates, s.Set, spec.Bootstrap.ConfigRef, spec.InfrastructureRef)
 	if err != nil {
@@ -211,7 +210,7 @@ func (c *controller) readTemplates(ctx context.Context, s *Snapshot) error {
 	return nil
 }
 
-func (c *controller) readControlPlane(ctx context.Context, s *Snapshot) error {
+func (c *controller) readControlPlane(ctx context.Context, s *snapshot) error {
 	if s.Cluster == nil || !s.Cluster.Spec.ControlPlaneRef.IsDefined() || !needsPreflight(*s) && !transfersMachines(*s) {
 		return nil
 	}
@@ -229,10 +228,10 @@ func clusterKey(set *clusterv1.MachineSet) client.ObjectKey {
 	return client.ObjectKey{Namespace: set.Namespace, Name: set.Spec.ClusterName}
 }
 
-func isDeleting(s Snapshot) bool { return !s.Set.DeletionTimestamp.IsZero() }
+func isDeleting(s snapshot) bool { return !s.Set.DeletionTimestamp.IsZero() }
 
-// readClones performs the read for askClones. Package reconciler calls it when [Decide] requests askClones.
-func (c *controller) readClones(ctx context.Context, s Snapshot) (Snapshot, error) {
+// readClones performs the read for askClones. Package reconciler calls it when [decide] requests askClones.
+func (c *controller) readClones(ctx context.Context, s snapshot) (snapshot, error) {
 	var err error
 	s.Clones, err = clone.Reader{References: c.clones, Writes: c.writer.Writes()}.Read(ctx, s.clones())
 	if err == nil && len(s.Created) == 0 && s.State().IsUpToDate() {

@@ -17,14 +17,14 @@ func Checks() []clusterv1.MachineSetPreflightCheck {
 }
 
 // needsPreflight reports whether preflight checks may be needed because Machines are missing or unhealthy.
-func needsPreflight(s Snapshot) bool {
+func needsPreflight(s snapshot) bool {
 	return missing(s) > 0 || len(remediation(s, nil).Candidates()) > 0
 }
 
-// preflightBlockers returns why no Machine may be created or replaced now, for [Decide] and the ScalingUp condition. It
+// preflightBlockers returns why no Machine may be created or replaced now, for [decide] and the ScalingUp condition. It
 // returns none if no Machine has to be created. An annotation of Cluster API on the MachineSet, its MachineDeployment,
 // or the bootstrap template skips checks.
-func preflightBlockers(s Snapshot) []machines.PreflightBlocker {
+func preflightBlockers(s snapshot) []machines.PreflightBlocker {
 	if s.Cluster == nil || !needsPreflight(s) {
 		return nil
 	}
@@ -37,7 +37,7 @@ func preflightBlockers(s Snapshot) []machines.PreflightBlocker {
 
 // preflight runs the checks for Machines of a MachineSet: the snapshot's, or another one of the same
 // MachineDeployment.
-func (s Snapshot) preflight(owner string, set *clusterv1.MachineSet, skip ...string) []machines.PreflightBlocker {
+func (s snapshot) preflight(owner string, set *clusterv1.MachineSet, skip ...string) []machines.PreflightBlocker {
 	if s.Cluster == nil {
 		return nil
 	}

@@ -10,9 +10,9 @@ import (
 )
 
 // remediation returns which Machines are replaced because a MachineHealthCheck requests it: as many at once as the
-// MachineDeployment allows, and only while Machines can be created. [Decide] records the decision in the conditions of
+// MachineDeployment allows, and only while Machines can be created. [decide] records the decision in the conditions of
 // the Machines; the next reconciliation deletes them (remediate).
-func remediation(s Snapshot, deferred []string) machines.Remediation {
+func remediation(s snapshot, deferred []string) machines.Remediation {
 	r := machines.Remediation{Members: s.Machines, Deferred: deferred, Limit: int32(max(count(s), 1))}
 	if s.Deployment == nil {
 		return r
@@ -29,7 +29,7 @@ func remediation(s Snapshot, deferred []string) machines.Remediation {
 	return r
 }
 
-// remediate deletes the Machines whose replacement is recorded. [Decide] calls it.
+// remediate deletes the Machines whose replacement is recorded. [decide] calls it.
 func remediate(r machines.Remediation, blockers []reconciler.Wait, p *reconciler.Plan) {
 	due := r.Delete()
 	deleteMachines(p, due, "a health check failed")

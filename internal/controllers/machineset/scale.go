@@ -13,10 +13,10 @@ import (
 
 // count returns the number of Machines, including those that are being deleted and those that the cache does not
 // show yet.
-func count(s Snapshot) int { return len(s.Machines) + len(s.Created) }
+func count(s snapshot) int { return len(s.Machines) + len(s.Created) }
 
 // desired returns the desired number of Machines, and whether it is known.
-func desired(s Snapshot) (int, bool) {
+func desired(s snapshot) (int, bool) {
 	if s.Set.Spec.Replicas == nil {
 		return 0, false
 	}
@@ -25,7 +25,7 @@ func desired(s Snapshot) (int, bool) {
 
 // missing returns how many Machines are missing. observe draws random numbers for their names, and needsPreflight
 // checks it.
-func missing(s Snapshot) int {
+func missing(s snapshot) int {
 	want, known := desired(s)
 	if !known || isDeleting(s) {
 		return 0
@@ -35,13 +35,13 @@ func missing(s Snapshot) int {
 
 // present returns the number of Machines without those that were transferred to the MachineSet and are not included
 // in its replicas yet.
-func present(s Snapshot) int { return count(s) - len(s.Machines) + len(counted(s)) }
+func present(s snapshot) int { return count(s) - len(s.Machines) + len(counted(s)) }
 
 // waitingForReplicas is the message for a MachineSet whose number of replicas was never set.
 const waitingForReplicas = "Waiting for spec.replicas to be set; until then no Machine is created or deleted"
 
-// scale is the last part of [Decide]: it creates and deletes Machines until the desired number is reached.
-func scale(s Snapshot, blockers []reconciler.Wait, p *reconciler.Plan) {
+// scale is the last part of [decide]: it creates and deletes Machines until the desired number is reached.
+func scale(s snapshot, blockers []reconciler.Wait, p *reconciler.Plan) {
 	want, known := desired(s)
 	have := present(s)
 	switch {
@@ -69,7 +69,7 @@ func scale(s Snapshot, blockers []reconciler.Wait, p *reconciler.Plan) {
 	}
 }
 
-func scaleUp(s Snapshot, want int, p *reconciler.Plan) {
+func scaleUp(s snapshot, want int, p *reconciler.Plan) {
 	have := present(s)
 	names, err := newNames(s, want-have)
 	if err != nil {

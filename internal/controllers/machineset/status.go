@@ -12,13 +12,12 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/ownership"
 )
 
-// Report returns the status and the events of a MachineSet. Package reconciler calls it at the end of each
-// reconciliation and writes the status. Autoscalers read replicas and selector through the scale subresource. The
-// simulations in test/simulation call it, too.
-func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+// report returns the status and the events of a MachineSet. Package reconciler calls it at the end of each
+// reconciliation and writes the status. Autoscalers read replicas and selector through the scale subresource.
+func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	all := machines.List(s.Machines.Machines())
 	n := all.Count()
-	j := conditionInput{Snapshot: s, machines: all, plan: p, out: out}
+	j := conditionInput{snapshot: s, machines: all, plan: p, out: out}
 	status := clusterv1.MachineSetStatus{
 		Conditions: conditions.Evaluate(j, reconciler.EvaluateOptionsFor(s.Set, s.Now)),
 		Selector:   selectorText(s.Set),
@@ -67,7 +66,7 @@ func events(out reconciler.Outcome) []reconciler.Event {
 	var list []reconciler.Event
 	for _, action := range out.Done {
 		switch a := action.(type) {
-		case Adopt:
+		case adoptMachine:
 			list = append(list, reconciler.Normal("SuccessfulAdopt", "Adopted Machine %s", a.Machine))
 		case transferMachines:
 			list = append(list, reconciler.Normal("SuccessfulHandOver", "Handed over %s to MachineSet %s to be updated in place", machines.NamesText(a.Names), a.To))
@@ -81,7 +80,7 @@ func events(out reconciler.Outcome) []reconciler.Event {
 	case machines.BeginUpdate:
 		list = append(list, reconciler.Warning("FailedInPlaceUpdate", "%s", machines.FailureText("In-place update of Machine "+a.Machine+" could not begin", out)))
 	}
-	if a, failed := out.Failed.(Adopt); failed {
+	if a, failed := out.Failed.(adoptMachine); failed {
 		list = append(list, reconciler.Warning("FailedAdopt", "%s", machines.FailureText("Machine "+a.Machine+" could not be adopted", out)))
 	}
 	return append(list, machines.Events(out)...)

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
@@ -20,8 +21,8 @@ import (
 	"github.com/slipwayhq/slipway/sdk/contract"
 )
 
-func report(s Snapshot, out reconciler.Outcome) clusterv1.MachineSetStatus {
-	return Report(s, Decide(s), out).Status.(clusterv1.MachineSetStatus)
+func reportedStatus(s snapshot, out reconciler.Outcome) clusterv1.MachineSetStatus {
+	return report(s, decide(s), out).Status.(clusterv1.MachineSetStatus)
 }
 
 // line is a condition in one line.
@@ -37,16 +38,16 @@ func TestConditions(t *testing.T) { // MS-20, MS-12
 	up, down := clusterv1.MachineSetScalingUpCondition, clusterv1.MachineSetScalingDownCondition
 	ready, upToDate := clusterv1.MachineSetMachinesReadyCondition, clusterv1.MachineSetMachinesUpToDateCondition
 	remediating, deletes := clusterv1.MachineSetRemediatingCondition, clusterv1.MachineSetDeletingCondition
-	deleted := func(s *Snapshot) { s.Set.DeletionTimestamp = new(ago(0)) }
-	unset := func(s *Snapshot) { s.Set.Spec.Replicas = nil }
-	noTemplate := func(s *Snapshot) { s.Infra.Object = contract.Object{} }
+	deleted := func(s *snapshot) { s.Set.DeletionTimestamp = new(ago(0)) }
+	unset := func(s *snapshot) { s.Set.Spec.Replicas = nil }
+	noTemplate := func(s *snapshot) { s.Infra.Object = contract.Object{} }
 	slow := func(m *clusterv1.Machine) {
 		going(time.Hour)(m)
 		says(is("Deleting", "True", "DrainingNode", "x"))(m)
 	}
 	cases := map[string]struct {
 		reason, condition string
-		s                 Snapshot
+		s                 snapshot
 		out               reconciler.Outcome
 		want              string
 	}{
@@ -55,17 +56,17 @@ func TestConditions(t *testing.T) { // MS-20, MS-12
 		"replicas not set": {"", up, settled(unset), reconciler.Outcome{}, "Unknown WaitingForReplicasSet Waiting for spec.replicas to be set; until then no Machine is created or deleted"},
 		"would be blocked": {"said before it matters", up, settled(noTemplate), reconciler.Outcome{}, "False NotScalingUp Scaling up would be blocked because:\n* FooMachineTemplate it does not exist"},
 		"nothing of the workload cluster is there": {"that its control plane does not run says the same", up,
-			settled(replicas(3), func(s *Snapshot) {
+			settled(replicas(3), func(s *snapshot) {
 				s.Set.Status.ObservedGeneration, s.AwaitsWorkloadCluster, s.Workload.Problem = 0, true, "its control plane is not initialized yet"
 				s.ControlPlane = plane("{apiVersion: p/v1, kind: FooPlane, metadata: {name: p}, spec: {version: v1.36.3}}")
 			}), reconciler.Outcome{},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Machines are created once the workload cluster has been seen: its control plane is not initialized yet"},
 		"blocked by template": {"", up, settled(replicas(3), noTemplate), reconciler.Outcome{}, "True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* FooMachineTemplate it does not exist"},
-		"blocked by preflight": {"MS-12", up, settled(replicas(3), func(s *Snapshot) { s.ControlPlane = contract.ControlPlaneView{} }), reconciler.Outcome{},
+		"blocked by preflight": {"MS-12", up, settled(replicas(3), func(s *snapshot) { s.ControlPlane = contract.ControlPlaneView{} }), reconciler.Outcome{},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* FooPlane p does not exist"},
-		"blocked by ownership": {"OR-01", up, settled(replicas(3), func(s *Snapshot) { s.Cluster = nil }), reconciler.Outcome{},
+		"blocked by ownership": {"OR-01", up, settled(replicas(3), func(s *snapshot) { s.Cluster = nil }), reconciler.Outcome{},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Cluster c does not exist; reconciliation of MachineSet ms resumes when it does"},
-		"blocked by policy": {"what to do about it", up, settled(replicas(5), func(s *Snapshot) { s.Settings.Policy.Maxima.Replicas = 4 }), reconciler.Outcome{},
+		"blocked by policy": {"what to do about it", up, settled(replicas(5), func(s *snapshot) { s.Settings.Policy.Maxima.Replicas = 4 }), reconciler.Outcome{},
 			"True ScalingUp Scaling up from 2 to 5 replicas is blocked because:\n* " + deniedReplicas},
 		"could not create": {"messages are stable", up, settled(replicas(3)), reconciler.Outcome{Failed: machines.CreateMachines{}, Err: errors.New("at 12:00")},
 			"True ScalingUp Scaling up from 2 to 3 replicas is blocked because:\n* Machines could not be created: an unexpected error, which is in the log; retrying"},
@@ -100,7 +101,7 @@ func TestConditions(t *testing.T) { // MS-20, MS-12
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, line(report(tc.s, tc.out), tc.condition)); diff != "" {
+			if diff := cmp.Diff(tc.want, line(reportedStatus(tc.s, tc.out), tc.condition)); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -124,7 +125,7 @@ func TestCounts(t *testing.T) { // MS-19, MS-24
 			delete(m.Labels, "set")
 			says(is("Ready", "False", "NotReady", ""), is("Available", "False", "NotReady", ""), is("UpToDate", "False", "NotUpToDate", ""), is("NodeReady", "False", "NodeNotReady", ""))(m)
 		}))
-	got := report(s, reconciler.Outcome{})
+	got := reportedStatus(s, reconciler.Outcome{})
 	want := clusterv1.MachineSetStatus{
 		Selector: "set=x", Replicas: new(int32(4)), ReadyReplicas: new(int32(2)), AvailableReplicas: new(int32(1)), UpToDateReplicas: new(int32(3)),
 		Versions: []clusterv1.StatusVersion{{Version: "v1.35.0", Replicas: 1}, {Version: "v1.36.3", Replicas: 3}}, ObservedGeneration: 3,
@@ -139,12 +140,12 @@ func TestCounts(t *testing.T) { // MS-19, MS-24
 }
 
 func TestObservedGeneration(t *testing.T) { // OR-01
-	lost := func(s *Snapshot) { s.Set.Status.ObservedGeneration = 0 }
-	newer := func(s *Snapshot) { s.Set.Generation = 4 }
-	seen := func(s *Snapshot) { s.Workload.NodesRead = true }
+	lost := func(s *snapshot) { s.Set.Status.ObservedGeneration = 0 }
+	newer := func(s *snapshot) { s.Set.Generation = 4 }
+	seen := func(s *snapshot) { s.Workload.NodesRead = true }
 	for name, tc := range map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		out    reconciler.Outcome
 		want   int64
 	}{
@@ -152,10 +153,10 @@ func TestObservedGeneration(t *testing.T) { // OR-01
 		"a pass that failed":              {"it is made again", settled(newer), reconciler.Outcome{Err: errors.New("x")}, 3},
 		"no status, graph not whole":      {"the record must not come into being", settled(lost), reconciler.Outcome{}, 0},
 		"no status, graph whole":          {"", settled(lost, seen), reconciler.Outcome{}, 3},
-		"no status, Machines to adopt":    {"", settled(lost, seen, func(s *Snapshot) { s.Others = []*clusterv1.Machine{orphan("a")} }), reconciler.Outcome{}, 0},
-		"new generation, graph not whole": {"stays, and is not taken back", settled(newer, func(s *Snapshot) { s.Cluster = nil }), reconciler.Outcome{}, 3},
+		"no status, Machines to adopt":    {"", settled(lost, seen, func(s *snapshot) { s.Others = []*clusterv1.Machine{orphan("a")} }), reconciler.Outcome{}, 0},
+		"new generation, graph not whole": {"stays, and is not taken back", settled(newer, func(s *snapshot) { s.Cluster = nil }), reconciler.Outcome{}, 3},
 	} {
-		if got := report(tc.s, tc.out).ObservedGeneration; got != tc.want {
+		if got := reportedStatus(tc.s, tc.out).ObservedGeneration; got != tc.want {
 			t.Errorf("%s: got %d, want %d: %s", name, got, tc.want, tc.reason)
 		}
 	}
@@ -170,7 +171,7 @@ func TestV1Beta1Conditions(t *testing.T) { // CO-02, MS-20
 		return out
 	}
 	for name, tc := range map[string]struct {
-		s    Snapshot
+		s    snapshot
 		out  reconciler.Outcome
 		want map[clusterv1.ConditionType]string
 	}{
@@ -179,12 +180,12 @@ func TestV1Beta1Conditions(t *testing.T) { // CO-02, MS-20
 			"MachinesCreated": "True", "Resized": "False Info ScalingUp", "MachinesReady": "True", "Ready": "False Info NotReady"}},
 		"down": {settled(replicas(1)), reconciler.Outcome{}, map[clusterv1.ConditionType]string{
 			"MachinesCreated": "True", "Resized": "False Info ScalingDown", "MachinesReady": "True", "Ready": "False Info NotReady"}},
-		"preflight": {settled(replicas(3), func(s *Snapshot) { s.ControlPlane = contract.ControlPlaneView{} }), reconciler.Outcome{}, map[clusterv1.ConditionType]string{
+		"preflight": {settled(replicas(3), func(s *snapshot) { s.ControlPlane = contract.ControlPlaneView{} }), reconciler.Outcome{}, map[clusterv1.ConditionType]string{
 			"MachinesCreated": "False Error PreflightCheckFailed", "Resized": "False Info ScalingUp", "MachinesReady": "True", "Ready": "False Info NotReady"}},
 		"failed": {settled(replicas(3)), reconciler.Outcome{Failed: machines.CreateMachines{}, Err: errors.New("x")}, map[clusterv1.ConditionType]string{
 			"MachinesCreated": "False Error MachineCreationFailed", "Resized": "False Info ScalingUp", "MachinesReady": "True", "Ready": "False Info NotReady"}},
 	} {
-		if diff := cmp.Diff(tc.want, says(report(tc.s, tc.out))); diff != "" {
+		if diff := cmp.Diff(tc.want, says(reportedStatus(tc.s, tc.out))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -199,12 +200,12 @@ func refused() error {
 func TestEvents(t *testing.T) { // MS-03, MS-04
 	out := reconciler.Outcome{
 		Err:  refused(),
-		Done: []reconciler.Action{Adopt{Machine: "a"}, machines.CreateMachines{Names: strings.Fields("b c d e"), Why: "scale up"}, machines.DeleteMachines{Names: strings.Fields("f"), Why: "scale down"}, machines.SyncMachine{Machine: "g"}},
+		Done: []reconciler.Action{adoptMachine{Machine: "a"}, machines.CreateMachines{Names: strings.Fields("b c d e"), Why: "scale up"}, machines.DeleteMachines{Names: strings.Fields("f"), Why: "scale down"}, machines.SyncMachine{Machine: "g"}},
 	}
 	var got []string
-	for _, failed := range []reconciler.Action{nil, Adopt{Machine: "x"}, machines.CreateMachines{Names: strings.Fields("x ms-abcde")}, machines.DeleteMachines{Names: strings.Fields("z")}} {
+	for _, failed := range []reconciler.Action{nil, adoptMachine{Machine: "x"}, machines.CreateMachines{Names: strings.Fields("x ms-abcde")}, machines.DeleteMachines{Names: strings.Fields("z")}} {
 		out.Failed = failed
-		for _, e := range Report(settled(), reconciler.Plan{}, out).Events {
+		for _, e := range report(settled(), reconciler.Plan{}, out).Events {
 			got = append(got, e.Type+" "+e.Reason+": "+e.Message)
 		}
 		out.Done = nil
@@ -243,7 +244,7 @@ func TestWhatWakes(t *testing.T) { // MS-21
 	} {
 		after := base.DeepCopy()
 		tc.change(after)
-		if got := machines.ConcernsOwner(base, after); got != tc.want {
+		if got := machines.Changed().Update(event.UpdateEvent{ObjectOld: base, ObjectNew: after}); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
 		}
 	}

@@ -27,20 +27,20 @@ func inTopology(o metav1.Object) {
 }
 
 func TestTopology(t *testing.T) { // MS-01
-	owned := func(s *Snapshot) {
+	owned := func(s *snapshot) {
 		s.Settings.Topology = true
 		inTopology(s.Set)
 		for _, o := range []*clone.Template{&s.Bootstrap, &s.Infra} {
 			inTopology(o.Object)
 		}
 	}
-	guarded := func(s *Snapshot) {
+	guarded := func(s *snapshot) {
 		owned(s)
 		s.Set.Finalizers = append(s.Set.Finalizers, clusterv1.MachineSetTopologyFinalizer)
 	}
-	deleted := func(s *Snapshot) { s.Set.DeletionTimestamp = new(ago(0)) }
-	uses := func(refs ...clusterv1.ContractVersionedObjectReference) func(*Snapshot) {
-		return func(s *Snapshot) {
+	deleted := func(s *snapshot) { s.Set.DeletionTimestamp = new(ago(0)) }
+	uses := func(refs ...clusterv1.ContractVersionedObjectReference) func(*snapshot) {
+		return func(s *snapshot) {
 			s.Used = clone.UsedTemplates{}
 			for _, ref := range refs {
 				s.Used[ref] = true
@@ -56,29 +56,29 @@ func TestTopology(t *testing.T) { // MS-01
 	)
 	for name, tc := range map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		want   []string
 	}{
-		"not of a topology": {"its templates are the user's", settled(func(s *Snapshot) { s.Settings.Topology = true }), nil},
-		"gate off":          {"there are no topologies", settled(owned, func(s *Snapshot) { s.Settings.Topology = false }), nil},
+		"not of a topology": {"its templates are the user's", settled(func(s *snapshot) { s.Settings.Topology = true }), nil},
+		"gate off":          {"there are no topologies", settled(owned, func(s *snapshot) { s.Settings.Topology = false }), nil},
 		"new":               {"", settled(owned), []string{protect}},
 		"has it":            {"", settled(guarded), nil},
 		"Machines left":     {"templates are of use until the last is gone", settled(guarded, deleted, with(going(0))), []string{"wait: Waiting for 1 Machines to be deleted"}},
 		"no Machines left":  {"who else uses them?", settled(guarded, deleted, with()), []string{ask}},
 		"nobody else":       {"", settled(guarded, deleted, with(), uses()), []string{config, infra, unprotect}},
 		"one is used":       {"", settled(guarded, deleted, with(), uses(template(infraTemplate).Ref)), []string{config, unprotect}},
-		"gate off meanwhile": {"the finalizer never stays", settled(guarded, deleted, with(), uses(), func(s *Snapshot) {
+		"gate off meanwhile": {"the finalizer never stays", settled(guarded, deleted, with(), uses(), func(s *snapshot) {
 			s.Settings.Topology = false
 		}), []string{config, infra, unprotect}},
-		"template of a user": {"was put there by hand", settled(guarded, deleted, with(), uses(), func(s *Snapshot) { s.Infra = template(infraTemplate) }),
+		"template of a user": {"was put there by hand", settled(guarded, deleted, with(), uses(), func(s *snapshot) { s.Infra = template(infraTemplate) }),
 			[]string{config, unprotect}},
-		"templates gone": {"", settled(guarded, deleted, with(), uses(), func(s *Snapshot) {
+		"templates gone": {"", settled(guarded, deleted, with(), uses(), func(s *snapshot) {
 			s.Bootstrap.Object, s.Infra.Object = contract.Object{}, contract.Object{}
 		}), []string{unprotect}},
 		"no finalizer": {"a set from before, or of another program", settled(owned, deleted, with()), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, texts(Decide(tc.s))); diff != "" {
+			if diff := cmp.Diff(tc.want, texts(decide(tc.s))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})

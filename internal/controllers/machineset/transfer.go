@@ -30,7 +30,7 @@ import (
 // wants to be replaced are deleted, and Machines that are being updated are only selected after the update.
 
 // transferMachines makes another MachineSet of the same MachineDeployment the owner of Machines. act runs it, and
-// [Report] creates an event for it.
+// [report] creates an event for it.
 type transferMachines struct {
 	Names []string
 	To    string
@@ -51,7 +51,7 @@ func (a transferMachines) Parts() []reconciler.Action {
 
 // counted returns the Machines that the replicas of the MachineSet include. Without a MachineDeployment these are
 // all Machines.
-func counted(s Snapshot) machines.OwnedMachines {
+func counted(s snapshot) machines.OwnedMachines {
 	if s.Deployment == nil {
 		return slices.Clone(s.Machines)
 	}
@@ -65,17 +65,17 @@ func counted(s Snapshot) machines.OwnedMachines {
 }
 
 // staying returns the number of Machines that are not being deleted.
-func staying(s Snapshot) int {
+func staying(s snapshot) int {
 	return len(slices.DeleteFunc(counted(s), func(m machines.OwnedMachine) bool { return m.Deleted }))
 }
 
 // transfersMachines reports whether the MachineSet transfers its surplus Machines.
-func transfersMachines(s Snapshot) bool {
+func transfersMachines(s snapshot) bool {
 	return s.Settings.InPlace && s.Deployment != nil && !isDeleting(s) && inplace.TransferTarget(s.Set) != ""
 }
 
 // transferSurplus transfers or deletes n surplus Machines. scale (scale.go) calls it.
-func transferSurplus(s Snapshot, n int, p *reconciler.Plan) {
+func transferSurplus(s snapshot, n int, p *reconciler.Plan) {
 	if problem := inplace.MoveProblem(s.Set, s.Target); problem != "" {
 		p.WaitFor(waitForMove, "Machines cannot be transferred for an update in place: %s; waiting for the MachineDeployment to decide", problem).
 			For(deploymentKind, s.Deployment.Name).ToChange("")
@@ -93,7 +93,7 @@ func transferSurplus(s Snapshot, n int, p *reconciler.Plan) {
 }
 
 // moveAll transfers Machines if the preflight checks allow Machines of the other MachineSet.
-func moveAll(s Snapshot, names []string, p *reconciler.Plan) {
+func moveAll(s snapshot, names []string, p *reconciler.Plan) {
 	if blockers := s.preflight("MachineSet "+s.Target.Name, s.Target); len(blockers) > 0 {
 		for _, blocker := range blockers {
 			wait := p.WaitFor(waitForMove, "%s", blocker.Message).For(s.Cluster.Spec.ControlPlaneRef.Kind, s.Cluster.Spec.ControlPlaneRef.Name)
@@ -114,7 +114,7 @@ func moveAll(s Snapshot, names []string, p *reconciler.Plan) {
 // dueUpdates returns the Machines whose update the MachineSet has to begin: they are annotated and counted, and no
 // hook is pending. While there are surplus Machines the result is empty, because these Machines may still be
 // deleted or transferred again.
-func dueUpdates(s Snapshot) []machines.OwnedMachine {
+func dueUpdates(s snapshot) []machines.OwnedMachine {
 	if want, known := desired(s); s.Deployment == nil || known && staying(s) > want {
 		return nil
 	}
@@ -124,8 +124,8 @@ func dueUpdates(s Snapshot) []machines.OwnedMachine {
 }
 
 // beginUpdates begins in-place updates. Fields that follow the template without an update are applied first,
-// because otherwise the last write to the Machine would conflict. [Decide] calls it.
-func beginUpdates(s Snapshot, p *reconciler.Plan) {
+// because otherwise the last write to the Machine would conflict. [decide] calls it.
+func beginUpdates(s snapshot, p *reconciler.Plan) {
 	due := dueUpdates(s)
 	if len(due) > 0 && !s.Settings.InPlace {
 		var names []string
@@ -159,7 +159,7 @@ func beginUpdates(s Snapshot, p *reconciler.Plan) {
 }
 
 // readTarget reads the MachineSet in the annotation. observe calls it.
-func (c *controller) readTarget(ctx context.Context, s *Snapshot) error {
+func (c *controller) readTarget(ctx context.Context, s *snapshot) error {
 	if !transfersMachines(*s) {
 		return nil
 	}
@@ -177,7 +177,7 @@ func (c *controller) readTarget(ctx context.Context, s *Snapshot) error {
 
 // transferMachines uses the Machine's resourceVersion as a precondition and a single write, so that the Machine always
 // has exactly one owner. The cache may show the Machine with its old owner for a while. act calls it.
-func (c *controller) transferMachines(ctx context.Context, s Snapshot, a transferMachines) error {
+func (c *controller) transferMachines(ctx context.Context, s snapshot, a transferMachines) error {
 	for _, name := range a.Names {
 		m := s.Machines.Named(name)
 		if m.Machine == nil {

@@ -50,8 +50,8 @@ func sibling(set *clusterv1.MachineSet, name string) *clusterv1.MachineSet {
 }
 
 // moving makes the set one that hands over its surplus to another of its MachineDeployment.
-func moving(changes ...func(*Snapshot)) func(*Snapshot) {
-	return func(s *Snapshot) {
+func moving(changes ...func(*snapshot)) func(*snapshot) {
+	return func(s *snapshot) {
 		ofDeployment()(s)
 		s.Settings.InPlace = true
 		s.Set.Annotations[moveKey] = "new"
@@ -87,7 +87,7 @@ func updating(m *clusterv1.Machine) {
 func without(m *clusterv1.Machine) { m.Status.NodeRef = clusterv1.MachineNodeReference{} }
 
 // cloned gives a snapshot the clones of its Machines.
-func cloned(s *Snapshot) {
+func cloned(s *snapshot) {
 	s.Clones = &clone.Clones{Items: map[clone.Key]contract.Object{}, Stale: map[clone.Key]bool{}}
 	for _, m := range s.Machines {
 		for _, ref := range clone.Refs(m.Machine) {
@@ -107,14 +107,14 @@ func TestDecideMoves(t *testing.T) { // IP-03, IP-04, MS-10, MS-12
 	const decides = "; waiting for the MachineDeployment to decide"
 	for name, tc := range map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		want   []string
 	}{
 		"surplus":    {"handed over, not deleted", settled(replicas(1), moving()), []string{"do: transfer Machine m1 to MachineSet new: it is updated in place"}},
 		"all":        {"in one action", settled(replicas(0), moving()), []string{"do: transfer Machines m1, m2 to MachineSet new: it is updated in place"}},
 		"no surplus": {"all are needed", settled(replicas(2), moving()), nil},
-		"gate off":   {"deleted, as ever", settled(replicas(1), moving(func(s *Snapshot) { s.Settings.InPlace = false })), []string{"do: delete Machine m1: scale down to 1, in random order"}},
-		"standalone": {"no MachineDeployment has said so", settled(replicas(1), func(s *Snapshot) {
+		"gate off":   {"deleted, as ever", settled(replicas(1), moving(func(s *snapshot) { s.Settings.InPlace = false })), []string{"do: delete Machine m1: scale down to 1, in random order"}},
+		"standalone": {"no MachineDeployment has said so", settled(replicas(1), func(s *snapshot) {
 			s.Settings.InPlace = true
 			s.Set.Annotations = map[string]string{moveKey: "new"}
 		}), []string{"do: delete Machine m1: scale down to 1, in random order"}},
@@ -130,10 +130,10 @@ func TestDecideMoves(t *testing.T) { // IP-03, IP-04, MS-10, MS-12
 			[]string{"do: delete Machine m2: scale down to 1, in random order"}},
 		"counted, one is being deleted": {"it does not wait until that is gone", settled(with(going(0), annotated(awaitKey, markKey)), replicas(1), ofDeployment(), counting("m2"), cloned),
 			[]string{"do: begin the in-place update of Machine m2: it differs from the template"}},
-		"no target":      {"the annotation may be garbage", settled(replicas(1), moving(func(s *Snapshot) { s.Target = nil })), []string{deferred + "MachineSet new does not exist" + decides}},
-		"foreign target": {"a user names another's", settled(replicas(1), moving(func(s *Snapshot) { s.Target.OwnerReferences[0].UID = "other" })), []string{deferred + "MachineSet new is not of the same MachineDeployment" + decides}},
-		"one side":       {"only one says so", settled(replicas(1), moving(func(s *Snapshot) { s.Target.Annotations[receiveKey] = "others" })), []string{deferred + "MachineSet new does not receive Machines from it" + decides}},
-		"preflight": {"no Machine of a version that the control plane does not support", settled(replicas(1), moving(func(s *Snapshot) { s.Target.Spec.Template.Spec.Version = "v1.37.0" })),
+		"no target":      {"the annotation may be garbage", settled(replicas(1), moving(func(s *snapshot) { s.Target = nil })), []string{deferred + "MachineSet new does not exist" + decides}},
+		"foreign target": {"a user names another's", settled(replicas(1), moving(func(s *snapshot) { s.Target.OwnerReferences[0].UID = "other" })), []string{deferred + "MachineSet new is not of the same MachineDeployment" + decides}},
+		"one side":       {"only one says so", settled(replicas(1), moving(func(s *snapshot) { s.Target.Annotations[receiveKey] = "others" })), []string{deferred + "MachineSet new does not receive Machines from it" + decides}},
+		"preflight": {"no Machine of a version that the control plane does not support", settled(replicas(1), moving(func(s *snapshot) { s.Target.Spec.Template.Spec.Version = "v1.37.0" })),
 			[]string{"wait: Version v1.37.0 of MachineSet new is newer than version v1.36.3 of FooPlane p (preflight check KubernetesVersionSkew)", "recheck: 15s"}},
 		"not counted":      {"what was handed over to it is neither too many nor of its own", settled(with(annotated(awaitKey, markKey), asIs), replicas(1), ofDeployment()), nil},
 		"marked by a user": {"a set of its own counts all of its Machines", settled(with(annotated(awaitKey, markKey), asIs), replicas(2)), nil},
@@ -144,19 +144,19 @@ func TestDecideMoves(t *testing.T) { // IP-03, IP-04, MS-10, MS-12
 			[]string{"do: begin the in-place update of Machine m1: it differs from the template"}},
 		"counted, no clones": {"they are read first", settled(with(annotated(awaitKey, markKey)), replicas(1), ofDeployment(), counting("m1")),
 			[]string{"ask: bootstrap configs and infrastructure machines of the Machines"}},
-		"counted, gate off": {"the update cannot be made", settled(with(annotated(awaitKey, markKey)), replicas(1), ofDeployment(), counting("m1"), cloned, func(s *Snapshot) { s.Settings.InPlace = false }),
+		"counted, gate off": {"the update cannot be made", settled(with(annotated(awaitKey, markKey)), replicas(1), ofDeployment(), counting("m1"), cloned, func(s *snapshot) { s.Settings.InPlace = false }),
 			[]string{"do: delete Machine m1: it cannot be updated in place, since the feature gate InPlaceUpdates is disabled"}},
 		"interrupted": {"begun by another implementation, and not written", settled(with(annotated(markKey), asIs), ofDeployment(), counting(), cloned),
 			[]string{"do: begin the in-place update of Machine m1: it differs from the template"}},
 		"begun":   {"the Machine controller goes on", settled(with(updating, asIs), ofDeployment(), counting()), nil},
 		"deleted": {"a Machine that is being deleted is not updated", settled(with(func(m *clusterv1.Machine) { annotated(awaitKey, markKey)(m); going(0)(m) }, asIs), ofDeployment(), counting("m1"), cloned), nil},
-		"no clone": {"its infrastructure machine is gone", settled(with(annotated(awaitKey, markKey), asIs), ofDeployment(), counting("m1"), cloned, func(s *Snapshot) { delete(s.Clones.Items, clone.Key{Kind: "FooMachine", Name: "m1"}) }),
+		"no clone": {"its infrastructure machine is gone", settled(with(annotated(awaitKey, markKey), asIs), ofDeployment(), counting("m1"), cloned, func(s *snapshot) { delete(s.Clones.Items, clone.Key{Kind: "FooMachine", Name: "m1"}) }),
 			[]string{"wait: In-place update of Machine m1 cannot begin: FooMachine m1 does not exist; delete the Machine to replace it", "recheck: 30s"}},
-		"no template": {"what it shall be is not known", settled(with(annotated(awaitKey, markKey), asIs), ofDeployment(), counting("m1"), cloned, func(s *Snapshot) { s.Infra.Object = contract.Object{} }),
+		"no template": {"what it shall be is not known", settled(with(annotated(awaitKey, markKey), asIs), ofDeployment(), counting("m1"), cloned, func(s *snapshot) { s.Infra.Object = contract.Object{} }),
 			[]string{"wait: In-place update of Machine m1 cannot begin: FooMachineTemplate it does not exist", "recheck: 30s"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, texts(Decide(tc.s))); diff != "" {
+			if diff := cmp.Diff(tc.want, texts(decide(tc.s))); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -164,23 +164,23 @@ func TestDecideMoves(t *testing.T) { // IP-03, IP-04, MS-10, MS-12
 }
 
 // counting makes the MachineDeployment have counted Machines.
-func counting(names ...string) func(*Snapshot) {
-	return func(s *Snapshot) {
+func counting(names ...string) func(*snapshot) {
+	return func(s *snapshot) {
 		s.Settings.InPlace = true
 		s.Set.Annotations[countedKey] = inplace.List(names)
 	}
 }
 
 func TestStatusDuringMoves(t *testing.T) {
-	s := settled(replicas(1), moving(func(s *Snapshot) { s.Target = nil }))
-	status := Report(s, Decide(s), reconciler.Outcome{}).Status.(clusterv1.MachineSetStatus)
+	s := settled(replicas(1), moving(func(s *snapshot) { s.Target = nil }))
+	status := report(s, decide(s), reconciler.Outcome{}).Status.(clusterv1.MachineSetStatus)
 	for _, c := range status.Conditions {
 		if c.Type == clusterv1.MachineSetScalingDownCondition && !strings.Contains(c.Message, "\n* Machines cannot be transferred for an update in place: MachineSet new does not exist") {
 			t.Errorf("why it does not scale down: %q", c.Message)
 		}
 	}
 	s = settled(with(annotated(awaitKey, markKey)), replicas(0), ofDeployment())
-	status = Report(s, Decide(s), reconciler.Outcome{}).Status.(clusterv1.MachineSetStatus)
+	status = report(s, decide(s), reconciler.Outcome{}).Status.(clusterv1.MachineSetStatus)
 	for _, c := range status.Conditions {
 		if (c.Type == clusterv1.MachineSetScalingDownCondition || c.Type == clusterv1.MachineSetScalingUpCondition) && c.Status == metav1.ConditionTrue {
 			t.Errorf("a Machine that was handed over is neither too many nor too few: %s: %s", c.Type, c.Message)
@@ -189,7 +189,7 @@ func TestStatusDuringMoves(t *testing.T) {
 }
 
 func TestTemplatesMarkNoMachine(t *testing.T) {
-	s := settled(func(s *Snapshot) {
+	s := settled(func(s *snapshot) {
 		s.Set.Spec.Template.Annotations = map[string]string{"note": "1", awaitKey: "", markKey: "", hooksKey: "UpdateMachine"}
 	})
 	if diff := cmp.Diff(map[string]string{"note": "1"}, s.State().Definition.Machine("m").Annotations); diff != "" {

@@ -9,8 +9,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-
-	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
 // TestWhoIsWoken: a Machine wakes its set; one that no one controls those that may adopt it.
@@ -20,10 +18,10 @@ func TestWhoIsWoken(t *testing.T) { // MS-03, MS-21
 	fresh := newSet()
 	fresh.Name, fresh.UID, fresh.Spec.Selector, fresh.Status.ObservedGeneration = "fresh", "fresh", other.Spec.Selector, 0
 	deployed := newSet()
-	ofDeployment()(&Snapshot{Set: deployed})
+	ofDeployment()(&snapshot{Set: deployed})
 	deployed.Name, deployed.UID, deployed.Spec.Selector = "deployed", "deployed", other.Spec.Selector
 	w := newWorld(t, managementCluster(newSet(), other, fresh, deployed).Build())
-	owned := member(Snapshot{Set: newSet()}, "m").Machine
+	owned := member(snapshot{Set: newSet()}, "m").Machine
 	controlled := orphan("m")
 	controlled.OwnerReferences = []metav1.OwnerReference{{Kind: "FooPlane", Name: "p", UID: "p", Controller: new(true)}}
 	named := func(requests []reconcile.Request) []string {
@@ -42,7 +40,7 @@ func TestWhoIsWoken(t *testing.T) { // MS-03, MS-21
 		"of a control plane": {named(w.ctl.ofMachine(ctx, controlled)), nil},
 		"a MachineDeployment": {named(w.ctl.ofDeployment(ctx, &clusterv1.MachineDeployment{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "md"},
 			Spec: clusterv1.MachineDeploymentSpec{ClusterName: "c"}})), []string{"deployed"}},
-		"a template":      {named(watches.Referring(ctx, w.ctl.client, Name, newList(), settled().Infra.Object.Unstructured)), []string{"deployed", "fresh", "ms", "other"}},
+		"a template":      {named(referrers().Requests(ctx, w.ctl.client, Name, settled().Infra.Object.Unstructured)), []string{"deployed", "fresh", "ms", "other"}},
 		"a connection":    {named(w.ctl.ofCluster(ctx, client.ObjectKey{Namespace: "ns", Name: "c"})), []string{"fresh"}},
 		"a control plane": {named(w.ctl.ofControlPlane(ctx, object(stablePlane))), []string{"deployed", "fresh", "ms", "other"}},
 	}

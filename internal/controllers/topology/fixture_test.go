@@ -119,9 +119,9 @@ func newTemplates() []client.Object {
 func management(objects ...client.Object) *fake.ClientBuilder {
 	b := fake.NewClientBuilder().WithScheme(newScheme()).WithStatusSubresource(&clusterv1.Cluster{}, &clusterv1.MachineDeployment{}).
 		WithIndex(&clusterv1.Cluster{}, classField, classNames)
-	for _, kind := range []client.Object{&clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.MachineHealthCheck{}} {
-		b.WithIndex(kind, watches.ClusterField(Name), watches.ClusterNames)
-	}
+	testkit.WithIndexes(b, func(i client.FieldIndexer) error {
+		return watches.IndexByCluster(i, Name, &clusterv1.MachineDeployment{}, &clusterv1.MachinePool{}, &clusterv1.MachineSet{}, &clusterv1.MachineHealthCheck{})
+	})
 	for _, kind := range providerKinds {
 		b.WithObjects(&apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{
 			Name: strings.ToLower(kind) + "s.x", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1"},

@@ -121,7 +121,7 @@ func Inspect(dir Dir) (State, error) {
 		return s, unusable(dir, err)
 	}
 	s.Holder, s.Held = holder, held
-	if s.Supervision, err = ReadSupervision(dir); err != nil {
+	if s.Supervision, err = readSupervision(dir); err != nil {
 		return s, err
 	}
 	r, err := dir.readRun()

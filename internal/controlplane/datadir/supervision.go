@@ -54,9 +54,8 @@ func overwriteJSON(path string, value any) error {
 	return errors.Join(err, f.Close())
 }
 
-// ReadSupervision returns the state of the running supervisor, or nil if there is none. [Inspect] calls it. Tests of
-// package cli/up call it, too.
-func ReadSupervision(dir Dir) (*Supervision, error) {
+// readSupervision returns the state of the running supervisor, or nil if there is none. [Inspect] calls it.
+func readSupervision(dir Dir) (*Supervision, error) {
 	holder, held, err := Probe(dir.SupervisorLock())
 	if err != nil {
 		return nil, unusable(dir, err)

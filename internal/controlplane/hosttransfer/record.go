@@ -84,9 +84,8 @@ type Ownership struct {
 	planes               map[string]Record // control planes that are being transferred, by name
 }
 
-// NewOwnership returns the ownership of an instance with these records. [Store.Ownership] calls it. Tests of package
-// local/container call it, too.
-func NewOwnership(instance string, given, taken []Record) Ownership {
+// newOwnership returns the ownership of an instance with these records. [Store.Ownership] calls it.
+func newOwnership(instance string, given, taken []Record) Ownership {
 	h := Ownership{instance: instance, giving: map[string]bool{}, given: map[string]bool{}, taken: map[string]bool{}, planes: map[string]Record{}}
 	for _, r := range given {
 		set := h.given

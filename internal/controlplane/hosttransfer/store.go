@@ -55,7 +55,7 @@ func (b *Store) Ownership() (Ownership, error) {
 		return Ownership{}, err
 	}
 	t, err := b.read(incomingPrefix)
-	return NewOwnership(b.Instance(), g, t), err
+	return newOwnership(b.Instance(), g, t), err
 }
 
 // Outgoing returns the records of resources that were transferred to other data directories, by Cluster. `slipway move`

@@ -40,16 +40,9 @@ func New(s *supervisor.Supervisor, temporary bool) backend.Backend {
 }
 
 func (p *processes) Capabilities(allowed policy.Configuration) backend.Capabilities {
-	terms := Capabilities(allowed, p.supervisor.Versions())
-	terms.Denied = p.denied
-	return terms
-}
-
-// Capabilities returns the static properties of control planes that run as processes with one of these versions. It is
-// exported for the tests of other packages.
-func Capabilities(allowed policy.Configuration, versions []string) backend.Capabilities {
 	return backend.Capabilities{
-		Kind: "hosted", Components: true, Addons: true, Versions: versions, Maximum: allowed.Maxima.ControlPlanes, Setting: "maxima.controlPlanes",
+		Kind: "hosted", Components: true, Addons: true, Versions: p.supervisor.Versions(), Denied: p.denied,
+		Maximum: allowed.Maxima.ControlPlanes, Setting: "maxima.controlPlanes",
 		RunningReason: "Running", RestartEffect: "a running process is adopted",
 	}
 }

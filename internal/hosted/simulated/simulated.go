@@ -24,19 +24,14 @@ type simulatedControlPlanes struct {
 	hashes map[string]string
 }
 
-// New returns the backend of the server. The manager calls it at its start.
+// New returns the backend of the server, without faults. The manager calls it at its start, and adds faults with
+// [WithFaults].
 func New(s *simulated.Server) backend.Backend {
 	c := &simulatedControlPlanes{server: s, hashes: map[string]string{}}
-	return WithFaults(backend.Backend{ControlPlanes: c, Endpoints: c}, s)
+	return backend.Backend{ControlPlanes: c, Endpoints: c}
 }
 
 func (c *simulatedControlPlanes) Capabilities(allowed policy.Configuration) backend.Capabilities {
-	return Capabilities(allowed)
-}
-
-// Capabilities returns the static properties of simulated control planes. It is exported for the tests of package
-// hosted.
-func Capabilities(allowed policy.Configuration) backend.Capabilities {
 	first, last := simulated.Ports()
 	return backend.Capabilities{
 		Kind: "simulated", AnyVersion: true, OwnEndpoints: &backend.EndpointRange{Host: simulated.Host, First: first, Last: last},

@@ -109,7 +109,7 @@ func TestLoadBalancer(t *testing.T) {
 }
 
 func TestTerms(t *testing.T) {
-	got := Capabilities(policy.Default(), "v1.36.3")
+	got := (&controlPlanes{settings: Settings{Version: "v1.36.3"}}).Capabilities(policy.Default())
 	if got.EmptyStartEffect != "" || !got.InPods || got.OwnEndpoints == nil || !got.OwnEndpoints.SeparateEndpoint {
 		t.Errorf("%+v", got)
 	}

@@ -77,14 +77,8 @@ func New(ctx context.Context, c Connection, s Settings) (backend.Backend, error)
 }
 
 func (c *controlPlanes) Capabilities(allowed policy.Configuration) backend.Capabilities {
-	return Capabilities(allowed, c.settings.Version)
-}
-
-// Capabilities returns the static properties of control planes that run in Pods with this version. It is exported for
-// the tests of package hosted.
-func Capabilities(allowed policy.Configuration, version string) backend.Capabilities {
 	return backend.Capabilities{
-		Kind: "hosted", Components: true, Addons: true, Versions: []string{version}, Maximum: allowed.Maxima.ControlPlanes, Setting: "maxima.controlPlanes",
+		Kind: "hosted", Components: true, Addons: true, Versions: []string{c.settings.Version}, Maximum: allowed.Maxima.ControlPlanes, Setting: "maxima.controlPlanes",
 		RunningReason: "Running", RestartEffect: "a running Pod is not restarted", InPods: true, OwnEndpoints: &backend.EndpointRange{SeparateEndpoint: true},
 	}
 }

@@ -218,7 +218,7 @@ func TestRenderRoles(t *testing.T) {
 		if diff := cmp.Diff(before, s.Config); diff != "" {
 			t.Errorf("%s: what is filled in is never written back (-want +got):\n%s", name, diff)
 		}
-		if _, err := cloudinit.Parse(got.Value, cloudinit.Metadata{}); err != nil {
+		if _, err := cloudinit.RenderScript(cloudinit.BootstrapData{Value: got.Value}, cloudinit.NodeSettings{}, time.Minute); err != nil {
 			t.Errorf("%s: a machine cannot read it: %v", name, err)
 		}
 	}

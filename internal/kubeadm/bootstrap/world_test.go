@@ -90,8 +90,11 @@ func ca() *corev1.Secret {
 }
 
 func build(t testing.TB, objs ...client.Object) *fake.ClientBuilder {
-	return fake.NewClientBuilder().WithScheme(newScheme(t)).WithIndex(&bootstrapv1.KubeadmConfig{}, watches.ClusterField(Name), watches.ClusterNames).WithObjects(objs...).
+	b := fake.NewClientBuilder().WithScheme(newScheme(t)).WithObjects(objs...).
 		WithStatusSubresource(&bootstrapv1.KubeadmConfig{}, &clusterv1.Cluster{}, &clusterv1.Machine{})
+	return testkit.WithIndexes(b, func(i client.FieldIndexer) error {
+		return watches.IndexByCluster(i, Name, &bootstrapv1.KubeadmConfig{})
+	})
 }
 
 // world is the controller over a fake client, with a clock that the test moves.
@@ -221,7 +224,7 @@ func (w *world) complete() {
 	if len(s.Data) != 2 || string(s.Data["format"]) != "cloud-config" {
 		w.t.Errorf("data Secret has keys %v, format %q", len(s.Data), s.Data["format"])
 	}
-	if _, err := cloudinit.Parse(s.Data["value"], cloudinit.Metadata{}); err != nil || !strings.Contains(string(s.Data["value"]), w.token()) {
+	if _, err := cloudinit.RenderScript(cloudinit.BootstrapData{Value: s.Data["value"]}, cloudinit.NodeSettings{}, time.Minute); err != nil || !strings.Contains(string(s.Data["value"]), w.token()) {
 		w.t.Errorf("data does not carry the token, or cannot be read: %v\n%s", err, s.Data["value"])
 	}
 }

@@ -2,18 +2,18 @@ package cloudinit
 
 import "slices"
 
-// assemble converts sections to steps for [Parse], in the order of cloud-init's modules, which bootstrap providers rely
+// assemble converts sections to steps for [parse], in the order of cloud-init's modules, which bootstrap providers rely
 // on: bootcmd, write_files, users, ntp, deferred files, runcmd.
-func assemble(sections []section, meta Metadata) (Document, error) {
-	var doc Document
-	byName := map[string][]Step{}
+func assemble(sections []section, meta metadata) (document, error) {
+	var doc document
+	byName := map[string][]step{}
 	for _, s := range sections {
 		if isNull(s.value) {
 			continue
 		}
 		steps, skipped, err := readSection(s, meta)
 		if err != nil {
-			return Document{}, err
+			return document{}, err
 		}
 		byName[s.name] = steps
 		for _, what := range skipped {
@@ -22,19 +22,19 @@ func assemble(sections []section, meta Metadata) (Document, error) {
 			}
 		}
 	}
-	var deferred []Step
+	var deferred []step
 	for _, step := range byName["write_files"] {
 		if step.File.deferred {
 			deferred = append(deferred, step)
 		}
 	}
-	prompt := slices.DeleteFunc(byName["write_files"], func(s Step) bool { return s.File.deferred })
+	prompt := slices.DeleteFunc(byName["write_files"], func(s step) bool { return s.File.deferred })
 	doc.Steps = slices.Concat(byName["bootcmd"], prompt, byName["users"], byName["ntp"], deferred, byName["runcmd"])
 	return doc, nil
 }
 
 // readSection returns the steps of one section and the names of its unsupported items.
-func readSection(s section, meta Metadata) ([]Step, []string, error) {
+func readSection(s section, meta metadata) ([]step, []string, error) {
 	switch s.name {
 	case "bootcmd":
 		steps, err := readCommands(s, "export INSTANCE_ID="+quote(meta.InstanceID)+"\n")

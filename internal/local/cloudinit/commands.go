@@ -10,8 +10,8 @@ import (
 
 // readCommands joins the commands of the section bootcmd or runcmd into one script, so that variables and the working
 // directory carry over from one command to the next. A string is a shell line; a list is a command with literal
-// arguments, as in cloud-init. assemble calls it for [Parse].
-func readCommands(s section, prologue string) ([]Step, error) {
+// arguments, as in cloud-init. assemble calls it for [parse].
+func readCommands(s section, prologue string) ([]step, error) {
 	items, err := listOf(s.name, s.value)
 	if err != nil {
 		return nil, err
@@ -31,11 +31,11 @@ func readCommands(s section, prologue string) ([]Step, error) {
 	if b.Len() == 0 {
 		return nil, nil
 	}
-	script := &Script{Text: prologue + b.String()}
+	script := &script{Text: prologue + b.String()}
 	if !slices.ContainsFunc(commands, isFragment) {
 		script.Commands, script.Prologue = commands, prologue
 	}
-	return []Step{{Section: s.name, Script: script}}, nil
+	return []step{{Section: s.name, Script: script}}, nil
 }
 
 // shellWords matches the tokens that determine whether a command is complete: quotes, and words that open or close a

@@ -1,8 +1,8 @@
 // Package cloudinit turns a machine without cloud-init, such as a container, into a node with the bootstrap data of a
-// Machine. [Parse] reads the data in the form that cloud-init receives (`#cloud-config`, optionally preceded by `##
+// Machine. [parse] reads the data in the form that cloud-init receives (`#cloud-config`, optionally preceded by `##
 // template: jinja`, optionally gzipped), expands the instance data, and returns an ordered list of files to write and
 // scripts to run. The sections bootcmd, write_files, users, ntp and runcmd become steps in the order of cloud-init's
-// own modules, independent of their order in the document; unsupported sections are listed in [Document.Skipped]. A
+// own modules, independent of their order in the document; unsupported sections are listed in [document.Skipped]. A
 // document that cannot be parsed is an Invalid fault. The package neither accesses a file system nor runs commands: the
 // backend runs the script. The controllers of LocalMachines and SSHMachines and package managementnode use this
 // package.

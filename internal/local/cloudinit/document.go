@@ -24,28 +24,28 @@ const (
 	maxSize = 16 << 20
 )
 
-// Document is a parsed cloud-config. [Parse] returns it, and [RenderScript] turns its steps into the bootstrap script.
-type Document struct {
+// document is a parsed cloud-config. [parse] returns it, and [RenderScript] turns its steps into the bootstrap script.
+type document struct {
 	// Steps run one after the other. As with cloud-init, a failed step does not prevent the next one, and only the
 	// sentinel file indicates that the machine is ready.
-	Steps []Step
+	Steps []step
 	// Skipped lists the sections and items that a machine without its own disks and packages does not support, in
 	// document order and without duplicates.
 	Skipped []string
 }
 
-// Step is a file or a script. Exactly one of File and Script is set. The readers of the sections return steps, and
+// step is a file or a script. Exactly one of File and Script is set. The readers of the sections return steps, and
 // render.go renders them.
-type Step struct {
+type step struct {
 	// Section is the cloud-config section of the step.
 	Section string
-	File    *File
-	Script  *Script
+	File    *file
+	Script  *script
 }
 
-// Script is a script for /bin/sh, run as root in one process with the working directory /. render.go runs each one as a
+// script is a script for /bin/sh, run as root in one process with the working directory /. render.go runs each one as a
 // step, and reports the failed commands by their index.
-type Script struct {
+type script struct {
 	Text string
 	// Commands are the items of bootcmd or runcmd that follow Prologue in Text; a null item is empty. Commands is nil
 	// if one of the items may be incomplete without the others.
@@ -53,18 +53,18 @@ type Script struct {
 	Prologue string
 }
 
-// Parse parses the document, which is the user data of a Machine's bootstrap Secret. The placeholders of a jinja
+// parse parses the document, which is the user data of a Machine's bootstrap Secret. The placeholders of a jinja
 // document are replaced with values from meta. All errors are Invalid faults with reason [reasonInvalid].
 // [RenderScript] and the other functions that take [BootstrapData] call it.
-func Parse(data []byte, meta Metadata) (Document, error) {
+func parse(data []byte, meta metadata) (document, error) {
 	sections, err := parseSections(data, meta)
 	if err != nil {
-		return Document{}, err
+		return document{}, err
 	}
 	return assemble(sections, meta)
 }
 
-func parseSections(data []byte, meta Metadata) ([]section, error) {
+func parseSections(data []byte, meta metadata) ([]section, error) {
 	text, err := plainText(data)
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func gunzip(data []byte) ([]byte, error) {
 }
 
 // renderTemplate checks the first line and expands the placeholders if the document is a template.
-func renderTemplate(text string, meta Metadata) (string, error) {
+func renderTemplate(text string, meta metadata) (string, error) {
 	first, rest, _ := strings.Cut(text, "\n")
 	if isTemplate(text) {
 		rendered, err := expandJinja(rest, meta)

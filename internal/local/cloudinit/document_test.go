@@ -21,16 +21,16 @@ func zipped(s string) []byte {
 	return b.Bytes()
 }
 
-func file(path, content string) *File {
-	return &File{Path: path, Content: []byte(content), Owner: "root", Group: "root", Mode: 0o644}
+func plainFile(path, content string) *file {
+	return &file{Path: path, Content: []byte(content), Owner: "root", Group: "root", Mode: 0o644}
 }
 
 func TestParse(t *testing.T) {
-	meta := Metadata{InstanceID: "i-1", LocalHostname: "node-1", Values: map[string]string{"zone": "a", "net.primary-ip": "10.0.0.1"}}
+	meta := metadata{InstanceID: "i-1", LocalHostname: "node-1", Values: map[string]string{"zone": "a", "net.primary-ip": "10.0.0.1"}}
 	cases := map[string]struct {
 		reason  string
 		in      string
-		steps   []Step
+		steps   []step
 		skipped []string
 	}{
 		"empty": {
@@ -47,12 +47,12 @@ write_files:
 - {path: /early, content: early}
 bootcmd: [first]
 `,
-			steps: []Step{
-				{Section: "bootcmd", Script: &Script{Text: "export INSTANCE_ID='i-1'\nfirst\n", Prologue: "export INSTANCE_ID='i-1'\n", Commands: []string{"first"}}},
-				{Section: "write_files", File: file("/early", "early")},
-				{Section: "ntp", File: file(timesyncdConfig, "[Time]\nNTP=a.example b.example\n")},
-				{Section: "write_files", File: func() *File { f := file("/late", "late"); f.deferred = true; return f }()},
-				{Section: "runcmd", Script: &Script{Text: "last\n", Commands: []string{"last"}}},
+			steps: []step{
+				{Section: "bootcmd", Script: &script{Text: "export INSTANCE_ID='i-1'\nfirst\n", Prologue: "export INSTANCE_ID='i-1'\n", Commands: []string{"first"}}},
+				{Section: "write_files", File: plainFile("/early", "early")},
+				{Section: "ntp", File: plainFile(timesyncdConfig, "[Time]\nNTP=a.example b.example\n")},
+				{Section: "write_files", File: func() *file { f := plainFile("/late", "late"); f.deferred = true; return f }()},
+				{Section: "runcmd", Script: &script{Text: "last\n", Commands: []string{"last"}}},
 			},
 		},
 		"commands": {
@@ -67,7 +67,7 @@ runcmd:
     echo "$A"
   fi
 `,
-			steps: []Step{{Section: "runcmd", Script: &Script{
+			steps: []step{{Section: "runcmd", Script: &script{
 				Text:     "export A=1\n'echo' 'it'\\''s $A' '2'\nif true; then\n  echo \"$A\"\nfi\n\n",
 				Commands: []string{"export A=1", "'echo' 'it'\\''s $A' '2'", "", "if true; then\n  echo \"$A\"\nfi\n"},
 			}}},
@@ -85,16 +85,16 @@ write_files:
 - path: /etc/missing
   content: '{{ ds.meta_data.nope }}'
 `,
-			steps: []Step{
-				{Section: "write_files", File: file("/etc/name", "node-1 node-1 node-1 i-1 a 10.0.0.1")},
-				{Section: "write_files", File: file("/etc/raw", "{{ not.mine }} {{")},
-				{Section: "write_files", File: file("/etc/missing", "CI_MISSING_JINJA_VAR/nope")},
+			steps: []step{
+				{Section: "write_files", File: plainFile("/etc/name", "node-1 node-1 node-1 i-1 a 10.0.0.1")},
+				{Section: "write_files", File: plainFile("/etc/raw", "{{ not.mine }} {{")},
+				{Section: "write_files", File: plainFile("/etc/missing", "CI_MISSING_JINJA_VAR/nope")},
 			},
 		},
 		"no jinja without its header": {
 			reason: "braces are text in a plain document",
 			in:     "#cloud-config\nwrite_files:\n- {path: /a, content: '{{ x }} {% y %}'}\n",
-			steps:  []Step{{Section: "write_files", File: file("/a", "{{ x }} {% y %}")}},
+			steps:  []step{{Section: "write_files", File: plainFile("/a", "{{ x }} {% y %}")}},
 		},
 		"skipped": {
 			reason: "what is not supported out is named, once each, in document order",
@@ -112,7 +112,7 @@ users: [default]
 		"repeated section": {
 			reason: "the last one counts",
 			in:     "#cloud-config\nruncmd: [a]\nruncmd: [b]\n",
-			steps:  []Step{{Section: "runcmd", Script: &Script{Text: "b\n", Commands: []string{"b"}}}},
+			steps:  []step{{Section: "runcmd", Script: &script{Text: "b\n", Commands: []string{"b"}}}},
 		},
 		"ntp off": {
 			reason: "disabled means that no server is configured",
@@ -121,12 +121,12 @@ users: [default]
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			got, err := Parse([]byte(tc.in), meta)
+			got, err := parse([]byte(tc.in), meta)
 			if err != nil {
 				t.Fatalf("%s: %v", tc.reason, err)
 			}
-			want := Document{Steps: tc.steps, Skipped: tc.skipped}
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(File{}), cmpopts.EquateEmpty()); diff != "" {
+			want := document{Steps: tc.steps, Skipped: tc.skipped}
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(file{}), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -138,30 +138,30 @@ func TestParseFiles(t *testing.T) {
 	cases := map[string]struct {
 		reason string
 		item   string
-		want   File
+		want   file
 	}{
-		"defaults":          {"root, 0644, replace", "{path: /a}", File{Path: "/a", Content: []byte{}, Owner: "root", Group: "root", Mode: 0o644}},
-		"clean path":        {"dots are resolved", "{path: /a/../b//c, content: x}", File{Path: "/b/c", Content: []byte("x"), Owner: "root", Group: "root", Mode: 0o644}},
-		"owner and group":   {"both parts", "{path: /a, content: x, owner: 'u:g'}", File{Path: "/a", Content: []byte("x"), Owner: "u", Group: "g", Mode: 0o644}},
-		"owner only":        {"the group stays root", "{path: /a, content: x, owner: u}", File{Path: "/a", Content: []byte("x"), Owner: "u", Group: "root", Mode: 0o644}},
-		"quoted mode":       {"octal", "{path: /a, content: x, permissions: '640'}", File{Path: "/a", Content: []byte("x"), Owner: "root", Group: "root", Mode: 0o640}},
-		"unquoted octal":    {"octal by its zero", "{path: /a, content: x, permissions: 0600}", File{Path: "/a", Content: []byte("x"), Owner: "root", Group: "root", Mode: 0o600}},
-		"unquoted decimal":  {"YAML reads 420 as a decimal number", "{path: /a, content: x, permissions: 420}", File{Path: "/a", Content: []byte("x"), Owner: "root", Group: "root", Mode: 0o644}},
-		"setuid":            {"four digits", "{path: /a, content: x, permissions: '04755'}", File{Path: "/a", Content: []byte("x"), Owner: "root", Group: "root", Mode: 0o4755}},
-		"append":            {"kept", "{path: /a, content: x, append: true}", File{Path: "/a", Content: []byte("x"), Owner: "root", Group: "root", Mode: 0o644, Append: true}},
-		"base64":            {"decoded", "{path: /a, encoding: base64, content: " + b64([]byte("hi\x00")) + "}", File{Path: "/a", Content: []byte("hi\x00"), Owner: "root", Group: "root", Mode: 0o644}},
-		"gzip+base64":       {"base64 around gzip", "{path: /a, encoding: gzip+base64, content: " + b64(zipped("zip")) + "}", File{Path: "/a", Content: []byte("zip"), Owner: "root", Group: "root", Mode: 0o644}},
-		"gzip as !!binary":  {"YAML's own base64 around gzip", "{path: /a, encoding: gzip, content: !!binary " + b64(zipped("zip")) + "}", File{Path: "/a", Content: []byte("zip"), Owner: "root", Group: "root", Mode: 0o644}},
-		"number as content": {"its text", "{path: /a, content: 010}", File{Path: "/a", Content: []byte("010"), Owner: "root", Group: "root", Mode: 0o644}},
+		"defaults":          {"root, 0644, replace", "{path: /a}", file{Path: "/a", Content: []byte{}, Owner: "root", Group: "root", Mode: 0o644}},
+		"clean path":        {"dots are resolved", "{path: /a/../b//c, content: x}", file{Path: "/b/c", Content: []byte("x"), Owner: "root", Group: "root", Mode: 0o644}},
+		"owner and group":   {"both parts", "{path: /a, content: x, owner: 'u:g'}", file{Path: "/a", Content: []byte("x"), Owner: "u", Group: "g", Mode: 0o644}},
+		"owner only":        {"the group stays root", "{path: /a, content: x, owner: u}", file{Path: "/a", Content: []byte("x"), Owner: "u", Group: "root", Mode: 0o644}},
+		"quoted mode":       {"octal", "{path: /a, content: x, permissions: '640'}", file{Path: "/a", Content: []byte("x"), Owner: "root", Group: "root", Mode: 0o640}},
+		"unquoted octal":    {"octal by its zero", "{path: /a, content: x, permissions: 0600}", file{Path: "/a", Content: []byte("x"), Owner: "root", Group: "root", Mode: 0o600}},
+		"unquoted decimal":  {"YAML reads 420 as a decimal number", "{path: /a, content: x, permissions: 420}", file{Path: "/a", Content: []byte("x"), Owner: "root", Group: "root", Mode: 0o644}},
+		"setuid":            {"four digits", "{path: /a, content: x, permissions: '04755'}", file{Path: "/a", Content: []byte("x"), Owner: "root", Group: "root", Mode: 0o4755}},
+		"append":            {"kept", "{path: /a, content: x, append: true}", file{Path: "/a", Content: []byte("x"), Owner: "root", Group: "root", Mode: 0o644, Append: true}},
+		"base64":            {"decoded", "{path: /a, encoding: base64, content: " + b64([]byte("hi\x00")) + "}", file{Path: "/a", Content: []byte("hi\x00"), Owner: "root", Group: "root", Mode: 0o644}},
+		"gzip+base64":       {"base64 around gzip", "{path: /a, encoding: gzip+base64, content: " + b64(zipped("zip")) + "}", file{Path: "/a", Content: []byte("zip"), Owner: "root", Group: "root", Mode: 0o644}},
+		"gzip as !!binary":  {"YAML's own base64 around gzip", "{path: /a, encoding: gzip, content: !!binary " + b64(zipped("zip")) + "}", file{Path: "/a", Content: []byte("zip"), Owner: "root", Group: "root", Mode: 0o644}},
+		"number as content": {"its text", "{path: /a, content: 010}", file{Path: "/a", Content: []byte("010"), Owner: "root", Group: "root", Mode: 0o644}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			doc, err := Parse([]byte("#cloud-config\nwrite_files:\n- "+tc.item+"\n"), Metadata{})
+			doc, err := parse([]byte("#cloud-config\nwrite_files:\n- "+tc.item+"\n"), metadata{})
 			if err != nil {
 				t.Fatalf("%s: %v", tc.reason, err)
 			}
-			want := []Step{{Section: "write_files", File: &tc.want}}
-			if diff := cmp.Diff(want, doc.Steps, cmp.AllowUnexported(File{})); diff != "" {
+			want := []step{{Section: "write_files", File: &tc.want}}
+			if diff := cmp.Diff(want, doc.Steps, cmp.AllowUnexported(file{})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
@@ -169,7 +169,7 @@ func TestParseFiles(t *testing.T) {
 }
 
 func TestParseUsers(t *testing.T) {
-	doc, err := Parse([]byte(`#cloud-config
+	doc, err := parse([]byte(`#cloud-config
 users:
 - name: capi
   gecos: "CAPI's user"
@@ -183,12 +183,12 @@ users:
   sudo: ALL=(ALL) NOPASSWD:ALL
   ssh_authorized_keys: [ssh-ed25519 AAAA me]
 - plain
-`), Metadata{})
+`), metadata{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []Step{
-		{Section: "users", Script: &Script{Text: `getent group 'docker' >/dev/null || groupadd 'docker'
+	want := []step{
+		{Section: "users", Script: &script{Text: `getent group 'docker' >/dev/null || groupadd 'docker'
 getent group 'wheel' >/dev/null || groupadd 'wheel'
 getent group 'ops' >/dev/null || groupadd 'ops'
 id -u 'capi' >/dev/null 2>&1 || { useradd --comment 'CAPI'\''s user' --groups 'docker,wheel' --home-dir '/home/capi' --shell '/bin/bash' --gid 'ops' --create-home 'capi' && printf '%s:%s\n' 'capi' '$6$x' | chpasswd -e; }
@@ -199,24 +199,24 @@ printf '%s\n' 'ssh-ed25519 AAAA me' >>"$home/.ssh/authorized_keys"
 chmod 0600 "$home/.ssh/authorized_keys"
 chown -R 'capi':"$(id -gn 'capi')" "$home/.ssh"
 `}},
-		{Section: "users", File: &File{Path: sudoersFile, Content: []byte("capi ALL=(ALL) NOPASSWD:ALL\n"), Owner: "root", Group: "root", Mode: 0o440, Append: true}},
-		{Section: "users", Script: &Script{Text: "id -u 'plain' >/dev/null 2>&1 || useradd --create-home 'plain'\npasswd -l 'plain' >/dev/null\n"}},
+		{Section: "users", File: &file{Path: sudoersFile, Content: []byte("capi ALL=(ALL) NOPASSWD:ALL\n"), Owner: "root", Group: "root", Mode: 0o440, Append: true}},
+		{Section: "users", Script: &script{Text: "id -u 'plain' >/dev/null 2>&1 || useradd --create-home 'plain'\npasswd -l 'plain' >/dev/null\n"}},
 	}
-	if diff := cmp.Diff(want, doc.Steps, cmp.AllowUnexported(File{})); diff != "" {
+	if diff := cmp.Diff(want, doc.Steps, cmp.AllowUnexported(file{})); diff != "" {
 		t.Errorf("users become shadow-utils calls (-want +got):\n%s", diff)
 	}
 }
 
 func TestPasswordHashOfOneUser(t *testing.T) {
 	for _, hash := range []string{`"$6$x:y"`, `"$6$x\nroot:y"`} {
-		if _, err := Parse([]byte("#cloud-config\nusers: [{name: a, hashed_passwd: "+hash+"}]\n"), Metadata{}); err == nil {
+		if _, err := parse([]byte("#cloud-config\nusers: [{name: a, hashed_passwd: "+hash+"}]\n"), metadata{}); err == nil {
 			t.Errorf("the hash %s would be that of another user", hash)
 		}
 	}
 }
 
 func TestParseCompressed(t *testing.T) {
-	doc, err := Parse(zipped("#cloud-config\nruncmd: [a]\n"), Metadata{})
+	doc, err := parse(zipped("#cloud-config\nruncmd: [a]\n"), metadata{})
 	if err != nil || len(doc.Steps) != 1 {
 		t.Errorf("user data may be gzipped as a whole: got %v, %v", doc, err)
 	}
@@ -248,7 +248,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			_, err := Parse([]byte(tc.in), Metadata{})
+			_, err := parse([]byte(tc.in), metadata{})
 			if fault.KindOf(err) != fault.Invalid || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("want an Invalid fault that says %q, got %v", tc.says, err)
 			}
@@ -265,13 +265,13 @@ func TestInvalidYAML(t *testing.T) {
 		"#cloud-config\nruncmd: \"hunter2\n":                           "not valid YAML: line ",
 		"#cloud-config\nruncmd:\n- a\n\tb: hunter2\n":                  "not valid YAML: line ",
 	} {
-		_, err := Parse([]byte(text), Metadata{})
+		_, err := parse([]byte(text), metadata{})
 		got := fault.UserMessage(err)
 		if !strings.Contains(got, want) || strings.Contains(got, "hunter2") {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
-	first := func(text string) string { _, err := Parse([]byte(text), Metadata{}); return fault.UserMessage(err) }
+	first := func(text string) string { _, err := parse([]byte(text), metadata{}); return fault.UserMessage(err) }
 	broken := "#cloud-config\nruncmd:\n- a: [\n- b\n"
 	plain, template := first(broken), first("## template: jinja\n"+broken)
 	if plain == template || !strings.Contains(plain, ": line ") || !strings.Contains(template, ": line ") {
@@ -293,13 +293,13 @@ func TestCommandsAreComplete(t *testing.T) {
 		"a subshell":                       `["(a", "b)"]`,
 		"what the shell does with failing": `["set -e", "b"]`,
 	} {
-		doc, err := Parse([]byte("#cloud-config\nruncmd: "+list+"\n"), Metadata{})
+		doc, err := parse([]byte("#cloud-config\nruncmd: "+list+"\n"), metadata{})
 		if err != nil || len(doc.Steps) != 1 || doc.Steps[0].Script.Commands != nil {
 			t.Errorf("%s: got %+v, %v", reason, doc.Steps, err)
 		}
 	}
-	doc, err := Parse([]byte("#cloud-config\nruncmd:\n- kubeadm join --config /run/x.yaml && echo success > /run/y\n- [echo, \"it's\"]\n- f=$(cat \"/a b\") || exit 1\n"+
-		"- \"if [ -e /a ]; then\\n echo; fi\"\n- echo \"a && (b\"\n- null\n"), Metadata{})
+	doc, err := parse([]byte("#cloud-config\nruncmd:\n- kubeadm join --config /run/x.yaml && echo success > /run/y\n- [echo, \"it's\"]\n- f=$(cat \"/a b\") || exit 1\n"+
+		"- \"if [ -e /a ]; then\\n echo; fi\"\n- echo \"a && (b\"\n- null\n"), metadata{})
 	if err != nil || len(doc.Steps) != 1 || len(doc.Steps[0].Script.Commands) != 6 {
 		t.Errorf("got %+v, %v", doc.Steps[0].Script, err)
 	}
@@ -312,7 +312,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("#cloud-config\nwrite_files: [{path: /a, content: &x b, permissions: 0640}, {path: /b, content: *x}]\n")
 	f.Add("#cloud-config\na: &a [*a]\nruncmd: *a\n")
 	f.Fuzz(func(t *testing.T, in string) {
-		if _, err := Parse([]byte(in), Metadata{}); err != nil && fault.KindOf(err) != fault.Invalid {
+		if _, err := parse([]byte(in), metadata{}); err != nil && fault.KindOf(err) != fault.Invalid {
 			t.Errorf("want an Invalid fault, got %v", err)
 		}
 	})

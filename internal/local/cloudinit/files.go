@@ -15,9 +15,9 @@ import (
 // defaultMode is cloud-init's mode for files without permissions.
 const defaultMode fs.FileMode = 0o644
 
-// File is a file to write. Missing parent directories are created with mode 0755 and owner root. The section
+// file is a file to write. Missing parent directories are created with mode 0755 and owner root. The section
 // write_files has them; the sections users and ntp add some of their own.
-type File struct {
+type file struct {
 	// Path is absolute and clean.
 	Path string
 	// Content is decoded.
@@ -45,13 +45,13 @@ type fileItem struct {
 }
 
 // readFiles returns the steps of the section write_files and the names of its unsupported items. Fields, defaults and
-// encodings follow cloud-init. assemble calls it for [Parse].
-func readFiles(s section) ([]Step, []string, error) {
+// encodings follow cloud-init. assemble calls it for [parse].
+func readFiles(s section) ([]step, []string, error) {
 	items, err := listOf(s.name, s.value)
 	if err != nil {
 		return nil, nil, err
 	}
-	var steps []Step
+	var steps []step
 	var skipped []string
 	for i, node := range items {
 		var item fileItem
@@ -66,12 +66,12 @@ func readFiles(s section) ([]Step, []string, error) {
 		if err != nil {
 			return nil, nil, invalidFault("write_files[%d] (%s) cannot be used", i, item.Path).From(err)
 		}
-		steps = append(steps, Step{Section: s.name, File: file})
+		steps = append(steps, step{Section: s.name, File: file})
 	}
 	return steps, skipped, nil
 }
 
-func (item fileItem) file() (*File, error) {
+func (item fileItem) file() (*file, error) {
 	if !path.IsAbs(item.Path) {
 		return nil, fmt.Errorf("path %q is not absolute", item.Path)
 	}
@@ -84,7 +84,7 @@ func (item fileItem) file() (*File, error) {
 		return nil, err
 	}
 	owner, group, _ := strings.Cut(item.Owner, ":")
-	return &File{
+	return &file{
 		Path: path.Clean(item.Path), Content: content, Owner: cmp.Or(owner, "root"), Group: cmp.Or(group, "root"),
 		Mode: mode, Append: item.Append, deferred: item.Defer,
 	}, nil

@@ -11,9 +11,9 @@ import (
 // files of a node for it finds the mistake.
 const missingPrefix = "CI_MISSING_JINJA_VAR/"
 
-// Metadata is the instance data for placeholders in bootstrap data, under cloud-init's names. [RenderScript] and the
-// other functions with [NodeSettings] fill it in for [Parse].
-type Metadata struct {
+// metadata is the instance data for placeholders in bootstrap data, under cloud-init's names. [RenderScript] and the
+// other functions with [NodeSettings] fill it in for [parse].
+type metadata struct {
 	// InstanceID identifies the machine for its whole life: ds.meta_data.instance_id.
 	InstanceID string
 	// LocalHostname is the host name of the machine: ds.meta_data.local_hostname and ds.meta_data.hostname.
@@ -24,7 +24,7 @@ type Metadata struct {
 }
 
 // lookup returns the value of a dotted path. Dashes and underscores are equivalent.
-func (m Metadata) lookup(path []string) (string, bool) {
+func (m metadata) lookup(path []string) (string, bool) {
 	switch {
 	case len(path) > 2 && path[0] == "ds" && path[1] == "meta_data":
 		path = path[2:]
@@ -52,7 +52,7 @@ func underscored(s string) string { return strings.ReplaceAll(s, "-", "_") }
 // instance data needs: {{ dotted.path }}, {{ path["key"] }}, {{ "text" }}, comments, raw blocks, and dashes that trim
 // whitespace. Any other syntax is an error that names it, because a partially expanded template would write wrong
 // files.
-func expandJinja(text string, meta Metadata) (string, error) {
+func expandJinja(text string, meta metadata) (string, error) {
 	var out strings.Builder
 	trimNext := false
 	for {
@@ -147,7 +147,7 @@ const literalPattern = `^("[^"\\]*"|'[^'\\]*')$`
 // pathPattern matches a dotted path with optional quoted subscripts.
 const pathPattern = `^[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*|\[\s*("[^"]*"|'[^']*')\s*\])*$`
 
-func (t tag) value(meta Metadata) (string, error) {
+func (t tag) value(meta metadata) (string, error) {
 	switch t.kind {
 	case '#':
 		return "", nil

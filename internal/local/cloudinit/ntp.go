@@ -18,8 +18,8 @@ type ntpSection struct {
 }
 
 // readNTP writes the servers to the configuration of systemd-timesyncd. It does not change the service, because a
-// container uses the clock of its host. assemble calls it for [Parse].
-func readNTP(s section) ([]Step, []string, error) {
+// container uses the clock of its host. assemble calls it for [parse].
+func readNTP(s section) ([]step, []string, error) {
 	var ntp ntpSection
 	if err := s.value.Decode(&ntp); err != nil {
 		return nil, nil, invalidFault("ntp cannot be read").From(err)
@@ -28,7 +28,7 @@ func readNTP(s section) ([]Step, []string, error) {
 	if len(servers) == 0 || !ptr.Deref(ntp.Enabled, true) {
 		return nil, nil, nil
 	}
-	return []Step{{Section: s.name, File: &File{
+	return []step{{Section: s.name, File: &file{
 		Path: timesyncdConfig, Content: []byte("[Time]\nNTP=" + strings.Join(servers, " ") + "\n"),
 		Owner: "root", Group: "root", Mode: defaultMode,
 	}}}, nil, nil

@@ -75,17 +75,17 @@ func RenderScript(data BootstrapData, node NodeSettings, timeout time.Duration) 
 	return backend.Script{Body: b.Bytes(), Sentinel: Sentinel, Timeout: timeout}, nil
 }
 
-func parseBootstrapData(data BootstrapData, node NodeSettings) (Document, error) {
+func parseBootstrapData(data BootstrapData, node NodeSettings) (document, error) {
 	if data.Format != "" && data.Format != formatCloudConfig {
-		return Document{}, fault.New(fault.Invalid, reasonFormat,
+		return document{}, fault.New(fault.Invalid, reasonFormat,
 			"the bootstrap data has the format %q, but only %q is supported", data.Format, formatCloudConfig)
 	}
-	return Parse(data.Value, node.metadata())
+	return parse(data.Value, node.metadata())
 }
 
 // metadata returns the values for templates.
-func (n NodeSettings) metadata() Metadata {
-	return Metadata{
+func (n NodeSettings) metadata() metadata {
+	return metadata{
 		InstanceID: n.Name, LocalHostname: n.Hostname,
 		Values: map[string]string{"provider_id": n.ProviderID, "local_ipv4": n.Address.String()},
 	}
@@ -185,7 +185,7 @@ done
 `, n.Address, n.ProviderID)
 }
 
-func renderStep(b *bytes.Buffer, i int, s Step) {
+func renderStep(b *bytes.Buffer, i int, s step) {
 	if s.File != nil {
 		renderFile(b, s.File)
 		return
@@ -207,7 +207,7 @@ const endMarker = "- end"
 // traced returns a script that records the running command and the failed commands. The next command still sees the
 // exit code of the previous one. The container backend parses the recorded lines (container/bootstrapstatus.go), and
 // package ssh/remote reads the stage file, so their form must not change.
-func traced(s Step) string {
+func traced(s step) string {
 	if len(s.Script.Commands) == 0 {
 		return s.Script.Text
 	}
@@ -251,7 +251,7 @@ func programOf(command string) string {
 	return "-"
 }
 
-func renderFile(b *bytes.Buffer, f *File) {
+func renderFile(b *bytes.Buffer, f *file) {
 	operator := ">"
 	if f.Append {
 		operator = ">>"

@@ -42,16 +42,16 @@ func FindSecrets(data BootstrapData, node NodeSettings) ([]string, error) {
 	return out, nil
 }
 
-func textOf(step Step) string {
-	if step.File != nil {
-		return string(step.File.Content)
+func textOf(s step) string {
+	if s.File != nil {
+		return string(s.File.Content)
 	}
-	return step.Script.Text
+	return s.Script.Text
 }
 
-func secretsOf(file *File, text string) []string {
-	named := redact.IsSecretName(file.Path)
-	if !named && file.Mode&readByOthers != 0 {
+func secretsOf(f *file, text string) []string {
+	named := redact.IsSecretName(f.Path)
+	if !named && f.Mode&readByOthers != 0 {
 		return nil
 	}
 	out := redact.FindOpaqueWords(text)

@@ -55,21 +55,21 @@ func (w *stringList) UnmarshalYAML(n *yaml.Node) error {
 }
 
 // readUsers returns the steps of the section users and the names of its unsupported items. assemble calls it for
-// [Parse].
-func readUsers(s section) ([]Step, []string, error) {
+// [parse].
+func readUsers(s section) ([]step, []string, error) {
 	users, skipped, err := parseUsers(s)
 	if err != nil {
 		return nil, nil, err
 	}
-	var steps []Step
+	var steps []step
 	for _, user := range users {
 		rules, err := user.sudoRules()
 		if err != nil {
 			return nil, nil, invalidFault("user %s in users cannot be used", user.Name).From(err)
 		}
-		steps = append(steps, Step{Section: s.name, Script: &Script{Text: user.script()}})
+		steps = append(steps, step{Section: s.name, Script: &script{Text: user.script()}})
 		if len(rules) > 0 {
-			steps = append(steps, Step{Section: s.name, File: sudoers(rules)})
+			steps = append(steps, step{Section: s.name, File: sudoers(rules)})
 		}
 	}
 	return steps, skipped, nil
@@ -195,8 +195,8 @@ func (u userItem) sudoRules() ([]string, error) {
 	return out, nil
 }
 
-func sudoers(rules []string) *File {
-	return &File{
+func sudoers(rules []string) *file {
+	return &file{
 		Path: sudoersFile, Content: []byte(strings.Join(rules, "\n") + "\n"),
 		Owner: "root", Group: "root", Mode: 0o440, Append: true,
 	}

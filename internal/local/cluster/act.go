@@ -15,13 +15,13 @@ import (
 )
 
 // readUsedRanges reads the ranges that the host already uses. controller.readRequested (observe.go) reads them when
-// [Decide] requests it.
+// [decide] requests it.
 type readUsedRanges struct{}
 
 func (readUsedRanges) String() string { return "the address ranges that the host uses" }
 
 // readEndpoint reads the endpoint that is available for the cluster. controller.readRequested (observe.go) reads it
-// when [Decide] requests it.
+// when [decide] requests it.
 type readEndpoint struct{}
 
 func (readEndpoint) String() string { return "an available endpoint for the cluster" }
@@ -81,9 +81,9 @@ type deleteBalancer struct{ Why string }
 
 func (a deleteBalancer) String() string { return "stop the load balancer: " + a.Why }
 
-// act runs one action on the host or on the LocalCluster. Package reconciler calls it for each action that [Decide]
+// act runs one action on the host or on the LocalCluster. Package reconciler calls it for each action that [decide]
 // planned, in order.
-func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) error {
 	b, err := c.backendOf(s)
 	if err != nil {
 		return err

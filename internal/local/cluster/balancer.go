@@ -31,7 +31,7 @@ const (
 	membersMaxInWords = 5
 )
 
-// decideBalancer is the part of [Decide] that runs a load balancer for the machines of the control plane if the
+// decideBalancer is the part of [decide] that runs a load balancer for the machines of the control plane if the
 // endpoint is the host's address in the cluster's network. The first row that applies decides:
 //
 //	no load balancers available, or the control plane is hosted    do nothing
@@ -40,7 +40,7 @@ const (
 //	no load balancer, and no machine has an address                nothing yet
 //	it does not run, or has other members or another endpoint      start or update it
 //	otherwise                                                      check again later
-func decideBalancer(s Snapshot, p *reconciler.Plan) {
+func decideBalancer(s snapshot, p *reconciler.Plan) {
 	listen, ours := s.listen()
 	switch {
 	case !s.HasBalancers:
@@ -65,7 +65,7 @@ func decideBalancer(s Snapshot, p *reconciler.Plan) {
 }
 
 // listen returns the address of the load balancer, and false if this host does not serve the endpoint.
-func (s Snapshot) listen() (netip.AddrPort, bool) {
+func (s snapshot) listen() (netip.AddrPort, bool) {
 	at := s.Object.Spec.ControlPlaneEndpoint
 	if s.Cluster.Spec.ControlPlaneEndpoint.IsValid() {
 		at = s.Cluster.Spec.ControlPlaneEndpoint
@@ -78,12 +78,12 @@ func (s Snapshot) listen() (netip.AddrPort, bool) {
 }
 
 // deniedPort reports whether the port is reserved.
-func (s Snapshot) deniedPort(port uint16) bool {
+func (s snapshot) deniedPort(port uint16) bool {
 	return slices.Contains(s.ReservedPorts, port) || port < lowestPort && port != httpsPort ||
 		slices.Contains(s.Policy.ControlPlanes.ReservedPorts, int32(port))
 }
 
-func (s Snapshot) whyBalance(listen netip.AddrPort) string {
+func (s snapshot) whyBalance(listen netip.AddrPort) string {
 	switch {
 	case s.Balancer == nil:
 		return "there is no load balancer yet"

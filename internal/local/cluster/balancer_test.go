@@ -38,26 +38,26 @@ func TestDecideBalancer(t *testing.T) {
 	}
 	cases := map[string]struct {
 		reason  string
-		s       Snapshot
+		s       snapshot
 		want    []string
 		waits   []string
 		recheck bool
 	}{
-		"first machine": {"its kubeadm init asks for the endpoint", Snapshot{Members: one},
+		"first machine": {"its kubeadm init asks for the endpoint", snapshot{Members: one},
 			[]string{"forward connections for 172.16.0.1:6443 to cp-1: there is no load balancer yet"}, nil, true},
-		"no machine":         {"there is nothing to lead to", Snapshot{}, nil, nil, false},
-		"no address yet":     {"an event of the machine may be missed", Snapshot{AddressesPending: true}, nil, nil, true},
-		"in place":           {"it is looked at again: nothing tells of the end of one that was taken over", Snapshot{Members: one, Balancer: running(one...)}, nil, nil, true},
-		"it died":            {"it is started again", Snapshot{Members: one, Balancer: &backend.Balancer{Listen: listen, Members: one}}, []string{"forward connections for 172.16.0.1:6443 to cp-1: the load balancer does not run"}, nil, true},
-		"one leaves":         {"it gets no new connections", Snapshot{Members: []backend.BalancerMember{member("cp-1", 5, true)}, Balancer: running(one...)}, []string{"forward connections for 172.16.0.1:6443 to cp-1 (leaving): it forwarded to cp-1"}, nil, true},
-		"the last is gone":   {"its connections end", Snapshot{Balancer: running(one...)}, []string{"forward connections for 172.16.0.1:6443 to no machine: it forwarded to cp-1"}, nil, true},
-		"the user's own":     {"the endpoint is elsewhere", Snapshot{Members: one, Cluster: endpointSet(nil)}, nil, nil, false},
-		"moved elsewhere":    {"what ran here ends", Snapshot{Members: one, Cluster: endpointSet(nil), Balancer: running(one...)}, []string{"stop the load balancer: the control plane endpoint is elsewhere"}, nil, false},
-		"hosted":             {"the hosted control plane listens there", Snapshot{Members: one, Cluster: func() *clusterv1.Cluster { c := atGateway(6443); withPlane(c); return c }()}, nil, nil, false},
-		"nothing balances":   {"a manager without a data directory", Snapshot{Members: one, HasBalancers: false, Name: "unbalanced"}, nil, nil, false},
-		"management cluster": {"its own port", Snapshot{Members: one, Cluster: atGateway(6440)}, nil, []string{"EndpointNotAllowed"}, false},
-		"low port":           {"the host's services", Snapshot{Members: one, Cluster: atGateway(22)}, nil, []string{"EndpointNotAllowed"}, false},
-		"https":              {"usual for APIs", Snapshot{Members: one, Cluster: atGateway(443)}, []string{"forward connections for 172.16.0.1:443 to cp-1: there is no load balancer yet"}, nil, true},
+		"no machine":         {"there is nothing to lead to", snapshot{}, nil, nil, false},
+		"no address yet":     {"an event of the machine may be missed", snapshot{AddressesPending: true}, nil, nil, true},
+		"in place":           {"it is looked at again: nothing tells of the end of one that was taken over", snapshot{Members: one, Balancer: running(one...)}, nil, nil, true},
+		"it died":            {"it is started again", snapshot{Members: one, Balancer: &backend.Balancer{Listen: listen, Members: one}}, []string{"forward connections for 172.16.0.1:6443 to cp-1: the load balancer does not run"}, nil, true},
+		"one leaves":         {"it gets no new connections", snapshot{Members: []backend.BalancerMember{member("cp-1", 5, true)}, Balancer: running(one...)}, []string{"forward connections for 172.16.0.1:6443 to cp-1 (leaving): it forwarded to cp-1"}, nil, true},
+		"the last is gone":   {"its connections end", snapshot{Balancer: running(one...)}, []string{"forward connections for 172.16.0.1:6443 to no machine: it forwarded to cp-1"}, nil, true},
+		"the user's own":     {"the endpoint is elsewhere", snapshot{Members: one, Cluster: endpointSet(nil)}, nil, nil, false},
+		"moved elsewhere":    {"what ran here ends", snapshot{Members: one, Cluster: endpointSet(nil), Balancer: running(one...)}, []string{"stop the load balancer: the control plane endpoint is elsewhere"}, nil, false},
+		"hosted":             {"the hosted control plane listens there", snapshot{Members: one, Cluster: func() *clusterv1.Cluster { c := atGateway(6443); withPlane(c); return c }()}, nil, nil, false},
+		"nothing balances":   {"a manager without a data directory", snapshot{Members: one, HasBalancers: false, Name: "unbalanced"}, nil, nil, false},
+		"management cluster": {"its own port", snapshot{Members: one, Cluster: atGateway(6440)}, nil, []string{"EndpointNotAllowed"}, false},
+		"low port":           {"the host's services", snapshot{Members: one, Cluster: atGateway(22)}, nil, []string{"EndpointNotAllowed"}, false},
+		"https":              {"usual for APIs", snapshot{Members: one, Cluster: atGateway(443)}, []string{"forward connections for 172.16.0.1:443 to cp-1: there is no load balancer yet"}, nil, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestDecideBalancer(t *testing.T) {
 			if s.Cluster == nil {
 				s.Cluster = atGateway(6443)
 			}
-			p := Decide(s)
+			p := decide(s)
 			var did, waits []string
 			for _, a := range p.Actions {
 				did = append(did, a.String())
@@ -84,7 +84,7 @@ func TestDecideBalancer(t *testing.T) {
 			if (p.Recheck > 0) != tc.recheck && len(tc.waits) == 0 {
 				t.Errorf("%s: looked at again after %s", tc.reason, p.Recheck)
 			}
-			if status := Report(s, p, reconciler.Outcome{}).Status.(infrav1.LocalClusterStatus); len(tc.waits) == 0 &&
+			if status := report(s, p, reconciler.Outcome{}).Status.(infrav1.LocalClusterStatus); len(tc.waits) == 0 &&
 				(status.Initialization.Provisioned == nil || !condition.Set(status.Conditions).IsTrue(clusterv1.ReadyCondition)) {
 				t.Errorf("the infrastructure waits for what waits for it: %+v", status)
 			}
@@ -100,20 +100,20 @@ func TestOfferedEndpoint(t *testing.T) {
 		if kind == "HostedControlPlane" {
 			group = "controlplane.slipway.dev"
 		}
-		s := Snapshot{Object: simulatedCluster(nil), Capabilities: backend.NetworkCapabilities{NoNetwork: true}, HasBalancers: true, Policy: policy.Default(), Now: now, Cluster: coreCluster(func(c *clusterv1.Cluster) {
+		s := snapshot{Object: simulatedCluster(nil), Capabilities: backend.NetworkCapabilities{NoNetwork: true}, HasBalancers: true, Policy: policy.Default(), Now: now, Cluster: coreCluster(func(c *clusterv1.Cluster) {
 			if kind != "" {
 				c.Spec.ControlPlaneRef = clusterv1.ContractVersionedObjectReference{Kind: kind, APIGroup: group, Name: "p"}
 			}
 		})}
-		if p := Decide(s); (len(p.Reads) == 1) != asked {
+		if p := decide(s); (len(p.Reads) == 1) != asked {
 			t.Errorf("control plane %q: asks %v", kind, p.Reads)
 		}
 		s.ReservedEndpoint = netip.MustParseAddrPort("127.0.0.1:24000")
-		if p := Decide(s); (len(p.Actions) == 1) != asked {
+		if p := decide(s); (len(p.Actions) == 1) != asked {
 			t.Errorf("control plane %q: does %v", kind, p.Actions)
 		}
 		s.Cluster.Spec.Topology.ClassRef.Name = "c"
-		if p := Decide(s); (len(p.Waits) == 1 && len(p.Actions) == 0) != (kind == "") {
+		if p := decide(s); (len(p.Waits) == 1 && len(p.Actions) == 0) != (kind == "") {
 			t.Errorf("control plane %q of a topology: waits for %v, does %v", kind, p.Waits, p.Actions)
 		}
 	}
@@ -136,15 +136,15 @@ func TestLoadBalancerReady(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := Snapshot{Object: localCluster(nil), Cluster: atGateway(6443), Network: network("172.16.0.0/18"), Policy: policy.Default(), HasBalancers: true, Balancer: tc.balancer, Members: two, Now: now}
-			got := condition.Set(Report(s, Decide(s), reconciler.Outcome{}).Status.(infrav1.LocalClusterStatus).Conditions).Get(infrav1.LoadBalancerReadyCondition)
+			s := snapshot{Object: localCluster(nil), Cluster: atGateway(6443), Network: network("172.16.0.0/18"), Policy: policy.Default(), HasBalancers: true, Balancer: tc.balancer, Members: two, Now: now}
+			got := condition.Set(report(s, decide(s), reconciler.Outcome{}).Status.(infrav1.LocalClusterStatus).Conditions).Get(infrav1.LoadBalancerReadyCondition)
 			if got.Status != tc.want.Status || got.Reason != tc.want.Reason || got.Message != tc.want.Message {
 				t.Errorf("got %+v, want %+v", got, tc.want)
 			}
 		})
 	}
-	s := Snapshot{Object: localCluster(nil), Cluster: endpointSet(withPlane), Network: network("172.16.0.0/18"), Policy: policy.Default(), HasBalancers: true, Now: now}
-	if got := condition.Set(Report(s, Decide(s), reconciler.Outcome{}).Status.(infrav1.LocalClusterStatus).Conditions).Get(infrav1.LoadBalancerReadyCondition); got != nil {
+	s := snapshot{Object: localCluster(nil), Cluster: endpointSet(withPlane), Network: network("172.16.0.0/18"), Policy: policy.Default(), HasBalancers: true, Now: now}
+	if got := condition.Set(report(s, decide(s), reconciler.Outcome{}).Status.(infrav1.LocalClusterStatus).Conditions).Get(infrav1.LoadBalancerReadyCondition); got != nil {
 		t.Errorf("a hosted control plane has no load balancer; got %+v", got)
 	}
 }

@@ -76,12 +76,12 @@ func Add(s reconciler.Setup, cfg Config) error {
 	return b.Complete(c.gated(r))
 }
 
-func (c *controller) definition() reconciler.Controller[*infrav1.LocalCluster, Snapshot] {
-	return reconciler.Controller[*infrav1.LocalCluster, Snapshot]{
+func (c *controller) definition() reconciler.Controller[*infrav1.LocalCluster, snapshot] {
+	return reconciler.Controller[*infrav1.LocalCluster, snapshot]{
 		Name: Name, Finalizer: infrav1.LocalClusterFinalizer,
 		New:            func() *infrav1.LocalCluster { return &infrav1.LocalCluster{} },
 		DeferFinalizer: isUntouched,
-		Observe:        c.observe, Decide: Decide, Act: c.act, Report: Report, Read: c.readRequested, OnDeleted: c.gone,
+		Observe:        c.observe, Decide: decide, Act: c.act, Report: report, Read: c.readRequested, OnDeleted: c.gone,
 	}
 }
 

@@ -28,6 +28,7 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/test/testhost"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 // world is the controller with a host and an API server in memory.
@@ -48,8 +49,8 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 	}
 	w := &world{host: testhost.New()}
 	broken := func() error { err := w.fail; w.fail = nil; return err }
-	cl := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&infrav1.LocalCluster{}).
-		WithIndex(&infrav1.LocalMachine{}, watches.ClusterField(Name), watches.ClusterNames).
+	b := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&infrav1.LocalCluster{})
+	cl := testkit.WithIndexes(b, func(i client.FieldIndexer) error { return watches.IndexByCluster(i, Name, &infrav1.LocalMachine{}) }).
 		WithReturnManagedFields().WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			if err := broken(); err != nil {
@@ -65,7 +66,7 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 		},
 	}).Build()
 	w.controller = &controller{client: cl, Config: Config{Backends: w.host.Set(), Instance: "i", Policy: policy.Default()}, now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
-	r := &reconciler.Reconciler[*infrav1.LocalCluster, Snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: w.now}
+	r := &reconciler.Reconciler[*infrav1.LocalCluster, snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: w.now}
 	w.gate = w.gated(r)
 	return w
 }

@@ -53,9 +53,9 @@ const immediateRecheck = time.Millisecond
 // quotaRecheck is the delay before the next check if the host has no free range or the limit is reached.
 const quotaRecheck = 30 * time.Second
 
-// Decide computes the plan for a LocalCluster. Package reconciler calls it in each reconciliation, again after the
+// decide computes the plan for a LocalCluster. Package reconciler calls it in each reconciliation, again after the
 // reads that it requests. It is pure: it neither reads nor writes. The first case that applies decides.
-func Decide(s Snapshot) reconciler.Plan {
+func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	stage := stagePrerequisites
 	switch {
@@ -85,7 +85,7 @@ func Decide(s Snapshot) reconciler.Plan {
 	return p
 }
 
-func decideDeletion(s Snapshot, p *reconciler.Plan) {
+func decideDeletion(s snapshot, p *reconciler.Plan) {
 	switch {
 	case s.Capabilities.NoNetwork && s.Balancer == nil:
 	case len(s.Machines) > 0:
@@ -107,14 +107,14 @@ func decideDeletion(s Snapshot, p *reconciler.Plan) {
 // neverHadHost reports whether the host is unreachable and, according to the object, never had resources for it. This
 // is the case if the manager runs in a Pod, where there may be no Docker to wait for. The endpoint in the spec is
 // checked in addition to the status, because a restore loses the status.
-func (s Snapshot) neverHadHost() bool {
+func (s snapshot) neverHadHost() bool {
 	return s.Fault != nil && s.Fault.Kind == fault.Unreachable && s.Object.Status.Network.Name == "" &&
 		!s.Object.Spec.ControlPlaneEndpoint.IsValid() && !ptr.Deref(s.Object.Status.Initialization.Provisioned, false)
 }
 
 // decideWithoutNetwork handles clusters without a network. The endpoint is provided by the control plane, which must
 // have one in its spec or choose one itself.
-func decideWithoutNetwork(s Snapshot, p *reconciler.Plan) {
+func decideWithoutNetwork(s snapshot, p *reconciler.Plan) {
 	if s.HostedControlPlane != nil && needsAddress(s.HostedControlPlane) && !s.Cluster.Spec.ControlPlaneEndpoint.IsValid() && !s.Object.Spec.ControlPlaneEndpoint.IsValid() {
 		p.WaitFor(reasonEndpoint, "The cluster has no network: set spec.backend.simulated or spec.controlPlaneEndpoint of %s %s", hostedKind, s.HostedControlPlane.Name).
 			For(hostedKind, s.HostedControlPlane.Name).UntilUserActs()
@@ -131,7 +131,7 @@ func decideWithoutNetwork(s Snapshot, p *reconciler.Plan) {
 }
 
 // decideReservedEndpoint sets an available endpoint for a control plane on machines.
-func decideReservedEndpoint(s Snapshot, p *reconciler.Plan) {
+func decideReservedEndpoint(s snapshot, p *reconciler.Plan) {
 	if !s.ReservedEndpoint.IsValid() {
 		p.Reads = append(p.Reads, readEndpoint{})
 		return
@@ -141,7 +141,7 @@ func decideReservedEndpoint(s Snapshot, p *reconciler.Plan) {
 }
 
 // waitForHost waits until the fault of the host is resolved.
-func waitForHost(s Snapshot, p *reconciler.Plan) {
+func waitForHost(s snapshot, p *reconciler.Plan) {
 	p.WaitFor(s.Fault.Reason, "%s", s.Fault.Message).For(kind, s.Object.Name).ForTime()
 	if s.Fault.Kind != fault.Unreachable { // otherwise the hub reports when the host responds
 		p.RecheckIn(lostEventRecheck)
@@ -149,7 +149,7 @@ func waitForHost(s Snapshot, p *reconciler.Plan) {
 }
 
 // networkFits reports whether the existing network can serve the Cluster. If it cannot, the plan waits for the user.
-func (s Snapshot) networkFits(p *reconciler.Plan) bool {
+func (s snapshot) networkFits(p *reconciler.Plan) bool {
 	if message := s.internetMismatch(); message != "" {
 		p.WaitFor(reasonDiffers, "%s", message).For(kind, s.Object.Name).UntilUserActs()
 		return false
@@ -162,7 +162,7 @@ func (s Snapshot) networkFits(p *reconciler.Plan) bool {
 }
 
 // decideNewNetwork creates the network if the operator allows it and the host has a free range for it.
-func decideNewNetwork(s Snapshot, p *reconciler.Plan) {
+func decideNewNetwork(s snapshot, p *reconciler.Plan) {
 	want, why := wantedSubnet(s)
 	if want.IsValid() {
 		if message := rangeCollision(s, want); message != "" {
@@ -206,14 +206,14 @@ func decideNewNetwork(s Snapshot, p *reconciler.Plan) {
 }
 
 // internet reports whether the cluster requests a route out of the host.
-func (s Snapshot) internet() bool {
+func (s snapshot) internet() bool {
 	c := s.Object.Spec.Backend.Container
 	return c != nil && c.Network.Internet
 }
 
 // internetMismatch returns a message if the network still exists from an earlier object of this name, and has a route
 // out of the host that this object does not request, or the reverse.
-func (s Snapshot) internetMismatch() string {
+func (s snapshot) internetMismatch() string {
 	const remedy = "delete this cluster and its network (docker network rm %[1]s), and create it again"
 	switch {
 	case s.Network.Internet && !s.internet():
@@ -227,7 +227,7 @@ func (s Snapshot) internetMismatch() string {
 // wantedSubnet returns the range to request, invalid for any range. A network that existed before retains its range,
 // because nodes and control planes use its addresses. The range in the status is validated like the range in the spec,
 // because other users can write it.
-func wantedSubnet(s Snapshot) (netip.Prefix, string) {
+func wantedSubnet(s snapshot) (netip.Prefix, string) {
 	if text := s.Object.Status.Network.Subnet; text != "" {
 		if p, err := netip.ParsePrefix(text); err == nil {
 			return p, "the network has been removed"
@@ -243,7 +243,7 @@ func wantedSubnet(s Snapshot) (netip.Prefix, string) {
 
 // rangeCollision returns a message if ranges of the Cluster contain node addresses of the network, and an empty string
 // otherwise.
-func rangeCollision(s Snapshot, p netip.Prefix) string {
+func rangeCollision(s snapshot, p netip.Prefix) string {
 	layout, err := subnet.NewLayout(p)
 	if err != nil {
 		return err.Error()
@@ -257,7 +257,7 @@ func rangeCollision(s Snapshot, p netip.Prefix) string {
 
 // decideEndpoint sets the host's address in the network as the control plane endpoint if nothing else provides one:
 // neither the user, nor the Cluster, nor a hosted control plane with an endpoint in its spec.
-func decideEndpoint(s Snapshot, p *reconciler.Plan) {
+func decideEndpoint(s snapshot, p *reconciler.Plan) {
 	switch {
 	case s.Cluster.Spec.ControlPlaneEndpoint.IsValid(), s.Object.Spec.ControlPlaneEndpoint.IsValid():
 	case isHosted(s.Cluster.Spec.ControlPlaneRef) && s.HostedControlPlane == nil:
@@ -273,7 +273,7 @@ func decideEndpoint(s Snapshot, p *reconciler.Plan) {
 // outsideRangesMessage describes the Cluster's ranges that are not in its network, empty if all are. Docker's internal
 // networks drop the packets of such ranges between nodes, and Flannel as shipped with Slipway does not encapsulate
 // them. The condition NetworkReady (status.go) shows it.
-func (s Snapshot) outsideRangesMessage() string {
+func (s snapshot) outsideRangesMessage() string {
 	if s.Cluster == nil || s.Network == nil {
 		return ""
 	}

@@ -13,9 +13,9 @@ import (
 
 // Tools that wait for objects of any kind wait for a LocalCluster: clients 5.
 func TestKstatus(t *testing.T) {
-	s := Snapshot{Now: now, Name: "n", Policy: policy.Default(), Cluster: coreCluster(nil), Object: localCluster(func(o *infrav1.LocalCluster) { o.Generation = 1 })}
-	report := func(s Snapshot) string {
-		s.Object.Status = Report(s, Decide(s), reconciler.Outcome{}).Status.(infrav1.LocalClusterStatus)
+	s := snapshot{Now: now, Name: "n", Policy: policy.Default(), Cluster: coreCluster(nil), Object: localCluster(func(o *infrav1.LocalCluster) { o.Generation = 1 })}
+	report := func(s snapshot) string {
+		s.Object.Status = report(s, decide(s), reconciler.Outcome{}).Status.(infrav1.LocalClusterStatus)
 		return kstatus.Compute(t, s.Object)
 	}
 	if got := report(s); got != kstatus.InProgress {

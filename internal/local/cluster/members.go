@@ -18,7 +18,7 @@ import (
 // readBalancer is the part of observe for the load balancer. It reads the load balancer and its desired members: the
 // addresses of the control plane Machines' containers, read from the host and not from statuses, which other users can
 // write. Hosted control planes have no load balancer.
-func (c *controller) readBalancer(ctx context.Context, b backend.Backend, s *Snapshot, locals []infrav1.LocalMachine) error {
+func (c *controller) readBalancer(ctx context.Context, b backend.Backend, s *snapshot, locals []infrav1.LocalMachine) error {
 	if s.HasBalancers = b.Balancers != nil; !s.HasBalancers || s.Cluster != nil && isHosted(s.Cluster.Spec.ControlPlaneRef) {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (c *controller) readBalancer(ctx context.Context, b backend.Backend, s *Sna
 }
 
 // readMember adds the machine of a LocalMachine to the members if it runs the control plane.
-func (c *controller) readMember(ctx context.Context, b backend.Backend, s *Snapshot, local *infrav1.LocalMachine) error {
+func (c *controller) readMember(ctx context.Context, b backend.Backend, s *snapshot, local *infrav1.LocalMachine) error {
 	owner, err := infrastructure.ReadObject(ctx, c.client, local.Namespace, infrastructure.OwnerName(local, "Machine"), &clusterv1.Machine{})
 	if err != nil || owner == nil {
 		return err

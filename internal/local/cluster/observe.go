@@ -20,8 +20,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 )
 
-// Snapshot is the input of [Decide] and [Report]: the LocalCluster, its Cluster, and the state of the host.
-type Snapshot struct {
+// snapshot is the input of [decide] and [report]: the LocalCluster, its Cluster, and the state of the host.
+type snapshot struct {
 	Object *infrav1.LocalCluster
 	// Cluster that owns the object. Nil if it is not in the cache yet.
 	Cluster *clusterv1.Cluster
@@ -58,8 +58,8 @@ type Snapshot struct {
 
 // observe reads the snapshot at the start of each reconciliation; package reconciler calls it. It neither writes nor
 // changes the host. A fault of the backend is part of the snapshot.
-func (c *controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snapshot, error) {
-	s := Snapshot{Object: o, Now: c.now(), Name: backend.NetworkName(c.Instance, client.ObjectKeyFromObject(o)), Policy: c.Policy, ReservedPorts: c.ReservedPorts}
+func (c *controller) observe(ctx context.Context, o *infrav1.LocalCluster) (snapshot, error) {
+	s := snapshot{Object: o, Now: c.now(), Name: backend.NetworkName(c.Instance, client.ObjectKeyFromObject(o)), Policy: c.Policy, ReservedPorts: c.ReservedPorts}
 	key := client.ObjectKey{Namespace: o.Namespace, Name: ownerName(o)}
 	if err := c.readCluster(ctx, &s, key); err != nil {
 		return s, err
@@ -89,19 +89,19 @@ func (c *controller) observe(ctx context.Context, o *infrav1.LocalCluster) (Snap
 	return s, err
 }
 
-func (c *controller) backendOf(s Snapshot) (backend.Backend, error) {
+func (c *controller) backendOf(s snapshot) (backend.Backend, error) {
 	return c.Backends.Choose(s.Object.Spec.Backend.Name(), s.Object.Annotations)
 }
 
 // ref returns the reference to the network. It is found by its labels, because other users can write the name in the
 // status.
-func (s Snapshot) ref() backend.Ref {
+func (s snapshot) ref() backend.Ref {
 	return backend.Ref{Object: client.ObjectKeyFromObject(s.Object), Name: s.Object.Status.Network.Name, Cluster: ownerName(s.Object)}
 }
 
 // readRequested reads the ranges that the host uses, or the endpoint that is available for the cluster. Package
-// reconciler calls it for each read that [Decide] requests.
-func (c *controller) readRequested(ctx context.Context, s Snapshot, q reconciler.ReadRequest) (Snapshot, error) {
+// reconciler calls it for each read that [decide] requests.
+func (c *controller) readRequested(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
 	b, err := c.backendOf(s)
 	if err != nil {
 		return s, err
@@ -121,7 +121,7 @@ func (c *controller) readRequested(ctx context.Context, s Snapshot, q reconciler
 	return s, err
 }
 
-func (c *controller) readCluster(ctx context.Context, s *Snapshot, key client.ObjectKey) (err error) {
+func (c *controller) readCluster(ctx context.Context, s *snapshot, key client.ObjectKey) (err error) {
 	if s.Cluster, err = infrastructure.ReadObject(ctx, c.client, key.Namespace, key.Name, &clusterv1.Cluster{}); err != nil || s.Cluster == nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func isHosted(ref clusterv1.ContractVersionedObjectReference) bool {
 	return ref.Kind == hostedKind && ref.APIGroup == controlplanev1.GroupVersion.Group
 }
 
-// needsAddress reports whether the control plane needs an endpoint in a spec to listen on. [Decide] calls it for
+// needsAddress reports whether the control plane needs an endpoint in a spec to listen on. [decide] calls it for
 // clusters whose backend has no network.
 func needsAddress(p *controlplanev1.HostedControlPlane) bool {
 	return p.Spec.Backend.Simulated == nil && !p.Spec.ControlPlaneEndpoint.IsValid()

@@ -51,8 +51,8 @@ func hostile(t *testing.T, convert *conversion.Converter, version, pods, service
 }
 
 // networkOf is the range of the network that would be created for the Cluster, invalid if none would be.
-func networkOf(s Snapshot) netip.Prefix {
-	for _, a := range Decide(s).Actions {
+func networkOf(s snapshot) netip.Prefix {
+	for _, a := range decide(s).Actions {
 		if a, ok := a.(ensureNetwork); ok {
 			chosen, why := backend.ChooseRange(backend.NetworkSpec{
 				Owner: backend.Owner{Object: client.ObjectKeyFromObject(s.Object)}, Subnet: a.Subnet, Ranges: backend.ClusterRanges(s.Cluster), Policy: s.Policy,
@@ -76,7 +76,7 @@ func TestRangesOfAHostileCluster(t *testing.T) {
 		"100.64.0.0/10", "192.0.2.0/24", "::ffff:10.40.0.0/112", "fd00::/64", "banana", "",
 	}
 	mine := netip.MustParsePrefix("172.16.0.0/12")
-	check := func(what string, s Snapshot) {
+	check := func(what string, s snapshot) {
 		t.Helper()
 		s.Policy, s.UsedRanges = policy.Default(), &taken
 		got := networkOf(s)
@@ -94,13 +94,13 @@ func TestRangesOfAHostileCluster(t *testing.T) {
 	for _, version := range []string{"v1beta1", "v1beta2"} {
 		for _, pods := range targets {
 			for _, services := range append([]string{"10.96.0.0/16"}, targets...) {
-				check(version+" "+pods+" "+services, Snapshot{Cluster: hostile(t, convert, version, pods, services), Object: localCluster(nil)})
+				check(version+" "+pods+" "+services, snapshot{Cluster: hostile(t, convert, version, pods, services), Object: localCluster(nil)})
 			}
 			cluster := hostile(t, convert, version, "10.244.0.0/16", "10.96.0.0/16")
-			check(version+" variable "+pods, Snapshot{Cluster: cluster, Object: localCluster(func(o *infrav1.LocalCluster) {
+			check(version+" variable "+pods, snapshot{Cluster: cluster, Object: localCluster(func(o *infrav1.LocalCluster) {
 				o.Spec.Backend.Container = &infrav1.ContainerCluster{Network: infrav1.ContainerNetwork{Subnet: pods}}
 			})})
-			check(version+" status "+pods, Snapshot{Cluster: cluster, Object: localCluster(func(o *infrav1.LocalCluster) { o.Status.Network.Subnet = pods })})
+			check(version+" status "+pods, snapshot{Cluster: cluster, Object: localCluster(func(o *infrav1.LocalCluster) { o.Status.Network.Subnet = pods })})
 		}
 	}
 }
@@ -113,7 +113,7 @@ func TestOneNamespaceLeavesAddresses(t *testing.T) {
 			o.Name = fmt.Sprint("lc-", n)
 			o.Spec.Backend.Container = &infrav1.ContainerCluster{Network: infrav1.ContainerNetwork{Subnet: fmt.Sprintf("172.%d.0.0/15", 16+n%8*2)}}
 		})
-		s := Snapshot{Cluster: coreCluster(nil), Object: o, Policy: policy.Default(), UsedRanges: &taken}
+		s := snapshot{Cluster: coreCluster(nil), Object: o, Policy: policy.Default(), UsedRanges: &taken}
 		if got := networkOf(s); got.IsValid() {
 			taken = append(taken, backend.UsedRange{Range: got, Owner: backend.Owner{Object: client.ObjectKeyFromObject(o)}})
 		}
@@ -121,7 +121,7 @@ func TestOneNamespaceLeavesAddresses(t *testing.T) {
 	if len(taken) != 4 {
 		t.Errorf("got %d networks of /15, want 4 of 8", len(taken))
 	}
-	other := Snapshot{Cluster: coreCluster(nil), Object: localCluster(func(o *infrav1.LocalCluster) { o.Namespace = "other" }), Policy: policy.Default(), UsedRanges: &taken}
+	other := snapshot{Cluster: coreCluster(nil), Object: localCluster(func(o *infrav1.LocalCluster) { o.Namespace = "other" }), Policy: policy.Default(), UsedRanges: &taken}
 	if got := networkOf(other); !got.IsValid() {
 		t.Error("another namespace gets no network")
 	}

@@ -29,9 +29,9 @@ func simulatedCluster(change func(*infrav1.LocalCluster)) *infrav1.LocalCluster 
 }
 
 // withBackend returns the snapshot with what the simulated backend says, and what annotations make wrong with it.
-func withBackend(t *testing.T, s Snapshot) Snapshot {
+func withBackend(t *testing.T, s snapshot) snapshot {
 	t.Helper()
-	set := backend.Set{infrav1.SimulatedBackend: simulated.New(nil, nil, time.Now)}
+	set := backend.Set{infrav1.SimulatedBackend: simulated.WrapFaulty(simulated.New(nil, nil, time.Now), time.Now)}
 	b, err := set.Choose(s.Object.Spec.Backend.Name(), s.Object.Annotations)
 	if err != nil {
 		t.Fatal(err)
@@ -68,30 +68,30 @@ func TestSimulated(t *testing.T) { // IC-02, IC-04, IC-05
 	simulatedPlane.Spec.Backend.Simulated = &controlplanev1.SimulatedBackend{}
 	cases := map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		waits  []string
 		done   bool
 	}{
-		"nothing to make": {"its control plane brings an endpoint", Snapshot{Object: simulatedCluster(nil), Cluster: coreCluster(withPlane), HostedControlPlane: simulatedPlane}, nil, true},
-		"no plane yet":    {"it brings one when it comes", Snapshot{Object: simulatedCluster(nil), Cluster: coreCluster(withPlane)}, nil, true},
-		"no cluster":      {"nobody wants it yet (IC-08)", Snapshot{Object: simulatedCluster(nil)}, []string{reasonCluster}, false},
-		"a process": {"there is no network where it could listen", Snapshot{Object: simulatedCluster(nil), Cluster: coreCluster(withPlane),
+		"nothing to make": {"its control plane brings an endpoint", snapshot{Object: simulatedCluster(nil), Cluster: coreCluster(withPlane), HostedControlPlane: simulatedPlane}, nil, true},
+		"no plane yet":    {"it brings one when it comes", snapshot{Object: simulatedCluster(nil), Cluster: coreCluster(withPlane)}, nil, true},
+		"no cluster":      {"nobody wants it yet (IC-08)", snapshot{Object: simulatedCluster(nil)}, []string{reasonCluster}, false},
+		"a process": {"there is no network where it could listen", snapshot{Object: simulatedCluster(nil), Cluster: coreCluster(withPlane),
 			HostedControlPlane: &controlplanev1.HostedControlPlane{}}, []string{reasonEndpoint}, false},
-		"a process, told where": {"IC-02: the Cluster says", Snapshot{Object: simulatedCluster(nil), HostedControlPlane: &controlplanev1.HostedControlPlane{}, Cluster: coreCluster(func(c *clusterv1.Cluster) {
+		"a process, told where": {"IC-02: the Cluster says", snapshot{Object: simulatedCluster(nil), HostedControlPlane: &controlplanev1.HostedControlPlane{}, Cluster: coreCluster(func(c *clusterv1.Cluster) {
 			withPlane(c)
 			c.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "127.0.0.1", Port: 6443}
 		})}, nil, true},
-		"kept back": {"an annotation", Snapshot{Cluster: coreCluster(withPlane), HostedControlPlane: simulatedPlane, Object: simulatedCluster(func(o *infrav1.LocalCluster) {
+		"kept back": {"an annotation", snapshot{Cluster: coreCluster(withPlane), HostedControlPlane: simulatedPlane, Object: simulatedCluster(func(o *infrav1.LocalCluster) {
 			o.Annotations = map[string]string{infrav1.NeverProvisionsAnnotation: ""}
 		})}, []string{"NeverProvisions"}, false},
-		"not kept back": {"the value false", Snapshot{Cluster: coreCluster(withPlane), HostedControlPlane: simulatedPlane, Object: simulatedCluster(func(o *infrav1.LocalCluster) {
+		"not kept back": {"the value false", snapshot{Cluster: coreCluster(withPlane), HostedControlPlane: simulatedPlane, Object: simulatedCluster(func(o *infrav1.LocalCluster) {
 			o.Annotations = map[string]string{infrav1.NeverProvisionsAnnotation: "false"}
 		})}, nil, true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			tc.s = withBackend(t, tc.s)
-			p := Decide(tc.s)
+			p := decide(tc.s)
 			var waits []string
 			for _, w := range p.Waits {
 				waits = append(waits, w.Reason)
@@ -99,7 +99,7 @@ func TestSimulated(t *testing.T) { // IC-02, IC-04, IC-05
 			if d := cmp.Diff(tc.waits, waits); d != "" || len(p.Actions) > 0 {
 				t.Errorf("%s: actions %v, waits (-want +got):\n%s", tc.reason, p.Actions, d)
 			}
-			status := Report(tc.s, p, reconciler.Outcome{}).Status.(infrav1.LocalClusterStatus)
+			status := report(tc.s, p, reconciler.Outcome{}).Status.(infrav1.LocalClusterStatus)
 			provisioned := status.Initialization.Provisioned != nil && *status.Initialization.Provisioned
 			if ready := condition.Set(status.Conditions).IsTrue(clusterv1.ReadyCondition); provisioned != tc.done || ready != tc.done {
 				t.Errorf("%s: provisioned %t, Ready %t", tc.reason, provisioned, ready)
@@ -107,7 +107,7 @@ func TestSimulated(t *testing.T) { // IC-02, IC-04, IC-05
 		})
 	}
 	going := simulatedCluster(func(o *infrav1.LocalCluster) { o.DeletionTimestamp = &metav1.Time{Time: now} })
-	if p := Decide(withBackend(t, Snapshot{Object: going, Machines: []string{"m"}})); !p.Idle() {
+	if p := decide(withBackend(t, snapshot{Object: going, Machines: []string{"m"}})); !p.Idle() {
 		t.Errorf("nothing holds a simulated cluster back: %+v", p)
 	}
 }
@@ -133,7 +133,7 @@ func TestFinalizerComesWithTheEndpoint(t *testing.T) { // IC-02
 	}
 	w := newWorld(t, simulatedCluster(func(o *infrav1.LocalCluster) { o.Finalizers = nil }))
 	w.Backends[infrav1.SimulatedBackend] = w.Backends[infrav1.ContainerBackend]
-	if err := w.act(t.Context(), Snapshot{Object: w.get(t), Cluster: coreCluster(nil)}, setEndpoint{Host: "127.0.0.1", Port: 24000}); err != nil {
+	if err := w.act(t.Context(), snapshot{Object: w.get(t), Cluster: coreCluster(nil)}, setEndpoint{Host: "127.0.0.1", Port: 24000}); err != nil {
 		t.Fatal(err)
 	}
 	got := w.get(t)

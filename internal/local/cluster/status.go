@@ -17,7 +17,7 @@ import (
 
 // conditionInput is a snapshot with the plan and its outcome, from which the conditions are computed.
 type conditionInput struct {
-	Snapshot
+	snapshot
 	plan    reconciler.Plan
 	outcome reconciler.Outcome
 }
@@ -65,8 +65,8 @@ func (j conditionInput) deleting() condition.Result {
 	return condition.TrueBecause(clusterv1.DeletingReason, text)
 }
 
-// Report computes the status and the events. Package reconciler calls it after the actions. It is pure.
-func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+// report computes the status and the events. Package reconciler calls it after the actions. It is pure.
+func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	at := reconciler.EvaluateOptionsFor(s.Object, s.Now)
 	status := infrav1.LocalClusterStatus{
 		ObservedGeneration: s.Object.Generation,
@@ -101,7 +101,7 @@ func changesInfrastructure(p reconciler.Plan) bool {
 
 // events returns an event for a created or deleted network and a started load balancer, and for a problem or a wait
 // when it begins.
-func events(s Snapshot, status infrav1.LocalClusterStatus, out reconciler.Outcome) []reconciler.Event {
+func events(s snapshot, status infrav1.LocalClusterStatus, out reconciler.Outcome) []reconciler.Event {
 	var list []reconciler.Event
 	for _, a := range out.Done {
 		switch a := a.(type) {
@@ -128,7 +128,7 @@ func events(s Snapshot, status infrav1.LocalClusterStatus, out reconciler.Outcom
 }
 
 // waitsForMachines reports whether the deletion of the object waits for machines.
-func waitsForMachines(s Snapshot) bool {
+func waitsForMachines(s snapshot) bool {
 	return !s.Object.DeletionTimestamp.IsZero() && len(s.Machines) > 0
 }
 

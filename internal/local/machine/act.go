@@ -23,12 +23,12 @@ import (
 )
 
 // checkQuota reads the number of existing machines and the resolved mounts for a new machine. controller.readRequested
-// (observe.go) reads them when [Decide] requests it.
+// (observe.go) reads them when [decide] requests it.
 type checkQuota struct{}
 
 func (checkQuota) String() string { return "the quota for a new machine" }
 
-// readProgress reads the progress of the bootstrap. controller.readRequested (observe.go) reads it when [Decide]
+// readProgress reads the progress of the bootstrap. controller.readRequested (observe.go) reads it when [decide]
 // requests it.
 type readProgress struct{ Name string }
 
@@ -80,9 +80,9 @@ type deleteMachine struct{ Name, Why string }
 
 func (a deleteMachine) String() string { return fmt.Sprintf("delete machine %s: %s", a.Name, a.Why) }
 
-// act runs one action on the host or on the LocalMachine. Package reconciler calls it for each action that [Decide]
+// act runs one action on the host or on the LocalMachine. Package reconciler calls it for each action that [decide]
 // planned, in order.
-func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
+func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) error {
 	b, err := c.backendOf(s)
 	if err != nil {
 		return err
@@ -112,7 +112,7 @@ func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) e
 }
 
 // desiredMachine returns the desired machine.
-func desiredMachine(s Snapshot) backend.MachineSpec {
+func desiredMachine(s snapshot) backend.MachineSpec {
 	m := backend.MachineSpec{
 		Owner:             backend.Owner{Cluster: s.clusterName(), Object: client.ObjectKeyFromObject(s.Object), UID: s.Object.UID},
 		Name:              s.Name,
@@ -146,7 +146,7 @@ func isNotIPv4(p netip.Prefix) bool { return !p.Addr().Is4() }
 
 // bootstrap reads the bootstrap data and runs it in the machine. The data must never be stored in a snapshot, a log or
 // a label.
-func (c *controller) bootstrap(ctx context.Context, scripts backend.Scripts, s Snapshot, a runBootstrap) error {
+func (c *controller) bootstrap(ctx context.Context, scripts backend.Scripts, s snapshot, a runBootstrap) error {
 	data, err := c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: a.Secret})
 	if err != nil {
 		return err
@@ -159,7 +159,7 @@ func (c *controller) bootstrap(ctx context.Context, scripts backend.Scripts, s S
 }
 
 // nodeSettings describes the machine for its bootstrap data.
-func (s Snapshot) nodeSettings() cloudinit.NodeSettings {
+func (s snapshot) nodeSettings() cloudinit.NodeSettings {
 	return cloudinit.NodeSettings{
 		Name: s.Name, Hostname: cmp.Or(s.HostMachine.Hostname, backend.Hostname(s.Object.Name)), ProviderID: backend.ProviderID(s.Name),
 		Address: s.HostMachine.Address, Offline: s.offline(),
@@ -167,7 +167,7 @@ func (s Snapshot) nodeSettings() cloudinit.NodeSettings {
 }
 
 // offline reports whether the network of the machine has no route out of the host.
-func (s Snapshot) offline() bool {
+func (s snapshot) offline() bool {
 	if s.Network == nil {
 		return false
 	}
@@ -176,7 +176,7 @@ func (s Snapshot) offline() bool {
 }
 
 // files returns the files in the machine's bootstrap data.
-func (c *controller) files(ctx context.Context, s Snapshot) (map[string][]byte, error) {
+func (c *controller) files(ctx context.Context, s snapshot) (map[string][]byte, error) {
 	data, err := c.bootstrapData(ctx, client.ObjectKey{Namespace: s.Object.Namespace, Name: s.bootstrapSecretName()})
 	if err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ func TestThirdBackend(t *testing.T) { // IM-02, IM-05, IM-11
 	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithReturnManagedFields().WithStatusSubresource(&infrav1.LocalMachine{}).
 		WithObjects(localMachine(nil), coreMachine(nil), coreCluster(nil), bootSecret()).Build()
 	ctl := &controller{client: c, secrets: c, Config: Config{Backends: backend.Set{infrav1.ContainerBackend: host.Backend()}, Instance: "i", Policy: allowed()}, now: clock, writer: kube.NewWriter(c, Name)}
-	r := &reconciler.Reconciler[*infrav1.LocalMachine, Snapshot]{Controller: ctl.definition(), Client: c, Writer: ctl.writer, Now: clock}
+	r := &reconciler.Reconciler[*infrav1.LocalMachine, snapshot]{Controller: ctl.definition(), Client: c, Writer: ctl.writer, Now: clock}
 	var again time.Duration
 	reconcile := func() {
 		t.Helper()

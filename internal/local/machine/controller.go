@@ -112,13 +112,13 @@ func (c *controller) ofClusterNamed(ctx context.Context, cluster client.ObjectKe
 	return watches.Requests(list)
 }
 
-func (c *controller) definition() reconciler.Controller[*infrav1.LocalMachine, Snapshot] {
-	return reconciler.Controller[*infrav1.LocalMachine, Snapshot]{
+func (c *controller) definition() reconciler.Controller[*infrav1.LocalMachine, snapshot] {
+	return reconciler.Controller[*infrav1.LocalMachine, snapshot]{
 		Name: Name, Finalizer: infrav1.LocalMachineFinalizer,
 		New: func() *infrav1.LocalMachine { return &infrav1.LocalMachine{} },
 		// setProviderID adds the finalizer before anything is created.
 		DeferFinalizer: func(o *infrav1.LocalMachine) bool { return o.Spec.ProviderID == "" },
-		Observe:        c.observe, Decide: Decide, Act: c.act, Report: Report, Read: c.readRequested,
+		Observe:        c.observe, Decide: decide, Act: c.act, Report: report, Read: c.readRequested,
 	}
 }
 

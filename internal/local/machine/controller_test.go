@@ -30,13 +30,14 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 	"github.com/slipwayhq/slipway/internal/reconciler/watches"
 	"github.com/slipwayhq/slipway/test/testhost"
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 // world is the controller with a host and an API server in memory.
 type world struct {
 	*controller
 	host *testhost.Host
-	r    *reconciler.Reconciler[*infrav1.LocalMachine, Snapshot]
+	r    *reconciler.Reconciler[*infrav1.LocalMachine, snapshot]
 	fail error
 }
 
@@ -68,7 +69,7 @@ func newWorld(t *testing.T, objs ...client.Object) *world {
 		},
 	}).Build()
 	w.controller = &controller{client: cl, secrets: cl, Config: Config{Backends: w.host.Set(), Instance: "i", Policy: allowed()}, now: func() time.Time { return now }, writer: kube.NewWriter(cl, Name)}
-	w.r = &reconciler.Reconciler[*infrav1.LocalMachine, Snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: w.now}
+	w.r = &reconciler.Reconciler[*infrav1.LocalMachine, snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: w.now}
 	return w
 }
 
@@ -272,8 +273,8 @@ func TestVersionOfHostedControlPlaneEnqueues(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := localMachine(func(o *infrav1.LocalMachine) { o.Name, o.Labels[clusterv1.ClusterNameLabel] = "other", "d" })
-	c := &controller{client: fake.NewClientBuilder().WithScheme(s).WithObjects(localMachine(nil), other).
-		WithIndex(&infrav1.LocalMachine{}, watches.ClusterField(Name), watches.ClusterNames).Build()}
+	c := &controller{client: testkit.WithIndexes(fake.NewClientBuilder().WithScheme(s).WithObjects(localMachine(nil), other),
+		func(i client.FieldIndexer) error { return watches.IndexByCluster(i, Name, &infrav1.LocalMachine{}) }).Build()}
 	before := plane("v1.35.0", func(p *controlplanev1.HostedControlPlane) {
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: clusterv1.GroupVersion.String(), Kind: "Cluster", Name: "c"}}
 	})
@@ -286,8 +287,8 @@ func TestVersionOfHostedControlPlaneEnqueues(t *testing.T) {
 		watched.Update(event.UpdateEvent{ObjectOld: after, ObjectNew: after.DeepCopy()}) {
 		t.Error("only a change of the version enqueues")
 	}
-	skewed := snapshot(func(s *Snapshot) { s.HostedControlPlane = before })
-	if p := Decide(skewed); p.Recheck != versionRecheck || p.Waits[0].Field != "status.version" {
+	skewed := newSnapshot(func(s *snapshot) { s.HostedControlPlane = before })
+	if p := decide(skewed); p.Recheck != versionRecheck || p.Waits[0].Field != "status.version" {
 		t.Errorf("the watch ends the wait, or a recheck if its event is missing; got %+v", p)
 	}
 }

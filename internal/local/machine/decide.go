@@ -62,7 +62,7 @@ const versionRecheck = 30 * time.Second
 // immediateRecheck is the delay before a machine is inspected again after an immediate change, which causes no event.
 const immediateRecheck = time.Millisecond
 
-// Decide computes the plan for a LocalMachine. Package reconciler calls it in each reconciliation, again after the
+// decide computes the plan for a LocalMachine. Package reconciler calls it in each reconciliation, again after the
 // reads that it requests. It is pure: it neither reads nor writes. The first row that applies decides:
 //
 //	the provider ID cannot be this object's     wait; nothing if the object is being deleted
@@ -76,7 +76,7 @@ const immediateRecheck = time.Millisecond
 //	a prerequisite is missing                   wait; a scripted machine can boot without bootstrap data
 //	denied or refused                           wait
 //	otherwise                                   set the provider ID, create the machine
-func Decide(s Snapshot) reconciler.Plan {
+func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	deleting := !s.Object.DeletionTimestamp.IsZero()
 	stage, reason := stageCreation, reasonAbsent
@@ -127,11 +127,11 @@ func Decide(s Snapshot) reconciler.Plan {
 // neverHadHost reports whether the backend is unreachable and the object never had a machine, because the provider ID
 // is written before one is created. This is the case if the manager runs in a Pod, where there is no Docker to wait
 // for.
-func (s Snapshot) neverHadHost() bool {
+func (s snapshot) neverHadHost() bool {
 	return s.Fault.Kind == fault.Unreachable && s.Object.Spec.ProviderID == "" && !s.provisioned()
 }
 
-func decideDeletion(s Snapshot, p *reconciler.Plan) {
+func decideDeletion(s snapshot, p *reconciler.Plan) {
 	switch s.HostMachine.State {
 	case "", backend.Absent, backend.Foreign:
 	case backend.Removing:
@@ -144,7 +144,7 @@ func decideDeletion(s Snapshot, p *reconciler.Plan) {
 
 // decideProvisioned only reports the state of a provisioned machine and does not repair it, except for volatile
 // machines.
-func decideProvisioned(s Snapshot, p *reconciler.Plan) {
+func decideProvisioned(s snapshot, p *reconciler.Plan) {
 	switch {
 	case s.HostMachine.State == backend.Running:
 		decideChanges(s, p)
@@ -159,7 +159,7 @@ func decideProvisioned(s Snapshot, p *reconciler.Plan) {
 }
 
 // decideChanges applies pending changes to a running machine.
-func decideChanges(s Snapshot, p *reconciler.Plan) {
+func decideChanges(s snapshot, p *reconciler.Plan) {
 	if s.HostMachine.Pending != "" {
 		p.Do(updateMachine{Name: s.Name, Why: s.HostMachine.Pending})
 	}
@@ -169,7 +169,7 @@ func decideChanges(s Snapshot, p *reconciler.Plan) {
 }
 
 // decideNew creates the machine once all prerequisites are met.
-func decideNew(s Snapshot, p *reconciler.Plan) {
+func decideNew(s snapshot, p *reconciler.Plan) {
 	switch {
 	case s.Machine == nil && s.Pool == nil:
 		p.WaitFor(reasonOwner, "Waiting for a Machine or a MachinePool to own this object").For(kind, s.Object.Name).ToChange("metadata.ownerReferences")
@@ -201,7 +201,7 @@ func decideNew(s Snapshot, p *reconciler.Plan) {
 }
 
 // decideCreation creates and starts the machine.
-func decideCreation(s Snapshot, p *reconciler.Plan, why string) {
+func decideCreation(s snapshot, p *reconciler.Plan, why string) {
 	decideID(s, p)
 	p.Do(createMachine{Name: s.Name, Image: s.Capabilities.Image, Startup: s.startup(), Why: why})
 	switch {
@@ -215,7 +215,7 @@ func decideCreation(s Snapshot, p *reconciler.Plan, why string) {
 // quotaDenial returns the reason why the policy denies the machine in the current state of the host, empty if it does
 // not. It is checked only before a machine is created: an existing machine continues to run when the policy becomes
 // stricter.
-func (s Snapshot) quotaDenial() string {
+func (s snapshot) quotaDenial() string {
 	for _, m := range s.Quota.Mounts {
 		if why := s.Policy.DeniedMount(s.Object.Namespace, m.HostPath, m.ReadOnly); why != "" {
 			return why
@@ -224,14 +224,14 @@ func (s Snapshot) quotaDenial() string {
 	return s.Capabilities.Maximum.Exceeded(s.Capabilities.MaximumSetting, s.Object.Namespace, s.Quota.Own, s.Quota.All)
 }
 
-func decideID(s Snapshot, p *reconciler.Plan) {
+func decideID(s snapshot, p *reconciler.Plan) {
 	if s.Object.Spec.ProviderID == "" {
 		p.Do(setProviderID{ID: backend.ProviderID(s.Name)})
 	}
 }
 
 // decideRunning runs the bootstrap data of a scripted machine.
-func decideRunning(s Snapshot, p *reconciler.Plan) {
+func decideRunning(s snapshot, p *reconciler.Plan) {
 	switch {
 	case !s.Capabilities.Scripted:
 		decideChanges(s, p)
@@ -243,7 +243,7 @@ func decideRunning(s Snapshot, p *reconciler.Plan) {
 }
 
 // decideStart starts an existing machine, or waits until it has started by itself.
-func decideStart(s Snapshot, p *reconciler.Plan) {
+func decideStart(s snapshot, p *reconciler.Plan) {
 	if left := s.HostMachine.Since.Add(s.startup()).Sub(s.Now); left > 0 {
 		waitForStart(s, p, left)
 		return
@@ -258,14 +258,14 @@ func decideStart(s Snapshot, p *reconciler.Plan) {
 }
 
 // startup returns the duration of the machine's start. A lost machine is recreated without delay.
-func (s Snapshot) startup() time.Duration {
+func (s snapshot) startup() time.Duration {
 	if s.provisioned() {
 		return 0
 	}
 	return s.Capabilities.Startup
 }
 
-func decideBootstrap(s Snapshot, p *reconciler.Plan) {
+func decideBootstrap(s snapshot, p *reconciler.Plan) {
 	switch s.Progress.Phase {
 	case backend.NotStarted:
 		if s.bootstrapSecretName() == "" {
@@ -291,7 +291,7 @@ func decideBootstrap(s Snapshot, p *reconciler.Plan) {
 }
 
 // waitForVersion waits until the control plane supports the Kubernetes version of the node.
-func waitForVersion(s Snapshot, p *reconciler.Plan) {
+func waitForVersion(s snapshot, p *reconciler.Plan) {
 	p.WaitFor(reasonSkew, "The node image has Kubernetes %s, which is %s HostedControlPlane %s at %s: "+
 		"use a version that the control plane supports, or upgrade the control plane first", s.nodeVersion(), s.versionSkew(), s.HostedControlPlane.Name, s.HostedControlPlane.Status.Version).
 		For("HostedControlPlane", s.HostedControlPlane.Name).ToChange("status.version")
@@ -301,18 +301,18 @@ func waitForVersion(s Snapshot, p *reconciler.Plan) {
 
 // isStale reports whether the machine of this name belongs to an earlier object that no longer exists. After a move or
 // a restore the object's UID differs, too, but then the object has a provider ID.
-func (s Snapshot) isStale() bool {
+func (s snapshot) isStale() bool {
 	return s.HostMachine.State.Exists() && s.Object.Spec.ProviderID == "" && s.HostMachine.Owner.UID != s.Object.UID
 }
 
 // waitForBackend waits for an event of the backend.
-func waitForBackend(s Snapshot, p *reconciler.Plan, reason, message string) {
+func waitForBackend(s snapshot, p *reconciler.Plan, reason, message string) {
 	p.WaitFor(reason, "%s", message).For(kind, s.Object.Name).ToChange("condition " + infrav1.MachineProvisionedCondition)
 	p.RecheckIn(lostEventRecheck)
 }
 
 // waitForResult waits for the effect of the plan's actions on the machine.
-func waitForResult(s Snapshot, p *reconciler.Plan, reason, message string) {
+func waitForResult(s snapshot, p *reconciler.Plan, reason, message string) {
 	if s.Capabilities.Immediate {
 		p.RecheckIn(immediateRecheck)
 		return
@@ -321,7 +321,7 @@ func waitForResult(s Snapshot, p *reconciler.Plan, reason, message string) {
 }
 
 // waitForRunning waits for a machine that the plan starts.
-func waitForRunning(s Snapshot, p *reconciler.Plan, reason, message string) {
+func waitForRunning(s snapshot, p *reconciler.Plan, reason, message string) {
 	switch {
 	case !s.Capabilities.Immediate:
 		waitForBackend(s, p, reason, message)
@@ -333,7 +333,7 @@ func waitForRunning(s Snapshot, p *reconciler.Plan, reason, message string) {
 }
 
 // waitForData waits for the bootstrap data Secret.
-func waitForData(s Snapshot, p *reconciler.Plan) {
+func waitForData(s snapshot, p *reconciler.Plan) {
 	on, bootstrap := reconciler.Subject{}, clusterv1.Bootstrap{}
 	switch {
 	case s.Machine != nil:
@@ -348,7 +348,7 @@ func waitForData(s Snapshot, p *reconciler.Plan) {
 }
 
 // waitForStart waits for a machine whose startup duration is known.
-func waitForStart(s Snapshot, p *reconciler.Plan, left time.Duration) {
+func waitForStart(s snapshot, p *reconciler.Plan, left time.Duration) {
 	p.WaitFor(reasonStarting, "The machine is starting, which takes %s", s.startup()).For(kind, s.Object.Name).ForTime()
 	p.RecheckIn(left)
 }

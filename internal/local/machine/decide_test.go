@@ -91,8 +91,8 @@ func clusterNetwork() (backend.Owner, backend.Network) {
 	return o, backend.Network{Name: backend.NetworkName("i", o.Object), ID: "net-id", Subnet: netip.MustParsePrefix("172.16.0.0/18")}
 }
 
-func snapshot(change func(*Snapshot)) Snapshot {
-	s := Snapshot{Object: localMachine(nil), Machine: coreMachine(nil), Cluster: coreCluster(nil), Network: localCluster(),
+func newSnapshot(change func(*snapshot)) snapshot {
+	s := snapshot{Object: localMachine(nil), Machine: coreMachine(nil), Cluster: coreCluster(nil), Network: localCluster(),
 		Name: name, HostMachine: backend.Machine{Name: name, State: backend.Absent}, Now: now, Policy: allowed(), Quota: &backend.Quota{}}
 	change(&s)
 	if s.Name != "" {
@@ -110,8 +110,8 @@ func was(o *infrav1.LocalMachine) {
 
 func deleted(o *infrav1.LocalMachine) { o.DeletionTimestamp = &metav1.Time{Time: now} }
 
-func progress(p backend.Phase) func(*Snapshot) {
-	return func(s *Snapshot) {
+func progress(p backend.Phase) func(*snapshot) {
+	return func(s *snapshot) {
 		s.Object, s.HostMachine, s.Progress = localMachine(withID), host(backend.Running), &backend.Progress{Phase: p, Log: "line 1\nline 2"}
 	}
 }
@@ -127,8 +127,8 @@ func plane(version string, change func(*controlplanev1.HostedControlPlane)) *con
 	return p
 }
 
-func container(c infrav1.ContainerMachine) func(*Snapshot) {
-	return func(s *Snapshot) { s.Object.Spec.Backend.Container = &c }
+func container(c infrav1.ContainerMachine) func(*snapshot) {
+	return func(s *snapshot) { s.Object.Spec.Backend.Container = &c }
 }
 
 func TestDecide(t *testing.T) {
@@ -136,97 +136,97 @@ func TestDecide(t *testing.T) {
 	create := "create and start machine " + name + " of slipway.dev/node:v1.36.3: there is none yet"
 	cases := map[string]struct {
 		reason string
-		change func(*Snapshot)
+		change func(*snapshot)
 		want   []string
 		waits  []string
 	}{
-		"new":      {"everything is there (IM-11)", func(*Snapshot) {}, []string{id, create}, []string{"CreatingMachine"}},
-		"no owner": {"nobody wants it yet", func(s *Snapshot) { s.Machine = nil }, nil, []string{"WaitingForOwner"}},
-		"no infra": {"IM-11", func(s *Snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }, nil, []string{"WaitingForClusterInfrastructureReady"}},
-		"no data":  {"it boots meanwhile (IM-11)", func(s *Snapshot) { s.Machine.Spec.Bootstrap.DataSecretName = nil }, []string{id, create}, []string{"CreatingMachine"}},
-		"no data, booted": {"there is nothing to run in it (IM-11)", func(s *Snapshot) {
+		"new":      {"everything is there (IM-11)", func(*snapshot) {}, []string{id, create}, []string{"CreatingMachine"}},
+		"no owner": {"nobody wants it yet", func(s *snapshot) { s.Machine = nil }, nil, []string{"WaitingForOwner"}},
+		"no infra": {"IM-11", func(s *snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }, nil, []string{"WaitingForClusterInfrastructureReady"}},
+		"no data":  {"it boots meanwhile (IM-11)", func(s *snapshot) { s.Machine.Spec.Bootstrap.DataSecretName = nil }, []string{id, create}, []string{"CreatingMachine"}},
+		"no data, booted": {"there is nothing to run in it (IM-11)", func(s *snapshot) {
 			progress(backend.NotStarted)(s)
 			s.Machine.Spec.Bootstrap.DataSecretName = nil
 		}, nil, []string{"WaitingForBootstrapData"}},
-		"host odd":             {"the Docker Engine says what it has not said before: looked at again by itself", func(s *Snapshot) { s.Fault = fault.New(fault.Transient, "DockerError", "odd") }, nil, []string{"DockerError"}},
-		"foreign ID":           {"the name of another machine's container", func(s *Snapshot) { s.Name, s.HostMachine = "", backend.Machine{} }, nil, []string{"ForeignProviderID"}},
-		"foreign ID, deleting": {"nothing is its own, so nothing is removed", func(s *Snapshot) { s.Object, s.Name, s.HostMachine = localMachine(deleted), "", backend.Machine{} }, nil, nil},
-		"foreign container":    {"it has the name", func(s *Snapshot) { s.HostMachine = backend.Machine{Name: name, State: backend.Foreign} }, nil, []string{"MachineNotOwned"}},
-		"foreign container, deleting": {"it stays", func(s *Snapshot) {
+		"host odd":             {"the Docker Engine says what it has not said before: looked at again by itself", func(s *snapshot) { s.Fault = fault.New(fault.Transient, "DockerError", "odd") }, nil, []string{"DockerError"}},
+		"foreign ID":           {"the name of another machine's container", func(s *snapshot) { s.Name, s.HostMachine = "", backend.Machine{} }, nil, []string{"ForeignProviderID"}},
+		"foreign ID, deleting": {"nothing is its own, so nothing is removed", func(s *snapshot) { s.Object, s.Name, s.HostMachine = localMachine(deleted), "", backend.Machine{} }, nil, nil},
+		"foreign container":    {"it has the name", func(s *snapshot) { s.HostMachine = backend.Machine{Name: name, State: backend.Foreign} }, nil, []string{"MachineNotOwned"}},
+		"foreign container, deleting": {"it stays", func(s *snapshot) {
 			s.Object, s.HostMachine = localMachine(deleted), backend.Machine{Name: name, State: backend.Foreign}
 		}, nil, nil},
 		"image denied":   {"the operator allows others", container(infrav1.ContainerMachine{Image: "evil"}), nil, []string{"DeniedByPolicy"}},
 		"mount denied":   {"as it is written", container(infrav1.ContainerMachine{ExtraMounts: []infrav1.Mount{{HostPath: "/", ContainerPath: "/host", ReadOnly: true}}}), nil, []string{"DeniedByPolicy"}},
 		"mount writable": {"the operator allows reading", container(infrav1.ContainerMachine{ExtraMounts: []infrav1.Mount{{HostPath: "/srv/a", ContainerPath: "/a"}}}), nil, []string{"DeniedByPolicy"}},
-		"mount leads out": {"where it leads is not allowed", func(s *Snapshot) {
+		"mount leads out": {"where it leads is not allowed", func(s *snapshot) {
 			container(infrav1.ContainerMachine{ExtraMounts: []infrav1.Mount{{HostPath: "/srv/a", ContainerPath: "/a", ReadOnly: true}}})(s)
 			s.Quota.Mounts = []backend.Mount{{HostPath: "/etc", MachinePath: "/a", ReadOnly: true}}
 		}, nil, []string{"DeniedByPolicy"}},
-		"mount refused": {"whoever allows it", func(s *Snapshot) { s.Quota.Refusal = fault.New(fault.Invalid, "MountRefused", "no") }, nil, []string{"MountRefused"}},
-		"mount allowed": {"for reading", func(s *Snapshot) {
+		"mount refused": {"whoever allows it", func(s *snapshot) { s.Quota.Refusal = fault.New(fault.Invalid, "MountRefused", "no") }, nil, []string{"MountRefused"}},
+		"mount allowed": {"for reading", func(s *snapshot) {
 			container(infrav1.ContainerMachine{ExtraMounts: []infrav1.Mount{{HostPath: "/srv/a", ContainerPath: "/a", ReadOnly: true}}})(s)
 			s.Quota.Mounts = []backend.Mount{{HostPath: "/srv/b", MachinePath: "/a", ReadOnly: true}}
 		}, []string{id, create}, []string{"CreatingMachine"}},
 		"too much memory": {"more than a node may have", container(infrav1.ContainerMachine{Resources: infrav1.ContainerResources{MemoryMiB: 8193}}), nil, []string{"DeniedByPolicy"}},
-		"too many here":   {"as many as the namespace may have", func(s *Snapshot) { s.Quota.Own, s.Quota.All = 100, 100 }, nil, []string{"DeniedByPolicy"}},
-		"too many":        {"as many as there may be", func(s *Snapshot) { s.Quota.All = 250 }, nil, []string{"DeniedByPolicy"}},
-		"denied later": {"what is there goes on when the policy becomes stricter", func(s *Snapshot) {
+		"too many here":   {"as many as the namespace may have", func(s *snapshot) { s.Quota.Own, s.Quota.All = 100, 100 }, nil, []string{"DeniedByPolicy"}},
+		"too many":        {"as many as there may be", func(s *snapshot) { s.Quota.All = 250 }, nil, []string{"DeniedByPolicy"}},
+		"denied later": {"what is there goes on when the policy becomes stricter", func(s *snapshot) {
 			progress(backend.Succeeded)(s)
 			s.Policy, s.Object.Spec.Backend.Container = policy.Configuration{}, &infrav1.ContainerMachine{Image: "evil"}
 		}, nil, nil},
-		"older image":         {"each node runs the kube-proxy of its own image", func(s *Snapshot) { s.HostedControlPlane = plane("v1.37.0", nil) }, []string{id, create}, []string{"CreatingMachine"}},
-		"oldest image":        {"the oldest kubelet that Kubernetes supports", func(s *Snapshot) { s.HostedControlPlane = plane("v1.39.0", nil) }, []string{id, create}, []string{"CreatingMachine"}},
-		"too old image":       {"Kubernetes does not support the kubelet", func(s *Snapshot) { s.HostedControlPlane = plane("v1.40.0", nil) }, nil, []string{"NodeVersionSkew"}},
-		"newer image":         {"a kubelet is never newer than the API server", func(s *Snapshot) { s.HostedControlPlane = plane("v1.35.9", nil) }, nil, []string{"NodeVersionSkew"}},
-		"same version":        {"all is there", func(s *Snapshot) { s.HostedControlPlane = plane("v1.36.3", nil) }, []string{id, create}, []string{"CreatingMachine"}},
-		"newer image, named":  {"known once there is a container of it", func(s *Snapshot) { progress(backend.NotStarted)(s); s.HostedControlPlane = plane("v1.35.0", nil) }, nil, []string{"NodeVersionSkew"}},
-		"newer control plane": {"a node that is there is not touched", func(s *Snapshot) { progress(backend.Succeeded)(s); s.HostedControlPlane = plane("v1.37.0", nil) }, nil, nil},
+		"older image":         {"each node runs the kube-proxy of its own image", func(s *snapshot) { s.HostedControlPlane = plane("v1.37.0", nil) }, []string{id, create}, []string{"CreatingMachine"}},
+		"oldest image":        {"the oldest kubelet that Kubernetes supports", func(s *snapshot) { s.HostedControlPlane = plane("v1.39.0", nil) }, []string{id, create}, []string{"CreatingMachine"}},
+		"too old image":       {"Kubernetes does not support the kubelet", func(s *snapshot) { s.HostedControlPlane = plane("v1.40.0", nil) }, nil, []string{"NodeVersionSkew"}},
+		"newer image":         {"a kubelet is never newer than the API server", func(s *snapshot) { s.HostedControlPlane = plane("v1.35.9", nil) }, nil, []string{"NodeVersionSkew"}},
+		"same version":        {"all is there", func(s *snapshot) { s.HostedControlPlane = plane("v1.36.3", nil) }, []string{id, create}, []string{"CreatingMachine"}},
+		"newer image, named":  {"known once there is a container of it", func(s *snapshot) { progress(backend.NotStarted)(s); s.HostedControlPlane = plane("v1.35.0", nil) }, nil, []string{"NodeVersionSkew"}},
+		"newer control plane": {"a node that is there is not touched", func(s *snapshot) { progress(backend.Succeeded)(s); s.HostedControlPlane = plane("v1.37.0", nil) }, nil, nil},
 		"no node image":       {"it cannot run the bootstrap data", progress(backend.Unusable), nil, []string{"NotANodeImage"}},
-		"no image":            {"neither version nor image", func(s *Snapshot) { s.Machine.Spec.Version = "" }, nil, []string{"NodeImageUnknown"}},
-		"own image": {"an image in kind's layout, by name", func(s *Snapshot) {
+		"no image":            {"neither version nor image", func(s *snapshot) { s.Machine.Spec.Version = "" }, nil, []string{"NodeImageUnknown"}},
+		"own image": {"an image in kind's layout, by name", func(s *snapshot) {
 			s.Object.Spec.Backend.Container = &infrav1.ContainerMachine{Image: "kindest/node:v1.36.0"}
 		}, []string{id, "create and start machine " + name + " of kindest/node:v1.36.0: there is none yet"}, []string{"CreatingMachine"}},
-		"control plane": {"its image has more in it", func(s *Snapshot) { s.Machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""} }, []string{id, "create and start machine " + name + " of slipway.dev/node-control-plane:v1.36.3: there is none yet"}, []string{"CreatingMachine"}},
-		"of a pool": {"the pool's data and version serve; the Machine's data is empty (MP-07)", func(s *Snapshot) {
+		"control plane": {"its image has more in it", func(s *snapshot) { s.Machine.Labels = map[string]string{clusterv1.MachineControlPlaneLabel: ""} }, []string{id, "create and start machine " + name + " of slipway.dev/node-control-plane:v1.36.3: there is none yet"}, []string{"CreatingMachine"}},
+		"of a pool": {"the pool's data and version serve; the Machine's data is empty (MP-07)", func(s *snapshot) {
 			empty, data := "", "pool-data"
 			s.Machine.Spec.Bootstrap.DataSecretName = &empty
 			s.Pool = &clusterv1.MachinePool{}
 			s.Pool.Spec.Template.Spec.Version = "v1.36.3"
 			s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName = &data
 		}, []string{id, create}, []string{"CreatingMachine"}},
-		"host down":   {"nothing can be asked of it", func(s *Snapshot) { s.Fault = down }, nil, []string{"DockerUnreachable"}},
-		"crash":       {"killed between create and start", func(s *Snapshot) { s.HostMachine = host(backend.Created) }, []string{id, "create and start machine " + name + " of slipway.dev/node:v1.36.3: it exists and does not run"}, []string{"WaitingForMachine"}},
-		"old object":  {"a container that an earlier object of this name left", func(s *Snapshot) { s.HostMachine = host(backend.Running); s.HostMachine.Owner.UID = "other" }, []string{"delete machine " + name + ": it belongs to an earlier LocalMachine of this name"}, []string{"CreatingMachine"}},
-		"after move":  {"the object has another UID, but knows its container", func(s *Snapshot) { progress(backend.Succeeded)(s); s.HostMachine.Owner.UID = "other" }, nil, nil},
-		"remains":     {"its volume is no machine", func(s *Snapshot) { s.HostMachine = backend.Machine{Name: name, State: backend.Orphaned} }, []string{id, create}, []string{"CreatingMachine"}},
+		"host down":   {"nothing can be asked of it", func(s *snapshot) { s.Fault = down }, nil, []string{"DockerUnreachable"}},
+		"crash":       {"killed between create and start", func(s *snapshot) { s.HostMachine = host(backend.Created) }, []string{id, "create and start machine " + name + " of slipway.dev/node:v1.36.3: it exists and does not run"}, []string{"WaitingForMachine"}},
+		"old object":  {"a container that an earlier object of this name left", func(s *snapshot) { s.HostMachine = host(backend.Running); s.HostMachine.Owner.UID = "other" }, []string{"delete machine " + name + ": it belongs to an earlier LocalMachine of this name"}, []string{"CreatingMachine"}},
+		"after move":  {"the object has another UID, but knows its container", func(s *snapshot) { progress(backend.Succeeded)(s); s.HostMachine.Owner.UID = "other" }, nil, nil},
+		"remains":     {"its volume is no machine", func(s *snapshot) { s.HostMachine = backend.Machine{Name: name, State: backend.Orphaned} }, []string{id, create}, []string{"CreatingMachine"}},
 		"not started": {"the bootstrap has not run (killed after the start)", progress(backend.NotStarted), []string{"run the bootstrap data of Secret boot in machine " + name + ": the machine runs and is not bootstrapped"}, []string{"Bootstrapping"}},
 		"running":     {"its end is an event", progress(backend.InProgress), nil, []string{"Bootstrapping"}},
 		"interrupted": {"what is done is unknown", progress(backend.Interrupted), []string{"delete machine " + name + ": a restart interrupted its bootstrap, so it is recreated"}, []string{"BootstrapInterrupted"}},
 		"failed":      {"left as it is, to be looked at", progress(backend.Failed), nil, []string{"BootstrapFailed"}},
 		"succeeded":   {"nothing to do", progress(backend.Succeeded), nil, nil},
-		"in place":    {"a provisioned machine is not touched (IM-07)", func(s *Snapshot) { s.Object = localMachine(was); s.HostMachine = host(backend.Running) }, nil, nil},
-		"lost":        {"a provisioned machine is never made again", func(s *Snapshot) { s.Object = localMachine(was) }, nil, nil},
-		"stopped":     {"nor started", func(s *Snapshot) { s.Object = localMachine(was); s.HostMachine = host(backend.Stopped) }, nil, nil},
-		"deleting":    {"the container goes first", func(s *Snapshot) { s.Object = localMachine(deleted); s.HostMachine = host(backend.Running) }, []string{"delete machine " + name + ": the LocalMachine is being deleted"}, []string{"DeletingMachine"}},
-		"deleting remains": {"then its volume", func(s *Snapshot) {
+		"in place":    {"a provisioned machine is not touched (IM-07)", func(s *snapshot) { s.Object = localMachine(was); s.HostMachine = host(backend.Running) }, nil, nil},
+		"lost":        {"a provisioned machine is never made again", func(s *snapshot) { s.Object = localMachine(was) }, nil, nil},
+		"stopped":     {"nor started", func(s *snapshot) { s.Object = localMachine(was); s.HostMachine = host(backend.Stopped) }, nil, nil},
+		"deleting":    {"the container goes first", func(s *snapshot) { s.Object = localMachine(deleted); s.HostMachine = host(backend.Running) }, []string{"delete machine " + name + ": the LocalMachine is being deleted"}, []string{"DeletingMachine"}},
+		"deleting remains": {"then its volume", func(s *snapshot) {
 			s.Object = localMachine(deleted)
 			s.HostMachine = backend.Machine{Name: name, State: backend.Orphaned}
 		}, []string{"delete machine " + name + ": the LocalMachine is being deleted"}, []string{"DeletingMachine"}},
-		"deleting, busy": {"Docker is at it", func(s *Snapshot) { s.Object = localMachine(deleted); s.HostMachine = host(backend.Removing) }, nil, []string{"DeletingMachine"}},
-		"deleting, down": {"the finalizer stays", func(s *Snapshot) {
+		"deleting, busy": {"Docker is at it", func(s *snapshot) { s.Object = localMachine(deleted); s.HostMachine = host(backend.Removing) }, nil, []string{"DeletingMachine"}},
+		"deleting, down": {"the finalizer stays", func(s *snapshot) {
 			s.Object = localMachine(func(o *infrav1.LocalMachine) { deleted(o); o.Spec.ProviderID = "slipway:///x" })
 			s.Fault = down
 		}, nil, []string{"DockerUnreachable"}},
-		"deleting, no host": {"the provider ID is written before a machine is created: it never had one", func(s *Snapshot) { s.Object = localMachine(deleted); s.Fault = down }, nil, nil},
-		"deleting, host odd": {"it answers, and does not say whether there is a machine", func(s *Snapshot) {
+		"deleting, no host": {"the provider ID is written before a machine is created: it never had one", func(s *snapshot) { s.Object = localMachine(deleted); s.Fault = down }, nil, nil},
+		"deleting, host odd": {"it answers, and does not say whether there is a machine", func(s *snapshot) {
 			s.Object = localMachine(deleted)
 			s.Fault = fault.New(fault.Transient, "DockerError", "odd")
 		}, nil, []string{"DockerError"}},
-		"gone": {"the finalizer goes, whatever else is missing", func(s *Snapshot) { *s = Snapshot{Object: localMachine(deleted), HostMachine: s.HostMachine} }, nil, nil},
+		"gone": {"the finalizer goes, whatever else is missing", func(s *snapshot) { *s = snapshot{Object: localMachine(deleted), HostMachine: s.HostMachine} }, nil, nil},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
-			p := Decide(snapshot(tc.change))
+			p := decide(newSnapshot(tc.change))
 			var did, waits []string
 			for _, a := range p.Actions {
 				did = append(did, a.String())
@@ -242,15 +242,15 @@ func TestDecide(t *testing.T) {
 			}
 		})
 	}
-	running := snapshot(func(s *Snapshot) { s.HostMachine = host(backend.Running) })
-	if p := Decide(running); len(p.Reads) != 1 || p.Reads[0] != (readProgress{Name: name}) {
+	running := newSnapshot(func(s *snapshot) { s.HostMachine = host(backend.Running) })
+	if p := decide(running); len(p.Reads) != 1 || p.Reads[0] != (readProgress{Name: name}) {
 		t.Errorf("how far the bootstrap is has to be asked; got %+v", p)
 	}
-	if p := Decide(snapshot(func(s *Snapshot) { s.Quota = nil })); len(p.Reads) != 1 || p.Reads[0] != (checkQuota{}) || len(p.Actions) != 0 {
+	if p := decide(newSnapshot(func(s *snapshot) { s.Quota = nil })); len(p.Reads) != 1 || p.Reads[0] != (checkQuota{}) || len(p.Actions) != 0 {
 		t.Errorf("what a container can have is asked before anything is made; got %+v", p)
 	}
-	asked := snapshot(func(s *Snapshot) { progress(backend.InProgress)(s); s.Object = localMachine(nil) })
-	if p := Decide(asked); len(p.Actions) != 1 || p.Actions[0].String() != "set the provider ID to slipway:///"+name+": it identifies the machine" {
+	asked := newSnapshot(func(s *snapshot) { progress(backend.InProgress)(s); s.Object = localMachine(nil) })
+	if p := decide(asked); len(p.Actions) != 1 || p.Actions[0].String() != "set the provider ID to slipway:///"+name+": it identifies the machine" {
 		t.Errorf("IM-02: got %v", p.Actions)
 	}
 }
@@ -264,47 +264,47 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 	}
 	cases := map[string]struct {
 		reason string
-		change func(*Snapshot)
+		change func(*snapshot)
 		out    reconciler.Outcome
 		want   want
 	}{
-		"ready": {"it runs and is bootstrapped", func(s *Snapshot) { s.Object = localMachine(was); s.HostMachine = host(backend.Running) }, reconciler.Outcome{},
+		"ready": {"it runs and is bootstrapped", func(s *snapshot) { s.Object = localMachine(was); s.HostMachine = host(backend.Running) }, reconciler.Outcome{},
 			want{"True/MachineRunning", "True/BootstrapSucceeded", "True/Ready", "", true, nil}},
 		"just succeeded": {"IM-05", progress(backend.Succeeded), reconciler.Outcome{},
 			want{"True/MachineRunning", "True/BootstrapSucceeded", "True/Ready", "", true, []string{"Provisioned"}}},
-		"no provider ID": {"IM-02: not before the Node can be found", func(s *Snapshot) { progress(backend.Succeeded)(s); s.Object = localMachine(nil) }, reconciler.Outcome{},
+		"no provider ID": {"IM-02: not before the Node can be found", func(s *snapshot) { progress(backend.Succeeded)(s); s.Object = localMachine(nil) }, reconciler.Outcome{},
 			want{"True/MachineRunning", "True/BootstrapSucceeded", "True/Ready", "", false, nil}},
 		"failed": {"the end of the log is shown", progress(backend.Failed), reconciler.Outcome{},
 			want{"True/MachineRunning", "False/BootstrapFailed", "False/NotReady", "line 2", false, []string{"BootstrapFailed"}}},
-		"the API server fails": {"its reason is in no other place", func(s *Snapshot) { progress(backend.Failed)(s); s.Progress.APIServer = "no such plugin" }, reconciler.Outcome{},
+		"the API server fails": {"its reason is in no other place", func(s *snapshot) { progress(backend.Failed)(s); s.Progress.APIServer = "no such plugin" }, reconciler.Outcome{},
 			want{"True/MachineRunning", "False/BootstrapFailed", "False/NotReady", `; kube-apiserver exits with "no such plugin"`, false, []string{"BootstrapFailed"}}},
-		"the kubelet fails": {"known long before the script gives up", func(s *Snapshot) { progress(backend.InProgress)(s); s.Progress.Kubelet = "unknown flag: --x" }, reconciler.Outcome{},
+		"the kubelet fails": {"known long before the script gives up", func(s *snapshot) { progress(backend.InProgress)(s); s.Progress.Kubelet = "unknown flag: --x" }, reconciler.Outcome{},
 			want{"True/MachineRunning", "False/KubeletFails", "False/NotReady", `The kubelet exits with "unknown flag: --x" ("slipway logs node`, false, []string{"KubeletFails"}}},
-		"failed, by the kubelet": {"the cause is in the first line", func(s *Snapshot) { progress(backend.Failed)(s); s.Progress.Kubelet = "unknown flag: --x" }, reconciler.Outcome{},
+		"failed, by the kubelet": {"the cause is in the first line", func(s *snapshot) { progress(backend.Failed)(s); s.Progress.Kubelet = "unknown flag: --x" }, reconciler.Outcome{},
 			want{"True/MachineRunning", "False/BootstrapFailed", "False/NotReady", `; the kubelet exits with "unknown flag: --x". Correct the bootstrap data, then delete the Machine`, false, []string{"BootstrapFailed"}}},
-		"down": {"Docker is absent: a condition and an event", func(s *Snapshot) { s.Fault = down }, reconciler.Outcome{},
+		"down": {"Docker is absent: a condition and an event", func(s *snapshot) { s.Fault = down }, reconciler.Outcome{},
 			want{"False/DockerUnreachable", "Unknown/WaitingForMachine", "False/NotReady", "Docker does not respond", false, []string{"DockerUnreachable"}}},
-		"down later": {"the node may well run", func(s *Snapshot) { s.Object = localMachine(was); s.Fault = down }, reconciler.Outcome{},
+		"down later": {"the node may well run", func(s *snapshot) { s.Object = localMachine(was); s.Fault = down }, reconciler.Outcome{},
 			want{"Unknown/DockerUnreachable", "True/BootstrapSucceeded", "Unknown/ReadyUnknown", "Docker does not respond", true, []string{"DockerUnreachable"}}},
-		"image absent": {"the message says how to get it", func(*Snapshot) {}, reconciler.Outcome{Failed: createMachine{Name: "x"}, Err: fault.New(fault.Invalid, "ImageAbsent", "slipway image build")},
+		"image absent": {"the message says how to get it", func(*snapshot) {}, reconciler.Outcome{Failed: createMachine{Name: "x"}, Err: fault.New(fault.Invalid, "ImageAbsent", "slipway image build")},
 			want{"False/ImageAbsent", "Unknown/WaitingForMachine", "False/NotReady", "slipway image build", false, []string{"ImageAbsent"}}},
 		"API error": {"texts of API conflicts are not for users", progress(backend.InProgress), reconciler.Outcome{Failed: setProviderID{}, Err: errors.New("conflict")},
 			want{"True/MachineRunning", "False/Bootstrapping", "False/NotReady", "runs in machine", false, nil}},
 		"bad data": {"what is wrong with the data", progress(backend.NotStarted), reconciler.Outcome{Failed: runBootstrap{}, Err: fault.New(fault.Invalid, "InvalidCloudConfig", "not YAML")},
 			want{"True/MachineRunning", "False/InvalidCloudConfig", "False/NotReady", "not YAML", false, []string{"InvalidCloudConfig"}}},
-		"removed": {"by hand; the machine stays provisioned", func(s *Snapshot) { s.Object = localMachine(was) }, reconciler.Outcome{},
+		"removed": {"by hand; the machine stays provisioned", func(s *snapshot) { s.Object = localMachine(was) }, reconciler.Outcome{},
 			want{"False/MachineRemoved", "True/BootstrapSucceeded", "False/NotReady", "by hand", true, []string{"MachineRemoved"}}},
-		"stopped": {"says how to start it", func(s *Snapshot) { s.Object = localMachine(was); s.HostMachine = host(backend.Stopped) }, reconciler.Outcome{},
+		"stopped": {"says how to start it", func(s *snapshot) { s.Object = localMachine(was); s.HostMachine = host(backend.Stopped) }, reconciler.Outcome{},
 			want{"False/MachineStopped", "True/BootstrapSucceeded", "False/NotReady", "docker start " + name, true, []string{"MachineStopped"}}},
-		"being removed": {"it will not come back: there is nothing to start", func(s *Snapshot) { s.Object = localMachine(was); s.HostMachine = host(backend.Removing) }, reconciler.Outcome{},
+		"being removed": {"it will not come back: there is nothing to start", func(s *snapshot) { s.Object = localMachine(was); s.HostMachine = host(backend.Removing) }, reconciler.Outcome{},
 			want{"False/MachineRemoved", "True/BootstrapSucceeded", "False/NotReady", "have it remediated at once (annotation cluster.x-k8s.io/remediate-machine)", true, []string{"MachineRemoved"}}},
-		"down, then": {"what is known of it stays", func(s *Snapshot) { s.Object = localMachine(was); s.Fault, s.HostMachine = down, backend.Machine{} }, reconciler.Outcome{},
+		"down, then": {"what is known of it stays", func(s *snapshot) { s.Object = localMachine(was); s.Fault, s.HostMachine = down, backend.Machine{} }, reconciler.Outcome{},
 			want{"Unknown/DockerUnreachable", "True/BootstrapSucceeded", "Unknown/ReadyUnknown", "Docker does not respond", true, []string{"DockerUnreachable"}}},
 		"no node image": {"said where the bootstrap is looked for", progress(backend.Unusable), reconciler.Outcome{},
 			want{"True/MachineRunning", "False/NotANodeImage", "False/NotReady", "line 1", false, []string{"NotANodeImage"}}},
-		"foreign ID": {"its status may say anything", func(s *Snapshot) { s.Object = localMachine(was); s.Name, s.HostMachine = "", backend.Machine{} }, reconciler.Outcome{},
+		"foreign ID": {"its status may say anything", func(s *snapshot) { s.Object = localMachine(was); s.Name, s.HostMachine = "", backend.Machine{} }, reconciler.Outcome{},
 			want{"False/ForeignProviderID", "True/BootstrapSucceeded", "False/NotReady", "create it without", true, []string{"ForeignProviderID"}}},
-		"deleting": {"over the whole life", func(s *Snapshot) {
+		"deleting": {"over the whole life", func(s *snapshot) {
 			s.Object = localMachine(func(o *infrav1.LocalMachine) { was(o); deleted(o) })
 			s.HostMachine = host(backend.Removing)
 		}, reconciler.Outcome{},
@@ -312,8 +312,8 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
-			s := snapshot(tc.change)
-			r := Report(s, Decide(s), tc.out)
+			s := newSnapshot(tc.change)
+			r := report(s, decide(s), tc.out)
 			status := r.Status.(infrav1.LocalMachineStatus)
 			set := condition.Set(status.Conditions)
 			short := func(name string) string { c := set.Get(name); return string(c.Status) + "/" + c.Reason }
@@ -343,7 +343,7 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 				}
 			}
 			s.Object.Status = status
-			if again := Report(s, Decide(s), tc.out); len(again.Events) != 0 {
+			if again := report(s, decide(s), tc.out); len(again.Events) != 0 {
 				t.Errorf("an event is for a change, not for a pass; got %+v", again.Events)
 			}
 		})
@@ -351,7 +351,7 @@ func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 }
 
 func TestSpec(t *testing.T) {
-	s := snapshot(func(s *Snapshot) {
+	s := newSnapshot(func(s *snapshot) {
 		s.Cluster.Spec.ClusterNetwork.Pods.CIDRBlocks = []string{"10.244.0.0/16"}
 		s.Cluster.Spec.ClusterNetwork.Services.CIDRBlocks = []string{"172.16.16.0/20"}
 		s.Object.Spec.Backend.Container = &infrav1.ContainerMachine{ExtraMounts: []infrav1.Mount{{HostPath: "/a", ContainerPath: "/b", ReadOnly: true}}}
@@ -410,8 +410,8 @@ func TestEventOfAFailedBootstrap(t *testing.T) {
 // A node image of another version than the Machine has is said once the machine is made from it, and breaks nothing. Of a machine that was
 // updated in place afterwards nothing is said.
 func TestVersionMatches(t *testing.T) { // IM-05
-	of := func(version string, object *infrav1.LocalMachine) func(*Snapshot) {
-		return func(s *Snapshot) {
+	of := func(version string, object *infrav1.LocalMachine) func(*snapshot) {
+		return func(s *snapshot) {
 			progress(backend.Succeeded)(s)
 			s.Object = object
 			s.Machine = coreMachine(func(m *clusterv1.Machine) { m.Spec.Version = version })
@@ -422,7 +422,7 @@ func TestVersionMatches(t *testing.T) { // IM-05
 		o.Status.Conditions = []metav1.Condition{{Type: infrav1.VersionMatchesCondition, Status: "False", Reason: "AnotherVersion"}}
 	}
 	for name, tc := range map[string]struct {
-		change func(*Snapshot)
+		change func(*snapshot)
 		want   bool
 	}{
 		"the same":                  {of("v1.36.3", localMachine(withID)), false},
@@ -432,13 +432,13 @@ func TestVersionMatches(t *testing.T) { // IM-05
 		"it was said, and the same": {of("v1.36.3", localMachine(said)), false},
 		"updated in place":          {of("v1.35.4", localMachine(was)), false},
 		"deleted":                   {of("v1.35.4", localMachine(func(o *infrav1.LocalMachine) { said(o); deleted(o) })), false},
-		"not made yet": {func(s *Snapshot) {
+		"not made yet": {func(s *snapshot) {
 			of("v1.35.4", localMachine(nil))(s)
 			s.HostMachine = backend.Machine{State: backend.Absent}
 		}, false},
 	} {
-		s := snapshot(tc.change)
-		set := condition.Set(Report(s, Decide(s), reconciler.Outcome{}).Status.(infrav1.LocalMachineStatus).Conditions)
+		s := newSnapshot(tc.change)
+		set := condition.Set(report(s, decide(s), reconciler.Outcome{}).Status.(infrav1.LocalMachineStatus).Conditions)
 		got := set.Get(infrav1.VersionMatchesCondition)
 		if (got != nil) != tc.want || got != nil && (got.Status != "False" || !strings.Contains(got.Message, "has Kubernetes v1.36.3, but spec.version of the Machine is v1.35.4")) {
 			t.Errorf("%s: %+v", name, got)
@@ -456,8 +456,8 @@ func TestMachineThatDoesNotKeepRunning(t *testing.T) {
 			"its image slipway.dev/node:v1.36.3 is not a node image: see slipway image list"},
 		"has not begun": {"", "is being started"},
 	} {
-		s := snapshot(func(s *Snapshot) { s.HostMachine = host(backend.Stopped); s.HostMachine.Detail = c.detail })
-		if p := Decide(s); len(p.Waits) != 1 || !strings.HasSuffix(p.Waits[0].Message, c.want) {
+		s := newSnapshot(func(s *snapshot) { s.HostMachine = host(backend.Stopped); s.HostMachine.Detail = c.detail })
+		if p := decide(s); len(p.Waits) != 1 || !strings.HasSuffix(p.Waits[0].Message, c.want) {
 			t.Errorf("%s: %+v", name, p.Waits)
 		}
 	}

@@ -24,7 +24,7 @@ const (
 )
 
 // readEtcd reads the progress of an order for the etcd member on the machine. controller.readRequested (observe.go)
-// reads it when [Decide] requests it.
+// reads it when [decide] requests it.
 type readEtcd struct{ Order recovery.EtcdOrder }
 
 func (a readEtcd) String() string { return "the etcd member, for " + string(a.Order.Step) }
@@ -59,10 +59,10 @@ type reportEtcd struct{ Report string }
 
 func (a reportEtcd) String() string { return "report the result of the etcd order: " + a.Report }
 
-// decideEtcd is the part of [Decide] that carries out, once, the order of the control plane for the etcd member on the
+// decideEtcd is the part of [decide] that carries out, once, the order of the control plane for the etcd member on the
 // machine. Package recovery defines the orders and reports, which are annotations. An order can affect only the member
-// of this machine, even if another user writes it. [Decide] calls it for a provisioned machine.
-func decideEtcd(s Snapshot, p *reconciler.Plan) {
+// of this machine, even if another user writes it. [decide] calls it for a provisioned machine.
+func decideEtcd(s snapshot, p *reconciler.Plan) {
 	order := recovery.ParseOrder(s.Object.Annotations)
 	if order == nil || !s.controlPlane() || recovery.ParseReport(s.Object.Annotations).IsFor(*order) {
 		return
@@ -100,7 +100,7 @@ func decideEtcd(s Snapshot, p *reconciler.Plan) {
 }
 
 // waitForEtcd waits for the result of an order.
-func waitForEtcd(s Snapshot, p *reconciler.Plan, order recovery.EtcdOrder) {
+func waitForEtcd(s snapshot, p *reconciler.Plan, order recovery.EtcdOrder) {
 	switch order.Step {
 	case recovery.Stage:
 		p.WaitFor("StagingSnapshot", "Snapshot %s is being copied to machine %s", order.Snapshot.Name, s.Name).For(kind, s.Object.Name).ForTime()
@@ -111,9 +111,9 @@ func waitForEtcd(s Snapshot, p *reconciler.Plan, order recovery.EtcdOrder) {
 	}
 }
 
-// EtcdResult is the observed state of the etcd member on a machine, for an order. decideEtcd requests it with readEtcd,
+// etcdResult is the observed state of the etcd member on a machine, for an order. decideEtcd requests it with readEtcd,
 // and then decides with it.
-type EtcdResult struct {
+type etcdResult struct {
 	Member recovery.MemberState
 	// Phase of an asynchronous order. Problem is the reason why the order fails, Unreachable is set if the backend did
 	// not respond.
@@ -123,8 +123,8 @@ type EtcdResult struct {
 }
 
 // readEtcdResult reads the result of an order. controller.readRequested (observe.go) calls it.
-func (c *controller) readEtcdResult(ctx context.Context, etcds backend.EtcdRecovery, s Snapshot, order recovery.EtcdOrder) (Snapshot, error) {
-	s.Etcd = &EtcdResult{}
+func (c *controller) readEtcdResult(ctx context.Context, etcds backend.EtcdRecovery, s snapshot, order recovery.EtcdOrder) (snapshot, error) {
+	s.Etcd = &etcdResult{}
 	var err error
 	switch order.Step {
 	case recovery.Survey:
@@ -150,7 +150,7 @@ func (c *controller) readEtcdResult(ctx context.Context, etcds backend.EtcdRecov
 }
 
 // readStaging reads the progress of copying a snapshot onto the machine.
-func (c *controller) readStaging(ctx context.Context, etcds backend.EtcdRecovery, s Snapshot, order recovery.EtcdOrder) error {
+func (c *controller) readStaging(ctx context.Context, etcds backend.EtcdRecovery, s snapshot, order recovery.EtcdOrder) error {
 	switch state := c.stager.State(client.ObjectKeyFromObject(s.Object), order); {
 	case state.Running:
 		s.Etcd.Phase = backend.InProgress
@@ -167,7 +167,7 @@ func (c *controller) readStaging(ctx context.Context, etcds backend.EtcdRecovery
 }
 
 // stage starts to copy a snapshot onto the machine.
-func (c *controller) stage(etcds backend.EtcdRecovery, s Snapshot, order recovery.EtcdOrder) {
+func (c *controller) stage(etcds backend.EtcdRecovery, s snapshot, order recovery.EtcdOrder) {
 	if s.Cluster == nil {
 		return // a Cluster that appears enqueues the object again
 	}
@@ -181,7 +181,7 @@ func (c *controller) stage(etcds backend.EtcdRecovery, s Snapshot, order recover
 }
 
 // actOnEtcd carries out an order. controller.act calls it for the actions above.
-func (c *controller) actOnEtcd(ctx context.Context, etcds backend.EtcdRecovery, s Snapshot, a reconciler.Action) error {
+func (c *controller) actOnEtcd(ctx context.Context, etcds backend.EtcdRecovery, s snapshot, a reconciler.Action) error {
 	switch a := a.(type) {
 	case rebuildEtcd:
 		return etcds.Rebuild(ctx, s.ref(), a.Order)

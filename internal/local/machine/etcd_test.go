@@ -30,8 +30,8 @@ func orderOf(step recovery.Step) recovery.EtcdOrder {
 }
 
 // ordered is a machine of a control plane that runs, and whose control plane orders a step.
-func ordered(step recovery.Step, change ...func(*Snapshot)) Snapshot {
-	s := Snapshot{
+func ordered(step recovery.Step, change ...func(*snapshot)) snapshot {
+	s := snapshot{
 		Name: "m", Object: &infrav1.LocalMachine{ObjectMeta: metav1.ObjectMeta{Name: "cp", Annotations: map[string]string{
 			controlplanev1.EtcdOrderAnnotation: orderOf(step).String()}}},
 		Machine:     &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{clusterv1.MachineControlPlaneLabel: ""}}},
@@ -50,43 +50,43 @@ func TestOrders(t *testing.T) { // KC-19
 		r.ID = recoveryID
 		return "[report the result of the etcd order: " + r.String() + "]"
 	}
-	etcd := func(e EtcdResult) func(*Snapshot) { return func(s *Snapshot) { s.Etcd = &e } }
+	etcd := func(e etcdResult) func(*snapshot) { return func(s *snapshot) { s.Etcd = &e } }
 	tests := map[string]struct {
-		s        Snapshot
+		s        snapshot
 		ask, act string
 	}{
 		"to survey":   {ordered(recovery.Survey), "[the etcd member, for Survey]", "[]"},
-		"surveyed":    {ordered(recovery.Survey, etcd(EtcdResult{Member: recovery.MemberState{Revision: 3}})), "[]", reports(recovery.Report{Step: recovery.Survey, Member: &recovery.MemberState{Revision: 3}})},
-		"silent":      {ordered(recovery.Survey, etcd(EtcdResult{Problem: "It does not answer"})), "[]", reports(recovery.Report{Step: recovery.Survey, Problem: "It does not answer"})},
-		"unreachable": {ordered(recovery.Survey, etcd(EtcdResult{Unreachable: true})), "[]", "[]"},
-		"to rebuild":  {ordered(recovery.Rebuild, etcd(EtcdResult{Phase: backend.NotStarted})), "[]", "[rebuild etcd from the member in machine m: its control plane requests it (recovery " + recoveryID + ")]"},
-		"rebuilding":  {ordered(recovery.Rebuild, etcd(EtcdResult{Phase: backend.InProgress})), "[]", "[]"},
-		"rebuilt":     {ordered(recovery.Rebuild, etcd(EtcdResult{Phase: backend.Succeeded})), "[]", reports(recovery.Report{Step: recovery.Rebuild})},
-		"it failed":   {ordered(recovery.Rebuild, etcd(EtcdResult{Phase: backend.Failed, Problem: "no data"})), "[]", reports(recovery.Report{Step: recovery.Rebuild, Problem: "no data"})},
-		"to stage":    {ordered(recovery.Stage, etcd(EtcdResult{Phase: backend.NotStarted})), "[]", "[copy snapshot c1-20261125T120000Z to machine m: its control plane requests it (recovery " + recoveryID + ")]"},
-		"staging":     {ordered(recovery.Stage, etcd(EtcdResult{Phase: backend.InProgress})), "[]", "[]"},
-		"staged":      {ordered(recovery.Stage, etcd(EtcdResult{Phase: backend.Succeeded})), "[]", reports(recovery.Report{Step: recovery.Stage})},
-		"not staged":  {ordered(recovery.Stage, etcd(EtcdResult{Problem: "damaged"})), "[]", reports(recovery.Report{Step: recovery.Stage, Problem: "damaged"})},
-		"to restore":  {ordered(recovery.Restore, etcd(EtcdResult{Phase: backend.NotStarted})), "[]", "[restore etcd from the snapshot in machine m: its control plane requests it (recovery " + recoveryID + ")]"},
-		"restored":    {ordered(recovery.Restore, etcd(EtcdResult{Phase: backend.Succeeded})), "[]", reports(recovery.Report{Step: recovery.Restore})},
-		"answered": {ordered(recovery.Rebuild, func(s *Snapshot) {
+		"surveyed":    {ordered(recovery.Survey, etcd(etcdResult{Member: recovery.MemberState{Revision: 3}})), "[]", reports(recovery.Report{Step: recovery.Survey, Member: &recovery.MemberState{Revision: 3}})},
+		"silent":      {ordered(recovery.Survey, etcd(etcdResult{Problem: "It does not answer"})), "[]", reports(recovery.Report{Step: recovery.Survey, Problem: "It does not answer"})},
+		"unreachable": {ordered(recovery.Survey, etcd(etcdResult{Unreachable: true})), "[]", "[]"},
+		"to rebuild":  {ordered(recovery.Rebuild, etcd(etcdResult{Phase: backend.NotStarted})), "[]", "[rebuild etcd from the member in machine m: its control plane requests it (recovery " + recoveryID + ")]"},
+		"rebuilding":  {ordered(recovery.Rebuild, etcd(etcdResult{Phase: backend.InProgress})), "[]", "[]"},
+		"rebuilt":     {ordered(recovery.Rebuild, etcd(etcdResult{Phase: backend.Succeeded})), "[]", reports(recovery.Report{Step: recovery.Rebuild})},
+		"it failed":   {ordered(recovery.Rebuild, etcd(etcdResult{Phase: backend.Failed, Problem: "no data"})), "[]", reports(recovery.Report{Step: recovery.Rebuild, Problem: "no data"})},
+		"to stage":    {ordered(recovery.Stage, etcd(etcdResult{Phase: backend.NotStarted})), "[]", "[copy snapshot c1-20261125T120000Z to machine m: its control plane requests it (recovery " + recoveryID + ")]"},
+		"staging":     {ordered(recovery.Stage, etcd(etcdResult{Phase: backend.InProgress})), "[]", "[]"},
+		"staged":      {ordered(recovery.Stage, etcd(etcdResult{Phase: backend.Succeeded})), "[]", reports(recovery.Report{Step: recovery.Stage})},
+		"not staged":  {ordered(recovery.Stage, etcd(etcdResult{Problem: "damaged"})), "[]", reports(recovery.Report{Step: recovery.Stage, Problem: "damaged"})},
+		"to restore":  {ordered(recovery.Restore, etcd(etcdResult{Phase: backend.NotStarted})), "[]", "[restore etcd from the snapshot in machine m: its control plane requests it (recovery " + recoveryID + ")]"},
+		"restored":    {ordered(recovery.Restore, etcd(etcdResult{Phase: backend.Succeeded})), "[]", reports(recovery.Report{Step: recovery.Restore})},
+		"answered": {ordered(recovery.Rebuild, func(s *snapshot) {
 			s.Object.Annotations[controlplanev1.EtcdReportAnnotation] = recovery.Report{ID: recoveryID, Step: recovery.Rebuild}.String()
 		}), "[]", "[]"},
-		"answered another": {ordered(recovery.Rebuild, func(s *Snapshot) {
+		"answered another": {ordered(recovery.Rebuild, func(s *snapshot) {
 			s.Object.Annotations[controlplanev1.EtcdReportAnnotation] = recovery.Report{ID: recoveryID, Step: recovery.Survey}.String()
 		}), "[the etcd member, for Rebuild]", "[]"},
-		"a worker":        {ordered(recovery.Rebuild, func(s *Snapshot) { s.Machine.Labels = nil }), "[]", "[]"},
+		"a worker":        {ordered(recovery.Rebuild, func(s *snapshot) { s.Machine.Labels = nil }), "[]", "[]"},
 		"nonsense":        {ordered("Format"), "[]", "[]"},
-		"it does not run": {ordered(recovery.Survey, func(s *Snapshot) { s.HostMachine.State = backend.Stopped }), "[]", reports(recovery.Report{Step: recovery.Survey, Problem: "The machine m does not run"})},
-		"another backend": {ordered(recovery.Survey, func(s *Snapshot) { s.Capabilities.ReachesEtcd = false }), "[]", reports(recovery.Report{Step: recovery.Survey, Problem: "Etcd in machines of this backend cannot be reached"})},
-		"it is not a node": {ordered(recovery.Survey, func(s *Snapshot) {
+		"it does not run": {ordered(recovery.Survey, func(s *snapshot) { s.HostMachine.State = backend.Stopped }), "[]", reports(recovery.Report{Step: recovery.Survey, Problem: "The machine m does not run"})},
+		"another backend": {ordered(recovery.Survey, func(s *snapshot) { s.Capabilities.ReachesEtcd = false }), "[]", reports(recovery.Report{Step: recovery.Survey, Problem: "Etcd in machines of this backend cannot be reached"})},
+		"it is not a node": {ordered(recovery.Survey, func(s *snapshot) {
 			s.Object.Status.Initialization.Provisioned = nil
 			s.Capabilities.Scripted, s.Progress = true, &backend.Progress{Phase: backend.InProgress}
 		}), "[]", "[set the provider ID to slipway:///m: it identifies the machine]"},
-		"it is gone, and is in memory": {ordered(recovery.Survey, func(s *Snapshot) { s.HostMachine.State, s.Capabilities.Volatile = backend.Absent, true }), "[]", "[create and start machine m: it was lost with its workload cluster's memory]"},
+		"it is gone, and is in memory": {ordered(recovery.Survey, func(s *snapshot) { s.HostMachine.State, s.Capabilities.Volatile = backend.Absent, true }), "[]", "[create and start machine m: it was lost with its workload cluster's memory]"},
 	}
 	for name, tt := range tests {
-		p := Decide(tt.s)
+		p := decide(tt.s)
 		if got := fmt.Sprint(p.Reads); got != tt.ask {
 			t.Errorf("%s: asks %s, want %s", name, got, tt.ask)
 		}
@@ -122,16 +122,16 @@ func TestAnswerEtcd(t *testing.T) {
 	tests := map[string]struct {
 		members members
 		order   recovery.EtcdOrder
-		want    EtcdResult
+		want    etcdResult
 	}{
-		"surveyed":    {members{}, survey, EtcdResult{Member: recovery.MemberState{Index: 4}}},
-		"it fails":    {members{phase: backend.Failed}, rebuild, EtcdResult{Phase: backend.Failed, Problem: "no data"}},
-		"it runs":     {members{phase: backend.InProgress}, rebuild, EtcdResult{Phase: backend.InProgress}},
-		"refused":     {members{err: fault.New(fault.Invalid, "X", "It is no node")}, rebuild, EtcdResult{Problem: "It is no node"}},
-		"unreachable": {members{err: fault.New(fault.Unreachable, "X", "Docker")}, rebuild, EtcdResult{Unreachable: true}},
-		"not staged":  {members{}, stage, EtcdResult{Phase: backend.NotStarted}},
-		"staged":      {members{staged: true}, stage, EtcdResult{Phase: backend.Succeeded}},
-		"it stopped":  {members{err: fault.New(fault.Conflict, "X", "It stopped")}, rebuild, EtcdResult{Unreachable: true}},
+		"surveyed":    {members{}, survey, etcdResult{Member: recovery.MemberState{Index: 4}}},
+		"it fails":    {members{phase: backend.Failed}, rebuild, etcdResult{Phase: backend.Failed, Problem: "no data"}},
+		"it runs":     {members{phase: backend.InProgress}, rebuild, etcdResult{Phase: backend.InProgress}},
+		"refused":     {members{err: fault.New(fault.Invalid, "X", "It is no node")}, rebuild, etcdResult{Problem: "It is no node"}},
+		"unreachable": {members{err: fault.New(fault.Unreachable, "X", "Docker")}, rebuild, etcdResult{Unreachable: true}},
+		"not staged":  {members{}, stage, etcdResult{Phase: backend.NotStarted}},
+		"staged":      {members{staged: true}, stage, etcdResult{Phase: backend.Succeeded}},
+		"it stopped":  {members{err: fault.New(fault.Conflict, "X", "It stopped")}, rebuild, etcdResult{Unreachable: true}},
 	}
 	for name, tt := range tests {
 		s, err := c.readEtcdResult(t.Context(), tt.members, ordered(tt.order.Step), tt.order)

@@ -37,9 +37,9 @@ func TestBootstrapIsExplained(t *testing.T) {
 		"no command": {"the file was never created", backend.Progress{Phase: backend.Failed, Completed: true}, []string{"no command failed; let the last one create that file"}},
 		"left out":   {"it may be why", backend.Progress{Phase: backend.Failed, Skipped: []string{"snap"}}, []string{"does not apply snap of the bootstrap data"}},
 	} {
-		s := Snapshot{Now: now, Name: name, Machine: coreMachine(nil), Cluster: coreCluster(nil), Network: localCluster(), Object: localMachine(withID), HostMachine: host(backend.Running), Progress: &tc.progress}
+		s := snapshot{Now: now, Name: name, Machine: coreMachine(nil), Cluster: coreCluster(nil), Network: localCluster(), Object: localMachine(withID), HostMachine: host(backend.Running), Progress: &tc.progress}
 		s.Capabilities.Scripted, s.Capabilities.Timeout = true, 300*time.Second
-		r := Report(s, Decide(s), reconciler.Outcome{})
+		r := report(s, decide(s), reconciler.Outcome{})
 		got := condition.Set(r.Status.(infrav1.LocalMachineStatus).Conditions).Get(infrav1.BootstrapExecSucceededCondition)
 		for _, want := range tc.want {
 			if !strings.Contains(got.Message, want) {
@@ -67,7 +67,7 @@ func TestLeftOutIsSaid(t *testing.T) {
 	if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, "does not apply snap of the bootstrap data") {
 		t.Errorf("got %+v", c)
 	}
-	many := conditionInput{Snapshot: Snapshot{Progress: &backend.Progress{Skipped: strings.Fields(strings.Repeat(strings.Repeat("x", 500)+" ", 30))}}}
+	many := conditionInput{snapshot: snapshot{Progress: &backend.Progress{Skipped: strings.Fields(strings.Repeat(strings.Repeat("x", 500)+" ", 30))}}}
 	if got := many.leftOut(); len(got) > 1000 || !strings.Contains(got, "20 more") {
 		t.Errorf("got %d bytes: %s", len(got), got)
 	}

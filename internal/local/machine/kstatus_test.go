@@ -11,11 +11,11 @@ import (
 
 // Tools that wait for objects of any kind wait for a LocalMachine: clients 5.
 func TestKstatus(t *testing.T) {
-	s := Snapshot{Now: now, Name: name, Machine: coreMachine(nil), Cluster: coreCluster(nil), Network: localCluster(), Object: localMachine(withID),
+	s := snapshot{Now: now, Name: name, Machine: coreMachine(nil), Cluster: coreCluster(nil), Network: localCluster(), Object: localMachine(withID),
 		HostMachine: host(backend.Running), Progress: &backend.Progress{Phase: backend.InProgress}}
 	s.Capabilities.Scripted, s.Object.Generation = true, 1
 	report := func() string {
-		s.Object.Status = Report(s, Decide(s), reconciler.Outcome{}).Status.(infrav1.LocalMachineStatus)
+		s.Object.Status = report(s, decide(s), reconciler.Outcome{}).Status.(infrav1.LocalMachineStatus)
 		return kstatus.Compute(t, s.Object)
 	}
 	if got := report(); got != kstatus.InProgress {

@@ -26,14 +26,14 @@ const kubeletTimeout = 10 * time.Second
 // reasonKubeletStopped: the kubelet of a provisioned machine was stopped.
 const reasonKubeletStopped = "KubeletStopped"
 
-// readKubelet reads the state of the kubelet. controller.readRequested (observe.go) reads it when [Decide] requests it.
+// readKubelet reads the state of the kubelet. controller.readRequested (observe.go) reads it when [decide] requests it.
 type readKubelet struct{}
 
 func (readKubelet) String() string { return "the state of the kubelet" }
 
 // decideKubelet reads the state of the kubelet while the Node is not ready, because the API of the workload cluster
-// shows only that the kubelet is silent. It is the part of [Decide] for the kubelet of a provisioned machine.
-func decideKubelet(s Snapshot, p *reconciler.Plan) {
+// shows only that the kubelet is silent. It is the part of [decide] for the kubelet of a provisioned machine.
+func decideKubelet(s snapshot, p *reconciler.Plan) {
 	if !s.Capabilities.Scripted || nodeReady(s.Machine) != metav1.ConditionFalse && nodeReady(s.Machine) != metav1.ConditionUnknown {
 		return
 	}
@@ -67,7 +67,7 @@ func nodeReadyChanged() predicate.Predicate {
 
 // readKubeletState reads the state of the kubelet. Errors leave it unknown, because the state only explains a
 // condition. controller.readRequested (observe.go) calls it.
-func readKubeletState(ctx context.Context, kubelets backend.Kubelets, s Snapshot) Snapshot {
+func readKubeletState(ctx context.Context, kubelets backend.Kubelets, s snapshot) snapshot {
 	s.Kubelet = &backend.KubeletState{}
 	if kubelets == nil {
 		return s

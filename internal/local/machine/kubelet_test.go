@@ -45,7 +45,7 @@ func TestDecideKubelet(t *testing.T) {
 		"simulated":  {"there is no kubelet", machineWithNode(metav1.ConditionUnknown), false, false, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := Snapshot{Machine: tc.machine, Capabilities: backend.Capabilities{Scripted: tc.scripted}}
+			s := snapshot{Machine: tc.machine, Capabilities: backend.Capabilities{Scripted: tc.scripted}}
 			if tc.known {
 				s.Kubelet = &backend.KubeletState{}
 			}
@@ -71,7 +71,7 @@ func TestKubeletRunning(t *testing.T) {
 		"failing":  {&backend.KubeletState{Service: backend.ServiceFailing}, reasonKubeletFails, "slipway logs node m --unit kubelet"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			j := conditionInput{Snapshot: Snapshot{Name: "c", Object: &infrav1.LocalMachine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, Kubelet: tc.state}}
+			j := conditionInput{snapshot: snapshot{Name: "c", Object: &infrav1.LocalMachine{ObjectMeta: metav1.ObjectMeta{Name: "m"}}, Kubelet: tc.state}}
 			got := j.kubeletRunning()
 			if got.Reason != tc.reason || !strings.Contains(got.Message, tc.message) {
 				t.Errorf("got %+v", got)
@@ -91,7 +91,7 @@ func (k kubelets) Kubelet(context.Context, backend.Ref) (backend.KubeletState, e
 
 // A kubelet that cannot be read is unknown, and never fails the reconciliation.
 func TestReadKubeletState(t *testing.T) {
-	s := Snapshot{Object: &infrav1.LocalMachine{}}
+	s := snapshot{Object: &infrav1.LocalMachine{}}
 	stopped := backend.KubeletState{Service: backend.ServiceStopped}
 	for name, tc := range map[string]struct {
 		from backend.Kubelets

@@ -15,7 +15,7 @@ import (
 // maskSecrets masks the secrets of the machine's bootstrap data in the output of the bootstrap and the kubelet, right
 // after the output was read, because more users can read a condition than the Secret. If the secrets cannot be
 // determined, no output is shown. controller.readBootstrapProgress calls it.
-func (c *controller) maskSecrets(ctx context.Context, s Snapshot, p backend.Progress) (backend.Progress, error) {
+func (c *controller) maskSecrets(ctx context.Context, s snapshot, p backend.Progress) (backend.Progress, error) {
 	if p.Phase == backend.Unusable || p.Log == "" && p.Kubelet == "" && p.APIServer == "" { // the message for Unusable comes from the backend
 		return p, nil
 	}
@@ -33,7 +33,7 @@ func (c *controller) maskSecrets(ctx context.Context, s Snapshot, p backend.Prog
 }
 
 // bootstrapSecrets returns the secrets in the machine's bootstrap data. They must not be stored.
-func (c *controller) bootstrapSecrets(ctx context.Context, s Snapshot) ([]string, error) {
+func (c *controller) bootstrapSecrets(ctx context.Context, s snapshot) ([]string, error) {
 	data, err := c.readBootstrapData(ctx, s)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (c *controller) bootstrapSecrets(ctx context.Context, s Snapshot) ([]string
 
 // skipped returns the parts of the bootstrap data that the machine does not apply. It returns nothing if the data are
 // gone or invalid. controller.readBootstrapProgress calls it, and a condition lists the parts.
-func (c *controller) skipped(ctx context.Context, s Snapshot) ([]string, error) {
+func (c *controller) skipped(ctx context.Context, s snapshot) ([]string, error) {
 	data, err := c.readBootstrapData(ctx, s)
 	var out []string
 	if err == nil {
@@ -56,7 +56,7 @@ func (c *controller) skipped(ctx context.Context, s Snapshot) ([]string, error) 
 }
 
 // readBootstrapData reads the machine's bootstrap data.
-func (c *controller) readBootstrapData(ctx context.Context, s Snapshot) (cloudinit.BootstrapData, error) {
+func (c *controller) readBootstrapData(ctx context.Context, s snapshot) (cloudinit.BootstrapData, error) {
 	if s.bootstrapSecretName() == "" {
 		return cloudinit.BootstrapData{}, fault.New(fault.Transient, reasonBootstrapData, "the Secret with the bootstrap data no longer exists")
 	}

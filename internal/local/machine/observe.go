@@ -23,9 +23,9 @@ import (
 // serve this purpose, because it is transferred to the Machine.
 const poolAnnotation = backend.PoolAnnotation
 
-// Snapshot is the input of [Decide] and [Report]: the LocalMachine, the objects around it, and the state of its
+// snapshot is the input of [decide] and [report]: the LocalMachine, the objects around it, and the state of its
 // machine. It must not contain bootstrap data.
-type Snapshot struct {
+type snapshot struct {
 	Object *infrav1.LocalMachine
 	// Machine that owns the object. Nil if there is none (yet).
 	Machine *clusterv1.Machine
@@ -51,7 +51,7 @@ type Snapshot struct {
 	// Kubelet is the state of the kubelet. Nil unless it has been read.
 	Kubelet *backend.KubeletState
 	// Etcd is the result of an order for the etcd member. Nil until it has been read.
-	Etcd *EtcdResult
+	Etcd *etcdResult
 	// Quota is the number of existing machines and the resolved mounts for a new machine. Nil until it has been read.
 	Quota *backend.Quota
 	Now   time.Time
@@ -59,8 +59,8 @@ type Snapshot struct {
 
 // observe reads the snapshot at the start of each reconciliation; package reconciler calls it. It neither writes nor
 // changes the host. A fault of the backend is part of the snapshot.
-func (c *controller) observe(ctx context.Context, o *infrav1.LocalMachine) (Snapshot, error) {
-	s := Snapshot{Object: o, Now: c.now(), Name: backend.ResolveMachineName(c.Instance, o.Spec.ProviderID, client.ObjectKeyFromObject(o)), Policy: c.Policy}
+func (c *controller) observe(ctx context.Context, o *infrav1.LocalMachine) (snapshot, error) {
+	s := snapshot{Object: o, Now: c.now(), Name: backend.ResolveMachineName(c.Instance, o.Spec.ProviderID, client.ObjectKeyFromObject(o)), Policy: c.Policy}
 	if err := c.readOwners(ctx, &s); err != nil {
 		return s, err
 	}
@@ -81,23 +81,23 @@ func (c *controller) observe(ctx context.Context, o *infrav1.LocalMachine) (Snap
 	return s, err
 }
 
-func (c *controller) backendOf(s Snapshot) (backend.Backend, error) {
+func (c *controller) backendOf(s snapshot) (backend.Backend, error) {
 	return c.Backends.Choose(s.Object.Spec.Backend.Name(), s.Object.Annotations)
 }
 
 // request returns the requested machine.
-func (s Snapshot) request() backend.MachineRequest {
+func (s snapshot) request() backend.MachineRequest {
 	return backend.MachineRequest{Object: s.Object, Name: s.Name, Version: s.version(), ControlPlane: s.controlPlane(), Policy: s.Policy}
 }
 
 // ref returns the reference to the machine: its name, and its ID once it has been observed.
-func (s Snapshot) ref() backend.Ref {
+func (s snapshot) ref() backend.Ref {
 	return backend.Ref{Object: client.ObjectKeyFromObject(s.Object), Name: s.Name, ID: s.HostMachine.ID, Cluster: s.clusterName(), ControlPlane: s.controlPlane()}
 }
 
-func (s Snapshot) clusterName() string { return s.Object.Labels[clusterv1.ClusterNameLabel] }
+func (s snapshot) clusterName() string { return s.Object.Labels[clusterv1.ClusterNameLabel] }
 
-func (c *controller) readOwners(ctx context.Context, s *Snapshot) error {
+func (c *controller) readOwners(ctx context.Context, s *snapshot) error {
 	o := s.Object
 	var err error
 	if s.Machine, err = infrastructure.ReadObject(ctx, c.client, o.Namespace, infrastructure.OwnerName(o, "Machine"), &clusterv1.Machine{}); err != nil {
@@ -123,7 +123,7 @@ func (c *controller) readOwners(ctx context.Context, s *Snapshot) error {
 }
 
 // readPlane reads the hosted control plane for the version check of nodes that have yet to be created from an image.
-func (c *controller) readPlane(ctx context.Context, s *Snapshot) (err error) {
+func (c *controller) readPlane(ctx context.Context, s *snapshot) (err error) {
 	if s.Cluster == nil || s.Capabilities.Image == "" || s.provisioned() {
 		return nil
 	}
@@ -134,8 +134,8 @@ func (c *controller) readPlane(ctx context.Context, s *Snapshot) (err error) {
 	return err
 }
 
-// readRequested reads the state that Decide requests. Package reconciler calls it for each read that [Decide] requests.
-func (c *controller) readRequested(ctx context.Context, s Snapshot, q reconciler.ReadRequest) (Snapshot, error) {
+// readRequested reads the state that Decide requests. Package reconciler calls it for each read that [decide] requests.
+func (c *controller) readRequested(ctx context.Context, s snapshot, q reconciler.ReadRequest) (snapshot, error) {
 	b, err := c.backendOf(s)
 	if err != nil {
 		return s, err
@@ -153,7 +153,7 @@ func (c *controller) readRequested(ctx context.Context, s Snapshot, q reconciler
 }
 
 // readBootstrapProgress reads the progress of the bootstrap.
-func (c *controller) readBootstrapProgress(ctx context.Context, scripts backend.Scripts, s Snapshot) (Snapshot, error) {
+func (c *controller) readBootstrapProgress(ctx context.Context, scripts backend.Scripts, s snapshot) (snapshot, error) {
 	p, err := scripts.Progress(ctx, s.ref())
 	if err == nil {
 		p, err = c.maskSecrets(ctx, s, p)
@@ -175,7 +175,7 @@ func (c *controller) readBootstrapProgress(ctx context.Context, scripts backend.
 }
 
 // readQuota reads the number of existing machines and the resolved mounts for a new machine.
-func readQuota(ctx context.Context, machines backend.Machines, s Snapshot) (Snapshot, error) {
+func readQuota(ctx context.Context, machines backend.Machines, s snapshot) (snapshot, error) {
 	want := desiredMachine(s)
 	want.Mounts = s.Capabilities.Mounts
 	room, err := machines.CheckQuota(ctx, want)
@@ -187,13 +187,13 @@ func readQuota(ctx context.Context, machines backend.Machines, s Snapshot) (Snap
 }
 
 // provisioned reports whether the machine has ever been provisioned.
-func (s Snapshot) provisioned() bool {
+func (s snapshot) provisioned() bool {
 	return ptr.Deref(s.Object.Status.Initialization.Provisioned, false)
 }
 
 // bootstrapSecretName returns the name of the bootstrap data Secret, empty if there is none. Machines of a pool use the
-// Secret of the pool; their own name is empty. [Decide] waits for it, and controller.act reads the Secret.
-func (s Snapshot) bootstrapSecretName() string {
+// Secret of the pool; their own name is empty. [decide] waits for it, and controller.act reads the Secret.
+func (s snapshot) bootstrapSecretName() string {
 	name := ""
 	if s.Machine != nil {
 		name = ptr.Deref(s.Machine.Spec.Bootstrap.DataSecretName, "")
@@ -205,7 +205,7 @@ func (s Snapshot) bootstrapSecretName() string {
 }
 
 // version returns the requested Kubernetes version, empty for any.
-func (s Snapshot) version() string {
+func (s snapshot) version() string {
 	switch {
 	case s.Pool != nil:
 		return s.Pool.Spec.Template.Spec.Version
@@ -216,7 +216,7 @@ func (s Snapshot) version() string {
 }
 
 // nodeVersion returns the Kubernetes version of the node image, empty if it is unknown.
-func (s Snapshot) nodeVersion() string {
+func (s snapshot) nodeVersion() string {
 	if s.HostMachine.State.Exists() {
 		return s.HostMachine.NodeVersion
 	}
@@ -224,8 +224,8 @@ func (s Snapshot) nodeVersion() string {
 }
 
 // versionSkew returns the unsupported version skew between the node image's kubelet and the hosted control plane, empty
-// if it is supported. [Decide] does not create or bootstrap a machine with such a skew.
-func (s Snapshot) versionSkew() string {
+// if it is supported. [decide] does not create or bootstrap a machine with such a skew.
+func (s snapshot) versionSkew() string {
 	if s.HostedControlPlane == nil {
 		return ""
 	}
@@ -244,7 +244,7 @@ func (s Snapshot) versionSkew() string {
 }
 
 // controlPlane reports whether the machine runs a control plane.
-func (s Snapshot) controlPlane() bool {
+func (s snapshot) controlPlane() bool {
 	if s.Machine == nil {
 		return false
 	}
@@ -253,8 +253,8 @@ func (s Snapshot) controlPlane() bool {
 }
 
 // failureDomain returns the failure domain of the machine. On a single host, failure domains are only names.
-// desiredMachine and [Report] call it.
-func (s Snapshot) failureDomain() string {
+// desiredMachine and [report] call it.
+func (s snapshot) failureDomain() string {
 	if s.Machine != nil && s.Machine.Spec.FailureDomain != "" {
 		return s.Machine.Spec.FailureDomain
 	}

@@ -3,6 +3,7 @@ package machine
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -40,8 +41,8 @@ func simulatedMachine(change func(*infrav1.LocalMachine)) *infrav1.LocalMachine 
 }
 
 // simulatedSnapshot is one of a machine in memory, with what annotations make wrong with it.
-func simulatedSnapshot(change func(*Snapshot)) Snapshot {
-	s := snapshot(func(s *Snapshot) { s.Object, s.Network, s.HostMachine = simulatedMachine(nil), nil, backend.Machine{} })
+func simulatedSnapshot(change func(*snapshot)) snapshot {
+	s := newSnapshot(func(s *snapshot) { s.Object, s.Network, s.HostMachine = simulatedMachine(nil), nil, backend.Machine{} })
 	change(&s)
 	if s.Name == "" {
 		s.Capabilities = backend.Capabilities{}
@@ -65,9 +66,15 @@ func simulatedSnapshot(change func(*Snapshot)) Snapshot {
 func simulatedHost(state backend.MachineState, since time.Time) backend.Machine {
 	m := backend.Machine{Name: name, State: state, Since: since, Owner: backend.Owner{Object: types.NamespacedName(key), UID: "lm-uid"}}
 	if state == backend.Running {
-		m.Hostname, m.Address = "lm", simulated.Address(name)
+		m.Hostname, m.Address = "lm", simulatedAddress()
 	}
 	return m
+}
+
+// simulatedAddress is the address of the Node, which is known before it exists.
+func simulatedAddress() netip.Addr {
+	o := simulatedMachine(nil)
+	return simulated.New(nil, nil, nil).Machines.Capabilities(backend.MachineRequest{Name: name, Object: o}).Running.Address
 }
 
 func delayed(delay, jitter infrav1.Duration) *infrav1.LocalMachine {
@@ -88,64 +95,64 @@ func TestDecideSimulated(t *testing.T) { // IM-02, IM-11
 	up := simulatedHost(backend.Running, now)
 	cases := map[string]struct {
 		reason  string
-		change  func(*Snapshot)
+		change  func(*snapshot)
 		want    []string
 		waits   []string
 		recheck time.Duration
 	}{
-		"new":      {"no delay: at once", func(*Snapshot) {}, []string{identify, create + "there is none yet"}, nil, 0},
-		"no owner": {"nobody wants it yet", func(s *Snapshot) { s.Machine = nil }, nil, []string{"WaitingForOwner"}, 0},
-		"no infra": {"IM-11", func(s *Snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }, nil, []string{"WaitingForClusterInfrastructureReady"}, 0},
-		"no data":  {"IM-11", func(s *Snapshot) { s.Machine.Spec.Bootstrap.DataSecretName = nil }, nil, []string{"WaitingForBootstrapData"}, 0},
-		"no control plane": {"what starts it wakes the machine", func(s *Snapshot) { s.Fault = fault.New(fault.Unreachable, "WaitingForControlPlane", "waiting") },
+		"new":      {"no delay: at once", func(*snapshot) {}, []string{identify, create + "there is none yet"}, nil, 0},
+		"no owner": {"nobody wants it yet", func(s *snapshot) { s.Machine = nil }, nil, []string{"WaitingForOwner"}, 0},
+		"no infra": {"IM-11", func(s *snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }, nil, []string{"WaitingForClusterInfrastructureReady"}, 0},
+		"no data":  {"IM-11", func(s *snapshot) { s.Machine.Spec.Bootstrap.DataSecretName = nil }, nil, []string{"WaitingForBootstrapData"}, 0},
+		"no control plane": {"what starts it wakes the machine", func(s *snapshot) { s.Fault = fault.New(fault.Unreachable, "WaitingForControlPlane", "waiting") },
 			nil, []string{"WaitingForControlPlane"}, 0},
-		"delay": {"it begins to start", func(s *Snapshot) { s.Object = delayed("90s", "") },
+		"delay": {"it begins to start", func(s *snapshot) { s.Object = delayed("90s", "") },
 			[]string{identify, "create and start machine " + name + ", which takes 1m30s: there is none yet"}, []string{"Booting"}, 90 * time.Second},
-		"starting": {"the rest of the delay", func(s *Snapshot) {
+		"starting": {"the rest of the delay", func(s *snapshot) {
 			s.Object, s.HostMachine = delayed("90s", ""), simulatedHost(backend.Created, now.Add(-60*time.Second))
 		}, []string{identify}, []string{"Booting"}, 30 * time.Second},
-		"started": {"the delay is over", func(s *Snapshot) {
+		"started": {"the delay is over", func(s *snapshot) {
 			s.Object, s.HostMachine = delayed("90s", ""), simulatedHost(backend.Created, now.Add(-90*time.Second))
 		}, []string{identify, create + "it exists and does not run"}, nil, 0},
-		"never boots":            {"an annotation", func(s *Snapshot) { s.Object = annotated(infrav1.NeverBootsAnnotation, "", nil) }, nil, []string{"NeverBoots"}, 0},
-		"never boots, not meant": {"the value false", func(s *Snapshot) { s.Object = annotated(infrav1.NeverBootsAnnotation, "false", nil) }, []string{identify, create + "there is none yet"}, nil, 0},
-		"joined":                 {"nothing to do, whether the Node was deleted or not", func(s *Snapshot) { s.Object, s.HostMachine = simulatedMachine(was), up }, nil, nil, 0},
-		"killed in between":      {"the provider ID was not written", func(s *Snapshot) { s.HostMachine = up }, []string{identify}, nil, 0},
-		"lost": {"the last moments before a kill were not written down", func(s *Snapshot) { s.Object = simulatedMachine(was) },
+		"never boots":            {"an annotation", func(s *snapshot) { s.Object = annotated(infrav1.NeverBootsAnnotation, "", nil) }, nil, []string{"NeverBoots"}, 0},
+		"never boots, not meant": {"the value false", func(s *snapshot) { s.Object = annotated(infrav1.NeverBootsAnnotation, "false", nil) }, []string{identify, create + "there is none yet"}, nil, 0},
+		"joined":                 {"nothing to do, whether the Node was deleted or not", func(s *snapshot) { s.Object, s.HostMachine = simulatedMachine(was), up }, nil, nil, 0},
+		"killed in between":      {"the provider ID was not written", func(s *snapshot) { s.HostMachine = up }, []string{identify}, nil, 0},
+		"lost": {"the last moments before a kill were not written down", func(s *snapshot) { s.Object = simulatedMachine(was) },
 			[]string{create + "it was lost with its workload cluster's memory"}, nil, 0},
-		"not ready later": {"an annotation", func(s *Snapshot) {
+		"not ready later": {"an annotation", func(s *snapshot) {
 			s.Object, s.HostMachine = annotated(infrav1.NotReadyAfterAnnotation, "30s", was), up
 			s.HostMachine.Since = now.Add(-10 * time.Second)
 		}, nil, nil, 20 * time.Second},
-		"not ready now": {"the time has come", func(s *Snapshot) {
+		"not ready now": {"the time has come", func(s *snapshot) {
 			s.Object, s.HostMachine = annotated(infrav1.NotReadyAfterAnnotation, "30s", was), up
 			s.HostMachine.Since = now.Add(-30 * time.Second)
 		}, []string{"change machine " + name + ": an annotation requests that its Node is not ready"}, nil, 0},
-		"not ready": {"as it should be", func(s *Snapshot) {
+		"not ready": {"as it should be", func(s *snapshot) {
 			s.Object, s.HostMachine = annotated(infrav1.NotReadyAfterAnnotation, "0s", was), up
 			s.HostMachine.Degraded = true
 		}, nil, nil, 0},
-		"ready again": {"the annotation is gone", func(s *Snapshot) {
+		"ready again": {"the annotation is gone", func(s *snapshot) {
 			s.Object, s.HostMachine = simulatedMachine(was), up
 			s.HostMachine.Degraded = true
 		}, []string{"change machine " + name + ": no annotation requests any more that its Node is not ready"}, nil, 0},
-		"not a time": {"the change says what is wrong with it", func(s *Snapshot) {
+		"not a time": {"the change says what is wrong with it", func(s *snapshot) {
 			s.Object, s.HostMachine = annotated(infrav1.NotReadyAfterAnnotation, "soon", was), up
 		},
 			[]string{"change machine " + name + ": an annotation is invalid"}, nil, 0},
-		"deleting": {"it leaves", func(s *Snapshot) { s.Object, s.HostMachine = simulatedMachine(deleted), up }, []string{"delete machine " + name + ": the LocalMachine is being deleted"}, nil, immediateRecheck},
-		"too many": {"as many as the operator allows", func(s *Snapshot) { s.Quota = &backend.Quota{All: 5000} }, nil, []string{"DeniedByPolicy"}, quotaRecheck},
-		"off": {"the operator has switched simulation off", func(s *Snapshot) { s.Policy.Providers.Disabled = []policy.Provider{"simulated"} },
+		"deleting": {"it leaves", func(s *snapshot) { s.Object, s.HostMachine = simulatedMachine(deleted), up }, []string{"delete machine " + name + ": the LocalMachine is being deleted"}, nil, immediateRecheck},
+		"too many": {"as many as the operator allows", func(s *snapshot) { s.Quota = &backend.Quota{All: 5000} }, nil, []string{"DeniedByPolicy"}, quotaRecheck},
+		"off": {"the operator has switched simulation off", func(s *snapshot) { s.Policy.Providers.Disabled = []policy.Provider{"simulated"} },
 			nil, []string{"DeniedByPolicy"}, 0},
-		"foreign ID": {"the name of another machine", func(s *Snapshot) { s.Name = "" }, nil, []string{"ForeignProviderID"}, 0},
-		"gone":       {"the finalizer goes", func(s *Snapshot) { s.Object = simulatedMachine(deleted) }, nil, nil, 0},
-		"deleting, no control plane": {"nothing is left of the machine", func(s *Snapshot) {
+		"foreign ID": {"the name of another machine", func(s *snapshot) { s.Name = "" }, nil, []string{"ForeignProviderID"}, 0},
+		"gone":       {"the finalizer goes", func(s *snapshot) { s.Object = simulatedMachine(deleted) }, nil, nil, 0},
+		"deleting, no control plane": {"nothing is left of the machine", func(s *snapshot) {
 			s.Object, s.Fault = simulatedMachine(deleted), fault.New(fault.Unreachable, "WaitingForControlPlane", "waiting")
 		}, nil, nil, 0},
 	}
 	for n, tc := range cases {
 		t.Run(n, func(t *testing.T) {
-			p := Decide(simulatedSnapshot(tc.change))
+			p := decide(simulatedSnapshot(tc.change))
 			var did, waits []string
 			for _, a := range p.Actions {
 				did = append(did, a.String())
@@ -163,9 +170,9 @@ func TestDecideSimulated(t *testing.T) { // IM-02, IM-11
 func TestStartupIsBounded(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for _, uid := range []types.UID{"a", "b", "c", "d", "e"} {
-		s := simulatedSnapshot(func(s *Snapshot) { s.Object = delayed("10s", "5s"); s.Object.UID = uid })
+		s := simulatedSnapshot(func(s *snapshot) { s.Object = delayed("10s", "5s"); s.Object.UID = uid })
 		got := s.Capabilities.Startup
-		if got < 10*time.Second || got > 15*time.Second || got != simulated.MachineCapabilities(s.request()).Startup {
+		if got < 10*time.Second || got > 15*time.Second || got != simulated.New(nil, nil, nil).Machines.Capabilities(s.request()).Startup {
 			t.Errorf("machine %s takes %s", uid, got)
 		}
 		seen[got] = true
@@ -184,11 +191,11 @@ type played struct {
 func newPlayed() *played { return &played{machines: map[types.NamespacedName]backend.Machine{}} }
 
 func (f *played) set() backend.Set {
-	return backend.Set{infrav1.SimulatedBackend: simulated.WrapFaulty(backend.Backend{Machines: f}, f, f.now)}
+	return backend.Set{infrav1.SimulatedBackend: simulated.WrapFaulty(backend.Backend{Machines: f}, f.now)}
 }
 
 func (*played) Capabilities(r backend.MachineRequest) backend.Capabilities {
-	return simulated.MachineCapabilities(r)
+	return simulated.New(nil, nil, nil).Machines.Capabilities(r)
 }
 
 func (*played) CheckQuota(context.Context, backend.MachineSpec) (backend.Quota, error) {
@@ -259,7 +266,7 @@ func settle(t *testing.T, c client.WithWatch, sim *played) {
 	at := now
 	sim.now = func() time.Time { return at }
 	ctl := &controller{client: c, secrets: c, Config: Config{Backends: sim.set(), Instance: "i"}, now: func() time.Time { return at }, writer: kube.NewWriter(c, Name)}
-	r := &reconciler.Reconciler[*infrav1.LocalMachine, Snapshot]{Controller: ctl.definition(), Client: c, Writer: ctl.writer, Now: ctl.now}
+	r := &reconciler.Reconciler[*infrav1.LocalMachine, snapshot]{Controller: ctl.definition(), Client: c, Writer: ctl.writer, Now: ctl.now}
 	for range 12 { // a fixed point lies well below
 		_, err := r.Reconcile(context.Background(), ctrl.Request{NamespacedName: key})
 		if err != nil && !errors.Is(err, testkit.ErrInjected) {
@@ -281,7 +288,7 @@ func TestEverySimulatedWriteFailsOnce(t *testing.T) { // IM-02, IM-04, IM-05, IM
 		if err := c.Get(context.Background(), key, got); err != nil {
 			t.Fatal(err)
 		}
-		want := clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: "lm"}, {Type: clusterv1.MachineInternalIP, Address: simulated.Address(name).String()}}
+		want := clusterv1.MachineAddresses{{Type: clusterv1.MachineHostName, Address: "lm"}, {Type: clusterv1.MachineInternalIP, Address: simulatedAddress().String()}}
 		if !ptr.Deref(got.Status.Initialization.Provisioned, false) || got.Spec.ProviderID != backend.ProviderID(name) ||
 			!condition.Set(got.Status.Conditions).IsTrue(clusterv1.ReadyCondition) || !cmp.Equal(got.Status.Addresses, want) {
 			t.Errorf("provider ID %s, status %+v", got.Spec.ProviderID, got.Status)
@@ -312,16 +319,16 @@ func TestSimulatedWritesAreFew(t *testing.T) {
 
 func TestSimulatedConditions(t *testing.T) { // IM-06
 	cases := map[string]struct {
-		change       func(*Snapshot)
+		change       func(*snapshot)
 		status, says string
 	}{
-		"waiting":  {func(s *Snapshot) { s.Machine = nil }, "False", "Waiting for a Machine or a MachinePool to own this object"},
-		"starting": {func(s *Snapshot) { s.Object = delayed("1m", "") }, "False", "The machine is starting, which takes 1m0s"},
-		"joined":   {func(s *Snapshot) { s.HostMachine = simulatedHost(backend.Running, now) }, "True", ""},
+		"waiting":  {func(s *snapshot) { s.Machine = nil }, "False", "Waiting for a Machine or a MachinePool to own this object"},
+		"starting": {func(s *snapshot) { s.Object = delayed("1m", "") }, "False", "The machine is starting, which takes 1m0s"},
+		"joined":   {func(s *snapshot) { s.HostMachine = simulatedHost(backend.Running, now) }, "True", ""},
 	}
 	for n, tc := range cases {
 		s := simulatedSnapshot(tc.change)
-		status := Report(s, Decide(s), reconciler.Outcome{}).Status.(infrav1.LocalMachineStatus)
+		status := report(s, decide(s), reconciler.Outcome{}).Status.(infrav1.LocalMachineStatus)
 		c := condition.Set(status.Conditions).Get(infrav1.MachineProvisionedCondition)
 		if c == nil || c.Status != metav1.ConditionStatus(tc.status) || c.Message != tc.says {
 			t.Errorf("%s: %+v", n, c)
@@ -330,10 +337,10 @@ func TestSimulatedConditions(t *testing.T) { // IM-06
 			t.Errorf("%s: nothing is run in a simulated machine: %+v", n, other)
 		}
 	}
-	restarted := simulatedSnapshot(func(s *Snapshot) {
+	restarted := simulatedSnapshot(func(s *snapshot) {
 		s.Object, s.Fault = simulatedMachine(was), fault.New(fault.Unreachable, "WaitingForControlPlane", "waiting")
 	})
-	if r := Report(restarted, Decide(restarted), reconciler.Outcome{}); r.Status != nil {
+	if r := report(restarted, decide(restarted), reconciler.Outcome{}); r.Status != nil {
 		t.Errorf("before its control plane is started again the status stays: %+v", r.Status)
 	}
 }

@@ -38,7 +38,7 @@ const (
 
 // conditionInput is a snapshot with the plan and its outcome, from which the conditions are computed.
 type conditionInput struct {
-	Snapshot
+	snapshot
 	plan    reconciler.Plan
 	outcome reconciler.Outcome
 }
@@ -219,8 +219,8 @@ func whileRunning(c *backend.Command) string {
 	return ", while it ran " + c.String()
 }
 
-// bootstrapping returns a message about the current step of the bootstrap. [Decide] waits with this message.
-func (s Snapshot) bootstrapping() string {
+// bootstrapping returns a message about the current step of the bootstrap. [decide] waits with this message.
+func (s snapshot) bootstrapping() string {
 	switch p := s.Progress; {
 	case p.WaitingFor == backend.StageContainerd:
 		return "Waiting for containerd in machine " + s.Name + " to respond; the bootstrap data runs after that"
@@ -271,10 +271,10 @@ func (j conditionInput) deleting() condition.Result {
 
 func indent(log string) string { return "  " + strings.ReplaceAll(log, "\n", "\n  ") }
 
-// Report computes the status and the events. Package reconciler calls it after the actions. It is pure. A volatile
+// report computes the status and the events. Package reconciler calls it after the actions. It is pure. A volatile
 // machine is deleted immediately, so its deletion is reported only if it fails. The status of a provisioned volatile
 // machine is left unchanged while its control plane does not run yet after a restart.
-func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	if s.Capabilities.Volatile && out.Err == nil && (!s.Object.DeletionTimestamp.IsZero() || s.Fault != nil && s.provisioned()) {
 		return reconciler.Report{}
 	}
@@ -306,7 +306,7 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 }
 
 // hostAfter returns the expected machine after the plan's actions, without inspecting it again.
-func (s Snapshot) hostAfter(out reconciler.Outcome) backend.Machine {
+func (s snapshot) hostAfter(out reconciler.Outcome) backend.Machine {
 	for _, a := range out.Done {
 		if created, ok := a.(createMachine); ok && created.Startup == 0 && s.Capabilities.Running.State != "" {
 			return s.Capabilities.Running
@@ -316,7 +316,7 @@ func (s Snapshot) hostAfter(out reconciler.Outcome) backend.Machine {
 }
 
 // bootstrapped reports whether the machine has become a node.
-func (s Snapshot) bootstrapped() bool {
+func (s snapshot) bootstrapped() bool {
 	if s.Capabilities.Scripted {
 		return s.Progress != nil && s.Progress.Phase == backend.Succeeded
 	}
@@ -324,7 +324,7 @@ func (s Snapshot) bootstrapped() bool {
 }
 
 // identified reports whether the provider ID is set, in this reconciliation or an earlier one.
-func (s Snapshot) identified(out reconciler.Outcome) bool {
+func (s snapshot) identified(out reconciler.Outcome) bool {
 	set := slices.ContainsFunc(out.Done, func(a reconciler.Action) bool { _, ok := a.(setProviderID); return ok })
 	return set || s.Object.Spec.ProviderID != ""
 }
@@ -342,7 +342,7 @@ func addresses(m backend.Machine) clusterv1.MachineAddresses {
 }
 
 // eventsOf returns events for the actions, and for a problem when it begins.
-func eventsOf(s Snapshot, status infrav1.LocalMachineStatus, out reconciler.Outcome) []reconciler.Event {
+func eventsOf(s snapshot, status infrav1.LocalMachineStatus, out reconciler.Outcome) []reconciler.Event {
 	var list []reconciler.Event
 	for _, a := range out.Done {
 		switch a := a.(type) {

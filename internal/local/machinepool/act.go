@@ -20,7 +20,7 @@ import (
 )
 
 // readMembers reads the machines of the pool from the API server, because a stale cache must not cause machines to be
-// created or deleted. controller.readLiveMembers (observe.go) reads them when [Decide] requests it.
+// created or deleted. controller.readLiveMembers (observe.go) reads them when [decide] requests it.
 type readMembers struct{}
 
 func (readMembers) String() string { return "the machines of the pool" }
@@ -42,10 +42,10 @@ func (a createMachine) String() string {
 	return fmt.Sprintf("create LocalMachine %s: %s", a.Name, a.Why)
 }
 
-// AdoptMachine restores the pool's owner reference on a LocalMachine. The simulations in test/simulation read it.
-type AdoptMachine struct{ Name string }
+// adoptMachine restores the pool's owner reference on a LocalMachine.
+type adoptMachine struct{ Name string }
 
-func (a AdoptMachine) String() string {
+func (a adoptMachine) String() string {
 	return fmt.Sprintf("own LocalMachine %s: it was created for the pool and lost its owner", a.Name)
 }
 
@@ -60,14 +60,14 @@ func (a removeMachine) String() string {
 }
 
 // act runs one action on the LocalMachinePool or its machines. Package reconciler calls it for each action that
-// [Decide] planned, in order.
-func (c *controller) act(ctx context.Context, s Snapshot, a reconciler.Action) error {
+// [decide] planned, in order.
+func (c *controller) act(ctx context.Context, s snapshot, a reconciler.Action) error {
 	switch a := a.(type) {
 	case updateProviderIDs:
 		return c.writer.Patch(ctx, s.Object, func(o client.Object) { setProviderIDs(o.(*infrav1.LocalMachinePool), a) })
 	case createMachine:
 		return c.writer.Create(ctx, newMachine(s, a))
-	case AdoptMachine:
+	case adoptMachine:
 		return c.own(ctx, s, a)
 	case removeMachine:
 		return c.remove(ctx, s, a)
@@ -87,7 +87,7 @@ func setProviderIDs(o *infrav1.LocalMachinePool, a updateProviderIDs) {
 
 // newMachine returns the LocalMachine to create. The pool is its owner but not its controller owner, because the
 // Machine that the MachinePool controller creates for it becomes the controller owner.
-func newMachine(s Snapshot, a createMachine) *infrav1.LocalMachine {
+func newMachine(s snapshot, a createMachine) *infrav1.LocalMachine {
 	template := s.Object.Spec.Template
 	m := &infrav1.LocalMachine{
 		ObjectMeta: metav1.ObjectMeta{
@@ -108,14 +108,14 @@ func newMachine(s Snapshot, a createMachine) *infrav1.LocalMachine {
 }
 
 // ownerOf returns the owner reference of a LocalMachine to its pool.
-func ownerOf(s Snapshot) metav1.OwnerReference {
+func ownerOf(s snapshot) metav1.OwnerReference {
 	return metav1.OwnerReference{
 		APIVersion: infrav1.GroupVersion.String(), Kind: "LocalMachinePool",
 		Name: s.Object.Name, UID: s.Object.UID, BlockOwnerDeletion: ptr.To(true),
 	}
 }
 
-func (c *controller) own(ctx context.Context, s Snapshot, a AdoptMachine) error {
+func (c *controller) own(ctx context.Context, s snapshot, a adoptMachine) error {
 	for _, m := range s.Members {
 		if m.Local.Name == a.Name {
 			return c.writer.Patch(ctx, m.Local, func(o client.Object) { ownership.AddOwner(o, ownerOf(s)) })
@@ -124,7 +124,7 @@ func (c *controller) own(ctx context.Context, s Snapshot, a AdoptMachine) error 
 	return nil
 }
 
-func (c *controller) remove(ctx context.Context, s Snapshot, a removeMachine) error {
+func (c *controller) remove(ctx context.Context, s snapshot, a removeMachine) error {
 	for _, m := range s.Members {
 		if m.Local.Name != a.Name {
 			continue

@@ -54,12 +54,12 @@ func Add(s reconciler.Setup, nodes backend.CapacityCalculator) error {
 		Complete(c.gated(r))
 }
 
-func (c *controller) definition() reconciler.Controller[*infrav1.LocalMachinePool, Snapshot] {
-	return reconciler.Controller[*infrav1.LocalMachinePool, Snapshot]{
+func (c *controller) definition() reconciler.Controller[*infrav1.LocalMachinePool, snapshot] {
+	return reconciler.Controller[*infrav1.LocalMachinePool, snapshot]{
 		Name: Name, Finalizer: infrav1.LocalMachinePoolFinalizer,
 		New:     func() *infrav1.LocalMachinePool { return &infrav1.LocalMachinePool{} },
-		Observe: c.observe, Decide: Decide, Act: c.act, Report: Report,
-		Read: func(ctx context.Context, s Snapshot, _ reconciler.ReadRequest) (Snapshot, error) {
+		Observe: c.observe, Decide: decide, Act: c.act, Report: report,
+		Read: func(ctx context.Context, s snapshot, _ reconciler.ReadRequest) (snapshot, error) {
 			return c.readLiveMembers(ctx, s)
 		},
 	}

@@ -67,7 +67,7 @@ func newWorld(t *testing.T, failing int, objs ...client.Object) *world {
 		},
 	})
 	w.controller = &controller{client: cl, live: cl, writer: kube.NewWriter(cl, Name), now: func() time.Time { return w.time }}
-	w.r = w.gated(&reconciler.Reconciler[*infrav1.LocalMachinePool, Snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: w.now})
+	w.r = w.gated(&reconciler.Reconciler[*infrav1.LocalMachinePool, snapshot]{Controller: w.definition(), Client: cl, Writer: w.writer, Now: w.now})
 	// What the world itself does is not to fail.
 	w.live = inner
 	return w

@@ -28,10 +28,10 @@ const (
 // and users choose any number of replicas. The created machines trigger the next plan.
 const maxCreationsPerPlan = 50
 
-// Decide computes the plan for a LocalMachinePool. Package reconciler calls it in each reconciliation, again after the
+// decide computes the plan for a LocalMachinePool. Package reconciler calls it in each reconciliation, again after the
 // reads that it requests. It is pure: it neither reads nor writes. A plan that creates or deletes machines is computed
 // from live reads.
-func Decide(s Snapshot) reconciler.Plan {
+func decide(s snapshot) reconciler.Plan {
 	var p reconciler.Plan
 	if awaited := s.unrestoredIDs(); len(awaited) > 0 && s.Object.DeletionTimestamp.IsZero() {
 		p.WaitFor(reasonRestore, "Waiting for %s to be restored and reconciled; if a machine will not be restored, delete its remaining objects and "+
@@ -60,15 +60,15 @@ func Decide(s Snapshot) reconciler.Plan {
 }
 
 // restoreOwners restores the pool's owner reference on its machines.
-func restoreOwners(s Snapshot, p *reconciler.Plan) {
+func restoreOwners(s snapshot, p *reconciler.Plan) {
 	for _, m := range s.Members {
 		if m.Local.DeletionTimestamp.IsZero() && !ownership.Owns(s.Object, m.Local) {
-			p.Do(AdoptMachine{Name: m.Local.Name})
+			p.Do(adoptMachine{Name: m.Local.Name})
 		}
 	}
 }
 
-func decideDeletion(s Snapshot, p *reconciler.Plan) {
+func decideDeletion(s snapshot, p *reconciler.Plan) {
 	if !s.Live {
 		*p = reconciler.Plan{Reads: []reconciler.ReadRequest{readMembers{}}}
 		return
@@ -90,11 +90,11 @@ func decideDeletion(s Snapshot, p *reconciler.Plan) {
 // memberGroups contains the members grouped by the action that they need.
 type memberGroups struct {
 	// current members are up to date, outdated members have to be replaced; both are sorted in deletion order.
-	current, outdated []PoolMember
+	current, outdated []poolMember
 	removals          []reconciler.Action
 }
 
-func groupMembers(s Snapshot) memberGroups {
+func groupMembers(s snapshot) memberGroups {
 	var c memberGroups
 	hash := s.hash()
 	for _, m := range s.Members {
@@ -116,7 +116,7 @@ func groupMembers(s Snapshot) memberGroups {
 }
 
 // decideMembers returns the actions that bring the pool to the desired number of up-to-date machines.
-func decideMembers(s Snapshot, p *reconciler.Plan) []reconciler.Action {
+func decideMembers(s snapshot, p *reconciler.Plan) []reconciler.Action {
 	c := groupMembers(s)
 	changes := c.removals
 	active, desired := len(c.current)+len(c.outdated), s.desired()
@@ -146,7 +146,7 @@ func decideMembers(s Snapshot, p *reconciler.Plan) []reconciler.Action {
 
 // canCreate reports whether all prerequisites for a new machine are met. Scripted machines can boot before their
 // bootstrap data exists.
-func canCreate(s Snapshot, p *reconciler.Plan) bool {
+func canCreate(s snapshot, p *reconciler.Plan) bool {
 	denied := s.Policy.DeniedReplicas(int32(s.desired()))
 	switch {
 	case denied != "":
@@ -171,9 +171,9 @@ func scaleDown(c memberGroups, over, desired int) []reconciler.Action {
 		for _, m := range c.outdated {
 			outdated[m.Local.Name] = true
 		}
-		rank := func(m PoolMember) int { return deletionRank(m, outdated[m.Local.Name]) }
-		all := append(append([]PoolMember{}, c.current...), c.outdated...)
-		slices.SortStableFunc(all, func(a, b PoolMember) int {
+		rank := func(m poolMember) int { return deletionRank(m, outdated[m.Local.Name]) }
+		all := append(append([]poolMember{}, c.current...), c.outdated...)
+		slices.SortStableFunc(all, func(a, b poolMember) int {
 			return cmp.Or(cmp.Compare(rank(a), rank(b)), deletionOrder(a, b))
 		})
 		for _, m := range all[:over] {
@@ -181,7 +181,7 @@ func scaleDown(c memberGroups, over, desired int) []reconciler.Action {
 		}
 		return out
 	}
-	healthy := !slices.ContainsFunc(c.current, func(m PoolMember) bool { return !m.ready() })
+	healthy := !slices.ContainsFunc(c.current, func(m poolMember) bool { return !m.ready() })
 	for i, m := range c.outdated[:min(over, len(c.outdated))] {
 		if surge := i == over-1; surge && !healthy && m.ready() {
 			break
@@ -193,7 +193,7 @@ func scaleDown(c memberGroups, over, desired int) []reconciler.Action {
 
 // deletionOrder sorts members, which are all outdated or all current, for deletion: first members with the delete-machine
 // annotation, then members that are not ready, then the oldest.
-func deletionOrder(a, b PoolMember) int {
+func deletionOrder(a, b poolMember) int {
 	return cmp.Or(
 		cmp.Compare(deletionRank(a, false), deletionRank(b, false)),
 		a.Local.CreationTimestamp.Compare(b.Local.CreationTimestamp.Time),
@@ -201,7 +201,7 @@ func deletionOrder(a, b PoolMember) int {
 }
 
 // deletionRank returns the index of the reason in [removalReasons] why a member is removed before others.
-func deletionRank(m PoolMember, outdated bool) int {
+func deletionRank(m poolMember, outdated bool) int {
 	switch {
 	case m.unwanted():
 		return 0
@@ -219,7 +219,7 @@ func removalReasons() [4]string {
 
 // providerIDs returns the sorted provider IDs of the machines that became Nodes and still exist. A machine in the
 // current list has had a Node, even if its status was lost.
-func (s Snapshot) providerIDs() []string {
+func (s snapshot) providerIDs() []string {
 	var ids []string
 	for _, m := range s.Members {
 		id := m.Local.Spec.ProviderID
@@ -233,12 +233,12 @@ func (s Snapshot) providerIDs() []string {
 
 // recorded reports whether all machines of the pool have been observed since it was created or restored; the status
 // then contains their number.
-func (s Snapshot) recorded() bool { return s.Object.Status.Replicas != nil }
+func (s snapshot) recorded() bool { return s.Object.Status.Replicas != nil }
 
 // unrestoredIDs returns, for a pool restored from a backup, the provider IDs in its list whose machines are not
 // restored yet. A machine is restored when its Machine exists and its LocalMachine has conditions. The result is empty
 // once all machines have been observed, and sorted like the list.
-func (s Snapshot) unrestoredIDs() []string {
+func (s snapshot) unrestoredIDs() []string {
 	if s.recorded() {
 		return nil
 	}
@@ -249,7 +249,7 @@ func (s Snapshot) unrestoredIDs() []string {
 	return slices.DeleteFunc(slices.Clone(s.Object.Spec.ProviderIDList), func(id string) bool { return back[id] })
 }
 
-func removalOf(m PoolMember, why string) removeMachine {
+func removalOf(m poolMember, why string) removeMachine {
 	r := removeMachine{Name: m.Local.Name, Why: why}
 	if m.Machine != nil {
 		r.Machine = m.Machine.Name

@@ -56,7 +56,7 @@ func coreCluster() *clusterv1.Cluster {
 
 // a member, described by a word for each thing that is special about it: ready, new (neither ready nor provisioned),
 // lost, outdated, marked, doomed, owned (by a Machine), machine-doomed, machine-marked.
-func member(name string, age int, words string) PoolMember {
+func member(name string, age int, words string) poolMember {
 	m := &infrav1.LocalMachine{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "ns", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(now.Add(-time.Duration(age) * time.Minute)),
 		Labels:          map[string]string{clusterv1.ClusterNameLabel: "c"},
@@ -64,7 +64,7 @@ func member(name string, age int, words string) PoolMember {
 		OwnerReferences: []metav1.OwnerReference{{APIVersion: infrav1.GroupVersion.String(), Kind: "LocalMachinePool", Name: "lmp", UID: "lmp-uid"}},
 	}}
 	yes := true
-	out := PoolMember{Local: m}
+	out := poolMember{Local: m}
 	owned := func() *clusterv1.Machine {
 		if out.Machine == nil {
 			out.Machine = &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, Annotations: map[string]string{}}}
@@ -112,8 +112,8 @@ func member(name string, age int, words string) PoolMember {
 	return out
 }
 
-func snapshot(replicas int32, members ...PoolMember) Snapshot {
-	s := Snapshot{Object: localPool(nil), Pool: corePool(replicas, nil), Cluster: coreCluster(), Members: members, Live: true, Now: now}
+func newSnapshot(replicas int32, members ...poolMember) snapshot {
+	s := snapshot{Object: localPool(nil), Pool: corePool(replicas, nil), Cluster: coreCluster(), Members: members, Live: true, Now: now}
 	s.Object.Spec.ProviderIDList, s.Object.Status.Replicas = s.providerIDs(), &replicas
 	return s
 }
@@ -122,87 +122,87 @@ func TestDecide(t *testing.T) {
 	newOne := regexp.MustCompile(`LocalMachine lmp-[a-z0-9]{5}:`)
 	cases := map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		want   []string
 		waits  []string
 	}{
-		"from nothing": {"one LocalMachine per replica (IP2-03)", snapshot(2),
+		"from nothing": {"one LocalMachine per replica (IP2-03)", newSnapshot(2),
 			[]string{"create LocalMachine NEW there are fewer than desired", "create LocalMachine NEW there are fewer than desired"}, nil},
-		"as asked": {"nothing to do", snapshot(2, member("a", 1, "ready"), member("b", 1, "ready")), nil, nil},
-		"no infrastructure": {"machines have nowhere to be", func() Snapshot {
-			s := snapshot(1)
+		"as asked": {"nothing to do", newSnapshot(2, member("a", 1, "ready"), member("b", 1, "ready")), nil, nil},
+		"no infrastructure": {"machines have nowhere to be", func() snapshot {
+			s := newSnapshot(1)
 			s.Cluster.Status.Initialization.InfrastructureProvisioned = nil
 			return s
 		}(), nil, []string{"WaitingForClusterInfrastructureReady"}},
-		"no bootstrap data": {"nor anything to run", func() Snapshot {
-			s := snapshot(1)
+		"no bootstrap data": {"nor anything to run", func() snapshot {
+			s := newSnapshot(1)
 			s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName = nil
 			return s
 		}(), nil, []string{"WaitingForBootstrapData"}},
-		"no bootstrap data yet": {"machines boot while it is made (IM-11)", func() Snapshot {
-			s := snapshot(1)
+		"no bootstrap data yet": {"machines boot while it is made (IM-11)", func() snapshot {
+			s := newSnapshot(1)
 			s.Pool.Spec.Template.Spec.Bootstrap.DataSecretName, s.NodeCapacity.Scripted = nil, true
 			return s
 		}(), []string{"create LocalMachine NEW there are fewer than desired"}, nil},
-		"no owner": {"nobody says how many", func() Snapshot { s := snapshot(1); s.Pool = nil; return s }(), nil, []string{"WaitingForMachinePool"}},
-		"scale up": {"the missing ones are made", snapshot(3, member("a", 1, "ready"), member("b", 1, "new")),
+		"no owner": {"nobody says how many", func() snapshot { s := newSnapshot(1); s.Pool = nil; return s }(), nil, []string{"WaitingForMachinePool"}},
+		"scale up": {"the missing ones are made", newSnapshot(3, member("a", 1, "ready"), member("b", 1, "new")),
 			[]string{"create LocalMachine NEW there are fewer than desired"}, nil},
 		"scale down, marked": {"the annotation on the Machine comes first (MP-08)",
-			snapshot(2, member("a", 3, "ready owned"), member("b", 2, "new owned"), member("c", 1, "ready machine-marked")),
+			newSnapshot(2, member("a", 3, "ready owned"), member("b", 2, "new owned"), member("c", 1, "ready machine-marked")),
 			[]string{"delete Machine c: there are more than desired; it is marked with the delete-machine annotation"}, nil},
 		"scale down, marked here": {"the annotation on the LocalMachine counts too",
-			snapshot(1, member("a", 3, "ready"), member("b", 2, "ready marked")),
+			newSnapshot(1, member("a", 3, "ready"), member("b", 2, "ready marked")),
 			[]string{"delete LocalMachine b: there are more than desired; it is marked with the delete-machine annotation"}, nil},
 		"scale down, not ready": {"then those that do not serve",
-			snapshot(2, member("a", 3, "ready owned"), member("b", 2, "new owned"), member("c", 1, "ready owned")),
+			newSnapshot(2, member("a", 3, "ready owned"), member("b", 2, "new owned"), member("c", 1, "ready owned")),
 			[]string{"delete Machine b: there are more than desired; it is not Ready"}, nil},
-		"scale down, oldest": {"then the oldest", snapshot(1, member("a", 3, "ready owned"), member("b", 4, "ready owned"), member("c", 1, "ready owned")),
+		"scale down, oldest": {"then the oldest", newSnapshot(1, member("a", 3, "ready owned"), member("b", 4, "ready owned"), member("c", 1, "ready owned")),
 			[]string{"delete Machine b: there are more than desired; it is the oldest", "delete Machine a: there are more than desired; it is the oldest"}, nil},
-		"marked, not scaled down": {"the annotation alone removes nothing", snapshot(1, member("a", 1, "ready machine-marked")), nil, nil},
-		"scale to zero":           {"all go", snapshot(0, member("a", 1, "ready owned")), []string{"delete Machine a: there are more than desired; it is the oldest"}, nil},
-		"lost": {"removed by hand: its Machine goes, a new one comes", snapshot(1, member("a", 1, "lost owned")),
+		"marked, not scaled down": {"the annotation alone removes nothing", newSnapshot(1, member("a", 1, "ready machine-marked")), nil, nil},
+		"scale to zero":           {"all go", newSnapshot(0, member("a", 1, "ready owned")), []string{"delete Machine a: there are more than desired; it is the oldest"}, nil},
+		"lost": {"removed by hand: its Machine goes, a new one comes", newSnapshot(1, member("a", 1, "lost owned")),
 			[]string{"delete Machine a: its machine was removed from the host", "create LocalMachine NEW there are fewer than desired"}, nil},
-		"unhealthy": {"a health check asks for its replacement: its Machine goes, a new one comes (MP-16)", snapshot(2, member("a", 1, "ready to-be-replaced"), member("b", 1, "ready owned")),
+		"unhealthy": {"a health check asks for its replacement: its Machine goes, a new one comes (MP-16)", newSnapshot(2, member("a", 1, "ready to-be-replaced"), member("b", 1, "ready owned")),
 			[]string{"delete Machine a: a health check found it unhealthy", "create LocalMachine NEW there are fewer than desired"}, nil},
-		"unhealthy, restricted": {"a health check that does not ask changes nothing (HC-05)", snapshot(1, member("a", 1, "ready sick")), nil, nil},
-		"doomed": {"deleted by a user: replaced (MP-08)", snapshot(2, member("a", 1, "ready machine-doomed"), member("b", 1, "ready")),
+		"unhealthy, restricted": {"a health check that does not ask changes nothing (HC-05)", newSnapshot(1, member("a", 1, "ready sick")), nil, nil},
+		"doomed": {"deleted by a user: replaced (MP-08)", newSnapshot(2, member("a", 1, "ready machine-doomed"), member("b", 1, "ready")),
 			[]string{"create LocalMachine NEW there are fewer than desired"}, nil},
-		"going": {"what is going is not deleted again", snapshot(1, member("a", 1, "ready doomed"), member("b", 1, "ready")), nil, nil},
-		"outdated": {"one more is made first", snapshot(2, member("a", 2, "ready outdated owned"), member("b", 1, "ready outdated owned")),
+		"going": {"what is going is not deleted again", newSnapshot(1, member("a", 1, "ready doomed"), member("b", 1, "ready")), nil, nil},
+		"outdated": {"one more is made first", newSnapshot(2, member("a", 2, "ready outdated owned"), member("b", 1, "ready outdated owned")),
 			[]string{"create LocalMachine NEW it replaces an outdated one"}, nil},
 		"outdated, surge not ready": {"nobody goes before it is Ready",
-			snapshot(2, member("a", 2, "ready outdated owned"), member("b", 1, "ready outdated owned"), member("c", 0, "new owned")), nil, nil},
+			newSnapshot(2, member("a", 2, "ready outdated owned"), member("b", 1, "ready outdated owned"), member("c", 0, "new owned")), nil, nil},
 		"outdated, surge ready": {"then the oldest outdated one goes",
-			snapshot(2, member("a", 2, "ready outdated owned"), member("b", 3, "ready outdated owned"), member("c", 0, "ready owned")),
+			newSnapshot(2, member("a", 2, "ready outdated owned"), member("b", 3, "ready outdated owned"), member("c", 0, "ready owned")),
 			[]string{"delete Machine b: it is outdated"}, nil},
 		"outdated, broken": {"one that does not serve need not wait",
-			snapshot(2, member("a", 2, "ready outdated owned"), member("b", 1, "new outdated owned"), member("c", 0, "new owned")),
+			newSnapshot(2, member("a", 2, "ready outdated owned"), member("b", 1, "new outdated owned"), member("c", 0, "new owned")),
 			[]string{"delete Machine b: it is outdated"}, nil},
-		"outdated, almost done": {"the last one", snapshot(2, member("a", 2, "ready outdated owned"), member("b", 0, "ready owned"), member("c", 0, "ready owned")),
+		"outdated, almost done": {"the last one", newSnapshot(2, member("a", 2, "ready outdated owned"), member("b", 0, "ready owned"), member("c", 0, "ready owned")),
 			[]string{"delete Machine a: it is outdated"}, nil},
 		"outdated and scaled down": {"more than the surge goes at once",
-			snapshot(1, member("a", 2, "ready outdated owned"), member("b", 3, "ready outdated owned"), member("c", 0, "new owned")),
+			newSnapshot(1, member("a", 2, "ready outdated owned"), member("b", 3, "ready outdated owned"), member("c", 0, "new owned")),
 			[]string{"delete Machine b: it is outdated"}, nil},
-		"deleting": {"all go, through their Machines", func() Snapshot {
-			s := snapshot(2, member("a", 1, "ready owned"), member("b", 1, "new"), member("c", 1, "ready doomed"))
+		"deleting": {"all go, through their Machines", func() snapshot {
+			s := newSnapshot(2, member("a", 1, "ready owned"), member("b", 1, "new"), member("c", 1, "ready doomed"))
 			s.Object.DeletionTimestamp = &metav1.Time{Time: now}
 			return s
 		}(), []string{"delete Machine a: the pool is being deleted", "delete LocalMachine b: the pool is being deleted"}, []string{"WaitingForMachines"}},
-		"deleted": {"the finalizer goes", func() Snapshot {
-			s := snapshot(2)
+		"deleted": {"the finalizer goes", func() snapshot {
+			s := newSnapshot(2)
 			s.Object.DeletionTimestamp = &metav1.Time{Time: now}
 			return s
 		}(), nil, nil},
-		"a member joined": {"IP2-05: the list follows", func() Snapshot {
-			s := snapshot(1, member("a", 1, "ready"))
+		"a member joined": {"IP2-05: the list follows", func() snapshot {
+			s := newSnapshot(1, member("a", 1, "ready"))
 			s.Object.Spec.ProviderIDList = nil
 			return s
 		}(), []string{"set providerIDList to [slipway:///a]: these machines exist"}, nil},
-		"pool ID": {"IP2-04", func() Snapshot { s := snapshot(0); s.Object.Spec.ProviderID = ""; return s }(), []string{"set providerIDList to []: these machines exist"}, nil},
+		"pool ID": {"IP2-04", func() snapshot { s := newSnapshot(0); s.Object.Spec.ProviderID = ""; return s }(), []string{"set providerIDList to []: these machines exist"}, nil},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := Decide(tc.s)
+			p := decide(tc.s)
 			var did, waits []string
 			for _, a := range p.Actions {
 				did = append(did, newOne.ReplaceAllString(a.String(), "LocalMachine NEW"))
@@ -218,7 +218,7 @@ func TestDecide(t *testing.T) {
 			}
 			tc.s.Live = false
 			changes := len(tc.want) > 0 && !strings.HasPrefix(tc.want[0], "set providerIDList") || !tc.s.Object.DeletionTimestamp.IsZero()
-			if p := Decide(tc.s); changes != (len(p.Reads) == 1) {
+			if p := decide(tc.s); changes != (len(p.Reads) == 1) {
 				t.Errorf("nothing is made or removed on the word of a cache; asks %v", p.Reads)
 			}
 		})
@@ -226,7 +226,7 @@ func TestDecide(t *testing.T) {
 }
 
 func TestProviderIDs(t *testing.T) { // IP2-05: what exists, and nothing else
-	s := snapshot(3, member("c", 1, "ready"), member("a", 1, "down"), member("b", 1, "lost"), member("d", 1, "new"), member("e", 1, "ready doomed"))
+	s := newSnapshot(3, member("c", 1, "ready"), member("a", 1, "down"), member("b", 1, "lost"), member("d", 1, "new"), member("e", 1, "ready doomed"))
 	want := []string{"slipway:///a", "slipway:///c", "slipway:///e"}
 	if diff := cmp.Diff(want, s.providerIDs()); diff != "" {
 		t.Errorf("one that is being drained still has its Node; one that was removed has none (-want +got):\n%s", diff)
@@ -234,7 +234,7 @@ func TestProviderIDs(t *testing.T) { // IP2-05: what exists, and nothing else
 }
 
 func TestNames(t *testing.T) {
-	s := snapshot(2)
+	s := newSnapshot(2)
 	seen := map[string]bool{}
 	for i := range 50 {
 		n := newName(s, i)
@@ -258,11 +258,11 @@ func TestNames(t *testing.T) {
 }
 
 func TestFailureDomains(t *testing.T) { // MP-17, FD-01
-	s := snapshot(4, member("a", 1, "ready"))
+	s := newSnapshot(4, member("a", 1, "ready"))
 	s.Pool.Spec.FailureDomains = []string{"x", "y", "z"}
 	s.Members[0].Local.Spec.FailureDomain = "x"
 	var got []string
-	for _, a := range Decide(s).Actions {
+	for _, a := range decide(s).Actions {
 		got = append(got, a.(createMachine).FailureDomain)
 	}
 	if diff := cmp.Diff([]string{"y", "z", "x"}, got); diff != "" {
@@ -271,7 +271,7 @@ func TestFailureDomains(t *testing.T) { // MP-17, FD-01
 }
 
 func TestNewMachine(t *testing.T) { // IP2-03
-	s := snapshot(1)
+	s := newSnapshot(1)
 	s.Object.Spec.Template = infrav1.LocalMachinePoolMachineTemplate{
 		ObjectMeta: clusterv1.ObjectMeta{Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"c": "d"}},
 		Backend:    infrav1.LocalMachineBackend{Container: &infrav1.ContainerMachine{Image: "i"}},
@@ -313,32 +313,32 @@ func TestReport(t *testing.T) { // IP2-02, IP2-06, IP2-07, IP2-08
 	}
 	cases := map[string]struct {
 		reason string
-		s      Snapshot
+		s      snapshot
 		out    reconciler.Outcome
 		want   want
 	}{
-		"new":         {"nothing yet", snapshot(2), reconciler.Outcome{}, want{"False/NotReady", "0 of 2 machines are ready", false, 0, 0}},
-		"half":        {"what is not ready says why", snapshot(2, member("a", 1, "ready"), member("b", 1, "new")), reconciler.Outcome{}, want{"False/NotReady", "1 of 2 machines are ready\n* LocalMachine b: still booting", false, 2, 2}},
-		"all":         {"as many as asked for", snapshot(2, member("a", 1, "ready"), member("b", 1, "ready")), reconciler.Outcome{}, want{"True/Ready", "", true, 2, 2}},
-		"none wanted": {"nothing is enough", snapshot(0), reconciler.Outcome{}, want{"True/Ready", "", true, 0, 0}},
-		"lost":        {"one that was removed does not count", snapshot(2, member("a", 1, "ready"), member("b", 1, "lost")), reconciler.Outcome{}, want{"False/NotReady", "1 of 2 machines are ready\n* LocalMachine b: removed by hand", false, 1, 1}},
-		"down":        {"nobody knows", snapshot(1, member("a", 1, "down")), reconciler.Outcome{}, want{"Unknown/ReadyUnknown", "0 of 1 machines are ready\n* LocalMachine a: Docker does not respond", true, 1, 1}},
-		"sticky": {"provisioned once, provisioned for ever", func() Snapshot {
-			s := snapshot(2, member("a", 1, "ready"))
+		"new":         {"nothing yet", newSnapshot(2), reconciler.Outcome{}, want{"False/NotReady", "0 of 2 machines are ready", false, 0, 0}},
+		"half":        {"what is not ready says why", newSnapshot(2, member("a", 1, "ready"), member("b", 1, "new")), reconciler.Outcome{}, want{"False/NotReady", "1 of 2 machines are ready\n* LocalMachine b: still booting", false, 2, 2}},
+		"all":         {"as many as asked for", newSnapshot(2, member("a", 1, "ready"), member("b", 1, "ready")), reconciler.Outcome{}, want{"True/Ready", "", true, 2, 2}},
+		"none wanted": {"nothing is enough", newSnapshot(0), reconciler.Outcome{}, want{"True/Ready", "", true, 0, 0}},
+		"lost":        {"one that was removed does not count", newSnapshot(2, member("a", 1, "ready"), member("b", 1, "lost")), reconciler.Outcome{}, want{"False/NotReady", "1 of 2 machines are ready\n* LocalMachine b: removed by hand", false, 1, 1}},
+		"down":        {"nobody knows", newSnapshot(1, member("a", 1, "down")), reconciler.Outcome{}, want{"Unknown/ReadyUnknown", "0 of 1 machines are ready\n* LocalMachine a: Docker does not respond", true, 1, 1}},
+		"sticky": {"provisioned once, provisioned for ever", func() snapshot {
+			s := newSnapshot(2, member("a", 1, "ready"))
 			s.Object.Status.Initialization.Provisioned, s.Object.Status.Ready = &yes, &yes
 			return s
 		}(), reconciler.Outcome{}, want{"False/NotReady", "1 of 2 machines are ready", true, 1, 1}},
-		"failed": {"a fault is for the user", snapshot(1), reconciler.Outcome{Err: fault.New(fault.Invalid, "Bad", "change it")}, want{"False/Bad", "change it", false, 0, 0}},
-		"API":    {"what the API server says is not", snapshot(1), reconciler.Outcome{Err: fmt.Errorf("conflict")}, want{"False/NotReady", "0 of 1 machines are ready", false, 0, 0}},
-		"deleting": {"over the whole life", func() Snapshot {
-			s := snapshot(1, member("a", 1, "ready"))
+		"failed": {"a fault is for the user", newSnapshot(1), reconciler.Outcome{Err: fault.New(fault.Invalid, "Bad", "change it")}, want{"False/Bad", "change it", false, 0, 0}},
+		"API":    {"what the API server says is not", newSnapshot(1), reconciler.Outcome{Err: fmt.Errorf("conflict")}, want{"False/NotReady", "0 of 1 machines are ready", false, 0, 0}},
+		"deleting": {"over the whole life", func() snapshot {
+			s := newSnapshot(1, member("a", 1, "ready"))
 			s.Object.DeletionTimestamp = &metav1.Time{Time: now}
 			return s
 		}(), reconciler.Outcome{}, want{"False/Deleting", "Waiting for LocalMachines a to be deleted", true, 1, 1}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			status := Report(tc.s, Decide(tc.s), tc.out).Status.(infrav1.LocalMachinePoolStatus)
+			status := report(tc.s, decide(tc.s), tc.out).Status.(infrav1.LocalMachinePoolStatus)
 			c := condition.Set(status.Conditions).Get(clusterv1.ReadyCondition)
 			got := want{ready: string(c.Status) + "/" + c.Reason, message: c.Message, replicas: *status.Replicas, instances: len(status.Instances),
 				provisioned: status.Initialization.Provisioned != nil && status.Ready != nil && *status.Ready}
@@ -350,9 +350,9 @@ func TestReport(t *testing.T) { // IP2-02, IP2-06, IP2-07, IP2-08
 			}
 		})
 	}
-	s := snapshot(1, member("a", 1, "ready"))
+	s := newSnapshot(1, member("a", 1, "ready"))
 	s.Members[0].Local.Status.Addresses = clusterv1.MachineAddresses{{Type: "InternalIP", Address: "172.16.0.2"}}
-	got := Report(s, reconciler.Plan{}, reconciler.Outcome{}).Status.(infrav1.LocalMachinePoolStatus).Instances
+	got := report(s, reconciler.Plan{}, reconciler.Outcome{}).Status.(infrav1.LocalMachinePoolStatus).Instances
 	want2 := []infrav1.LocalMachinePoolInstance{{Name: "a", InstanceID: "id-a", ProviderID: "slipway:///a", Version: "v1.36.3", Ready: &yes,
 		Addresses: clusterv1.MachineAddresses{{Type: "InternalIP", Address: "172.16.0.2"}}}}
 	if diff := cmp.Diff(want2, got); diff != "" {
@@ -376,23 +376,23 @@ func TestReplicasAreBounded(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			s := Snapshot{Object: localPool(nil), Pool: corePool(tc.replicas, nil), Cluster: coreCluster(), Live: true, Now: now, Policy: tc.policy}
-			p := Decide(s)
+			s := snapshot{Object: localPool(nil), Pool: corePool(tc.replicas, nil), Cluster: coreCluster(), Live: true, Now: now, Policy: tc.policy}
+			p := decide(s)
 			if len(p.Actions) != tc.actions || len(p.Waits) > 0 != (tc.wait != "") {
 				t.Fatalf("%s: %d actions, waits %v", tc.reason, len(p.Actions), p.Waits)
 			}
 			if tc.wait == "" {
 				return
 			}
-			ready := condition.Set(Report(s, p, reconciler.Outcome{}).Status.(infrav1.LocalMachinePoolStatus).Conditions).Get(clusterv1.ReadyCondition)
+			ready := condition.Set(report(s, p, reconciler.Outcome{}).Status.(infrav1.LocalMachinePoolStatus).Conditions).Get(clusterv1.ReadyCondition)
 			if !strings.Contains(ready.Message, tc.wait) {
 				t.Errorf("%s: Ready is %+v", tc.reason, ready)
 			}
 		})
 	}
-	few := Snapshot{Object: localPool(nil), Pool: corePool(2000, nil), Cluster: coreCluster(), Live: true, Now: now, Policy: policy.Default(),
-		Members: []PoolMember{member("a", 1, "ready"), member("b", 1, "ready")}}
-	for _, a := range Decide(few).Actions {
+	few := snapshot{Object: localPool(nil), Pool: corePool(2000, nil), Cluster: coreCluster(), Live: true, Now: now, Policy: policy.Default(),
+		Members: []poolMember{member("a", 1, "ready"), member("b", 1, "ready")}}
+	for _, a := range decide(few).Actions {
 		switch a.(type) {
 		case removeMachine, createMachine:
 			t.Errorf("machines that are there stay, and no others come: %v", a)

@@ -12,16 +12,16 @@ import (
 
 // Tools that wait for objects of any kind wait for a LocalMachinePool, also from zero and back: clients 5.
 func TestKstatus(t *testing.T) {
-	s := snapshot(1, member("a", 1, "new"))
+	s := newSnapshot(1, member("a", 1, "new"))
 	s.Object.Generation = 1
 	report := func() string {
-		s.Object.Status = Report(s, Decide(s), reconciler.Outcome{}).Status.(infrav1.LocalMachinePoolStatus)
+		s.Object.Status = report(s, decide(s), reconciler.Outcome{}).Status.(infrav1.LocalMachinePoolStatus)
 		return kstatus.Compute(t, s.Object)
 	}
 	if got := report(); got != kstatus.InProgress {
 		t.Errorf("a machine boots: %s", got)
 	}
-	s.Members = []PoolMember{member("a", 1, "ready")}
+	s.Members = []poolMember{member("a", 1, "ready")}
 	if got := report(); got != kstatus.Current {
 		t.Errorf("ready: %s, %+v", got, s.Object.Status.Conditions)
 	}

@@ -25,14 +25,14 @@ import (
 // hash function would replace all machines of existing pools.
 const hashAnnotation = "infrastructure.slipway.dev/template-hash"
 
-// Snapshot is the input of [Decide] and [Report]: the LocalMachinePool, its MachinePool and its machines.
-type Snapshot struct {
+// snapshot is the input of [decide] and [report]: the LocalMachinePool, its MachinePool and its machines.
+type snapshot struct {
 	Object *infrav1.LocalMachinePool
 	// Pool is the MachinePool that owns the object. Nil if it is not in the cache (any more).
 	Pool    *clusterv1.MachinePool
 	Cluster *clusterv1.Cluster
 	// Members are the machines of the pool, sorted by name.
-	Members []PoolMember
+	Members []poolMember
 	// Live is true if Members were read from the API server instead of the cache, which may not contain the latest
 	// changes yet.
 	Live bool
@@ -43,9 +43,9 @@ type Snapshot struct {
 	Now          time.Time
 }
 
-// PoolMember is one machine of the pool. controller.observe fills it in, and [Decide] groups the members by the methods
+// poolMember is one machine of the pool. controller.observe fills it in, and [decide] groups the members by the methods
 // below.
-type PoolMember struct {
+type poolMember struct {
 	Local *infrav1.LocalMachine
 	// Machine that owns it. Nil if there is none (yet).
 	Machine *clusterv1.Machine
@@ -53,8 +53,8 @@ type PoolMember struct {
 
 // observe reads the snapshot at the start of each reconciliation; package reconciler calls it. It reads from the cache
 // and does not access the host.
-func (c *controller) observe(ctx context.Context, o *infrav1.LocalMachinePool) (Snapshot, error) {
-	s := Snapshot{Object: o, Now: c.now(), Policy: c.nodes.Policy}
+func (c *controller) observe(ctx context.Context, o *infrav1.LocalMachinePool) (snapshot, error) {
+	s := snapshot{Object: o, Now: c.now(), Policy: c.nodes.Policy}
 	// The LocalMachines report a backend that is not available; without LocalMachines there is nothing to report.
 	s.NodeCapacity, _ = c.nodes.CapacityOf(infrav1.LocalMachineSpec{Backend: o.Spec.Template.Backend})
 	var err error
@@ -69,7 +69,7 @@ func (c *controller) observe(ctx context.Context, o *infrav1.LocalMachinePool) (
 }
 
 // members reads the machines of the pool.
-func members(ctx context.Context, r client.Reader, s Snapshot) ([]PoolMember, error) {
+func members(ctx context.Context, r client.Reader, s snapshot) ([]poolMember, error) {
 	scope := []client.ListOption{client.InNamespace(s.Object.Namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: s.clusterName()}}
 	var locals infrav1.LocalMachineList
 	if err := r.List(ctx, &locals, scope...); err != nil {
@@ -85,19 +85,19 @@ func members(ctx context.Context, r client.Reader, s Snapshot) ([]PoolMember, er
 			of[ref.Name] = &machines.Items[i]
 		}
 	}
-	var out []PoolMember
+	var out []poolMember
 	for i := range locals.Items {
 		if o := &locals.Items[i]; o.Annotations[backend.PoolAnnotation] == s.Object.Name {
-			out = append(out, PoolMember{Local: o, Machine: of[o.Name]})
+			out = append(out, poolMember{Local: o, Machine: of[o.Name]})
 		}
 	}
-	slices.SortFunc(out, func(a, b PoolMember) int { return strings.Compare(a.Local.Name, b.Local.Name) })
+	slices.SortFunc(out, func(a, b poolMember) int { return strings.Compare(a.Local.Name, b.Local.Name) })
 	return out, nil
 }
 
-// readLiveMembers reads the machines of the pool from the API server. Package reconciler calls it when [Decide]
+// readLiveMembers reads the machines of the pool from the API server. Package reconciler calls it when [decide]
 // requests readMembers.
-func (c *controller) readLiveMembers(ctx context.Context, s Snapshot) (Snapshot, error) {
+func (c *controller) readLiveMembers(ctx context.Context, s snapshot) (snapshot, error) {
 	var err error
 	s.Members, err = members(ctx, c.live, s)
 	s.Live = true
@@ -112,7 +112,7 @@ const kind = "LocalMachinePool"
 // ownerName returns the name of the MachinePool that owns the object, empty if none does.
 func ownerName(o client.Object) string { return infrastructure.OwnerName(o, "MachinePool") }
 
-func (s Snapshot) clusterName() string {
+func (s snapshot) clusterName() string {
 	if s.Pool != nil {
 		return s.Pool.Spec.ClusterName
 	}
@@ -120,7 +120,7 @@ func (s Snapshot) clusterName() string {
 }
 
 // desired returns the desired number of machines; the API's default is 1.
-func (s Snapshot) desired() int {
+func (s snapshot) desired() int {
 	if s.Pool == nil {
 		return 1
 	}
@@ -129,48 +129,48 @@ func (s Snapshot) desired() int {
 
 // hash returns the hash of the fields that determine a machine of the pool. It is stored in the annotation
 // [hashAnnotation] of each machine. The MachinePool must exist.
-func (s Snapshot) hash() string {
+func (s snapshot) hash() string {
 	data, _ := json.Marshal(s.Object.Spec.Template.Backend) // a plain struct, which always encodes
 	sum := sha256.Sum256(append(data, s.Pool.Spec.Template.Spec.Version...))
 	return hex.EncodeToString(sum[:8])
 }
 
 // deleting reports whether the deletion of the member has begun.
-func (m PoolMember) deleting() bool {
+func (m poolMember) deleting() bool {
 	return !m.Local.DeletionTimestamp.IsZero() || m.Machine != nil && !m.Machine.DeletionTimestamp.IsZero()
 }
 
 // lost reports whether the member's machine was removed by hand or by another program.
-func (m PoolMember) lost() bool {
+func (m poolMember) lost() bool {
 	c := condition.Set(m.Local.Status.Conditions).Get(infrav1.MachineProvisionedCondition)
 	return c != nil && c.Reason == backend.ReasonMachineRemoved
 }
 
 // unhealthy reports whether a health check marked the member for remediation.
-func (m PoolMember) unhealthy() bool { return m.Machine != nil && needsRemediation(m.Machine) }
+func (m poolMember) unhealthy() bool { return m.Machine != nil && needsRemediation(m.Machine) }
 
 func needsRemediation(m *clusterv1.Machine) bool {
 	set := condition.Set(m.Status.Conditions)
 	return set.IsFalse(clusterv1.MachineHealthCheckSucceededCondition) && set.IsFalse(clusterv1.MachineOwnerRemediatedCondition)
 }
 
-func (m PoolMember) ready() bool {
+func (m poolMember) ready() bool {
 	return condition.Set(m.Local.Status.Conditions).IsTrue(clusterv1.ReadyCondition)
 }
 
 // provisioned reports whether the member has, or had, a Node.
-func (m PoolMember) provisioned() bool {
+func (m poolMember) provisioned() bool {
 	return ptr.Deref(m.Local.Status.Initialization.Provisioned, false)
 }
 
 // outdated reports whether the member was created from another template or version.
-func (m PoolMember) outdated(hash string) bool {
+func (m poolMember) outdated(hash string) bool {
 	have := m.Local.Annotations[hashAnnotation]
 	return have != "" && have != hash
 }
 
 // unwanted reports whether the member has the delete-machine annotation.
-func (m PoolMember) unwanted() bool {
+func (m poolMember) unwanted() bool {
 	_, local := m.Local.Annotations[clusterv1.DeleteMachineAnnotation]
 	if m.Machine == nil {
 		return local

@@ -12,15 +12,15 @@ import (
 )
 
 // restored is a pool as a backup keeps it: its list knows two machines, its status is lost.
-func restored(replicas int32, members ...PoolMember) Snapshot {
-	s := snapshot(replicas, members...)
+func restored(replicas int32, members ...poolMember) snapshot {
+	s := newSnapshot(replicas, members...)
 	s.Object.Status = infrav1.LocalMachinePoolStatus{}
 	s.Object.Spec.ProviderIDList = []string{backend.ProviderID("a"), backend.ProviderID("b")}
 	return s
 }
 
 // bare is a machine as a backup keeps it: it has its ID and no status.
-func bare(name, words string) PoolMember {
+func bare(name, words string) poolMember {
 	m := member(name, 1, words)
 	m.Local.Spec.ProviderID, m.Local.Status = backend.ProviderID(name), infrav1.LocalMachineStatus{}
 	return m
@@ -35,7 +35,7 @@ func TestRestored(t *testing.T) { // OR-01
 	orphan.Local.OwnerReferences = nil
 	cases := map[string]struct {
 		reason   string
-		s        Snapshot
+		s        snapshot
 		want     []string
 		recorded bool
 	}{
@@ -47,12 +47,12 @@ func TestRestored(t *testing.T) { // OR-01
 		"owner lost":       {"it is ours while we wait", restored(2, orphan), []string{"do: own LocalMachine a: it was created for the pool and lost its owner", wait(b)}, false},
 		"all back":         {"and nothing is to be done", restored(2, member("a", 1, "ready owned"), member("b", 1, "ready owned")), nil, true},
 		"not booted again": {"the list keeps what it knew", restored(2, member("a", 1, "ready owned"), again("b")), nil, true},
-		"deleting": {"what is there goes", func() Snapshot {
+		"deleting": {"what is there goes", func() snapshot {
 			s := restored(2, member("a", 1, "ready owned"))
 			s.Object.DeletionTimestamp, s.Object.Spec.ProviderIDList = &metav1.Time{Time: now}, []string{a}
 			return s
 		}(), []string{"do: delete Machine a: the pool is being deleted", "wait: Waiting for LocalMachines a to be deleted"}, true},
-		"new": {"no list, so nothing is awaited", func() Snapshot {
+		"new": {"no list, so nothing is awaited", func() snapshot {
 			s := restored(0)
 			s.Object.Spec.ProviderIDList = nil
 			return s
@@ -60,7 +60,7 @@ func TestRestored(t *testing.T) { // OR-01
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			p := Decide(tc.s)
+			p := decide(tc.s)
 			var got []string
 			for _, a := range p.Actions {
 				got = append(got, "do: "+a.String())
@@ -71,7 +71,7 @@ func TestRestored(t *testing.T) { // OR-01
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
-			status := Report(tc.s, p, reconciler.Outcome{Done: p.Actions}).Status.(infrav1.LocalMachinePoolStatus)
+			status := report(tc.s, p, reconciler.Outcome{Done: p.Actions}).Status.(infrav1.LocalMachinePoolStatus)
 			if (status.Replicas != nil) != tc.recorded || status.InfrastructureMachineKind != localMachineKind {
 				t.Errorf("%s: status %+v, want it on record: %t", tc.reason, status, tc.recorded)
 			}
@@ -80,7 +80,7 @@ func TestRestored(t *testing.T) { // OR-01
 }
 
 // again is a machine that says that it is being looked at again.
-func again(name string) PoolMember {
+func again(name string) poolMember {
 	m := bare(name, "owned")
 	m.Local.Status.Conditions = member(name, 1, "new").Local.Status.Conditions
 	return m

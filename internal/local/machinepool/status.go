@@ -16,7 +16,7 @@ import (
 
 // conditionInput is a snapshot with the plan and its outcome, from which the conditions are computed.
 type conditionInput struct {
-	Snapshot
+	snapshot
 	plan    reconciler.Plan
 	outcome reconciler.Outcome
 }
@@ -75,8 +75,8 @@ func (j conditionInput) ready() condition.Result {
 	return condition.False(clusterv1.NotReadyReason, message)
 }
 
-// Report computes the status and the events. Package reconciler calls it after the actions. It is pure.
-func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
+// report computes the status and the events. Package reconciler calls it after the actions. It is pure.
+func report(s snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Report {
 	status := infrav1.LocalMachinePoolStatus{
 		ObservedGeneration:        s.Object.Generation,
 		Conditions:                conditions.Evaluate(conditionInput{s, p, out}, reconciler.EvaluateOptionsFor(s.Object, s.Now)),
@@ -109,12 +109,12 @@ func Report(s Snapshot, p reconciler.Plan, out reconciler.Outcome) reconciler.Re
 
 // hasEnoughMachines reports whether the desired number of machines has been provisioned. If zero machines are desired,
 // none may exist.
-func hasEnoughMachines(s Snapshot, provisioned, replicas int) bool {
+func hasEnoughMachines(s snapshot, provisioned, replicas int) bool {
 	return provisioned >= s.desired() && (s.desired() > 0 || replicas == 0)
 }
 
 // instance returns the status of one machine.
-func instance(m PoolMember) infrav1.LocalMachinePoolInstance {
+func instance(m poolMember) infrav1.LocalMachinePoolInstance {
 	return infrav1.LocalMachinePoolInstance{
 		Name: m.Local.Name, InstanceID: m.Local.Status.InstanceID, ProviderID: m.Local.Spec.ProviderID,
 		Addresses: m.Local.Status.Addresses, FailureDomain: m.Local.Status.FailureDomain,

@@ -19,12 +19,6 @@ const maximumSetting = "maxima.simulatedNodes"
 // Capabilities implements a method of backend.Machines. The LocalMachine controller calls it in each reconciliation,
 // and backend.CapacityCalculator calls it for a machine that has only a spec, without name and UID.
 func (m *simulatedMachines) Capabilities(r backend.MachineRequest) backend.Capabilities {
-	return MachineCapabilities(r)
-}
-
-// MachineCapabilities returns the properties of a simulated machine that are known before it exists. It is exported for
-// the tests of package local/machine, whose own backend returns it.
-func MachineCapabilities(r backend.MachineRequest) backend.Capabilities {
 	return backend.Capabilities{
 		Volatile: true, Immediate: true, ReachesEtcd: true, Startup: startup(r.Object), Capacity: capacity(), Denied: r.Policy.DeniedSimulated(),
 		Maximum: r.Policy.Maxima.SimulatedNodes, MaximumSetting: maximumSetting,
@@ -36,7 +30,7 @@ func MachineCapabilities(r backend.MachineRequest) backend.Capabilities {
 
 // running returns the machine in its running state.
 func running(m backend.Machine) backend.Machine {
-	m.State, m.Hostname, m.Address = backend.Running, backend.Hostname(m.Owner.Object.Name), Address(m.Name)
+	m.State, m.Hostname, m.Address = backend.Running, backend.Hostname(m.Owner.Object.Name), address(m.Name)
 	return m
 }
 
@@ -69,9 +63,9 @@ func capacity() corev1.ResourceList {
 	}
 }
 
-// Address returns the address of a Node. It is in 100.64.0.0/10, which is not routed. It is deterministic, because the
+// address returns the address of a Node. It is in 100.64.0.0/10, which is not routed. It is deterministic, because the
 // address of an existing Node must not change, but not unique.
-func Address(machineName string) netip.Addr {
+func address(machineName string) netip.Addr {
 	n := hashOf(machineName)
 	return netip.AddrFrom4([4]byte{100, 64 | byte(n>>16)&0x3f, byte(n >> 8), byte(n)})
 }

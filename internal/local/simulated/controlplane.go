@@ -94,7 +94,7 @@ func checkQuota(s *simulated.Server, namespace string, allowed policy.Configurat
 // cluster. simulatedMachines.Create calls it.
 func (m *simulatedMachines) join(ctx context.Context, ref backend.Ref, spec backend.MachineSpec) error {
 	if members := m.server.Etcd(ref.ClusterKey()); members != nil {
-		joined, err := members.Join(spec.Hostname, Address(spec.Name).String())
+		joined, err := members.Join(spec.Hostname, address(spec.Name).String())
 		if err == nil && !joined {
 			err = fault.New(fault.Transient, "EtcdNoQuorum", "The etcd member of Node %s cannot join: the others have no quorum", spec.Hostname)
 		}
@@ -148,7 +148,7 @@ func (m *simulatedMachines) leave(ref backend.Ref) error {
 	return m.server.Remove(simulated.MachineControlPlaneName(cluster))
 }
 
-// SetFaults implements [FaultyKubelets]: it applies the faults that an annotation requests to the etcd member and the
+// SetFaults implements [faultyKubelets]: it applies the faults that an annotation requests to the etcd member and the
 // static Pods of a machine.
 func (m *simulatedMachines) SetFaults(ctx context.Context, ref backend.Ref, faults string) error {
 	notes, err := m.notes(ref.ClusterKey())

@@ -46,7 +46,7 @@ func newPlane(t *testing.T, dir string, before *plane) *plane {
 		<-p.server.Ended()
 	}
 	t.Cleanup(p.end)
-	p.backend = localsimulated.New(p.server, fake.NewClientBuilder().WithScheme(newScheme(t)).Build(), time.Now)
+	p.backend = localsimulated.WrapFaulty(localsimulated.New(p.server, fake.NewClientBuilder().WithScheme(newScheme(t)).Build(), time.Now), time.Now)
 	if before != nil {
 		p.files, p.ca, p.at = before.files, before.ca, before.at
 		return p

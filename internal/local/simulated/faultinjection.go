@@ -13,9 +13,9 @@ import (
 	"github.com/slipwayhq/slipway/internal/local/backend"
 )
 
-// FaultyKubelets controls the kubelets of a backend's machines. The machines of this package implement it, and
+// faultyKubelets controls the kubelets of a backend's machines. The machines of this package implement it, and
 // [WrapFaulty] calls it.
-type FaultyKubelets interface {
+type faultyKubelets interface {
 	// SetReady makes the Node of a machine ready or not.
 	SetReady(ctx context.Context, ref backend.Ref, ready bool) error
 	// SetFaults sets the faults of the control plane on a machine and replaces earlier ones.
@@ -23,8 +23,13 @@ type FaultyKubelets interface {
 }
 
 // WrapFaulty returns the backend with the faults that the annotations of a LocalMachine or LocalCluster request, for
-// tests. [New] wraps the backend with it. The function Choose of backend.Set calls Faults for each object.
-func WrapFaulty(inner backend.Backend, kubelets FaultyKubelets, now func() time.Time) backend.Backend {
+// tests. The provider (package local) wraps the backend of [New] with it. A backend whose machines have no kubelets to
+// control is returned unchanged.
+func WrapFaulty(inner backend.Backend, now func() time.Time) backend.Backend {
+	kubelets, ok := inner.Machines.(faultyKubelets)
+	if !ok {
+		return inner
+	}
 	out := inner
 	out.Faults = func(annotations map[string]string) backend.Backend {
 		b := inner
@@ -79,7 +84,7 @@ func parseDuration(value string) (time.Duration, bool) {
 // faultyMachines wraps the machines of one object with its requested faults.
 type faultyMachines struct {
 	backend.Machines
-	kubelets   FaultyKubelets
+	kubelets   faultyKubelets
 	now        func() time.Time
 	neverBoots bool
 	// notReady is set if the Node becomes not ready after the machine has run for the duration after.

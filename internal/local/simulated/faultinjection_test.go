@@ -59,7 +59,7 @@ func (h *host) SetFaults(_ context.Context, _ backend.Ref, faults string) error 
 // with is the backend for an object with one annotation, this long after its machine was started.
 func (h *host) with(annotation, value string, after time.Duration) backend.Backend {
 	now := func() time.Time { return started.Add(after) }
-	return WrapFaulty(backend.Backend{Machines: h, Networks: h}, h, now).Faults(map[string]string{annotation: value})
+	return WrapFaulty(backend.Backend{Machines: h, Networks: h}, now).Faults(map[string]string{annotation: value})
 }
 
 // What an annotation asks for is pending until the machine is created again, and then as it says.

@@ -140,7 +140,7 @@ func (l *live) run() (stop func()) {
 		func() error { return bootstrap.Add(setup(""), clusters, bootstrap.Settings{}) },
 		func() error {
 			return hosted.Add(setup(""), hosted.Config{
-				Backends: backend.Set{hostedv1.BackendSimulated: hostedsimulated.New(sim)}, Workloads: clusters,
+				Backends: backend.Set{hostedv1.BackendSimulated: hostedsimulated.WithFaults(hostedsimulated.New(sim), sim)}, Workloads: clusters,
 			})
 		},
 		func() error {

@@ -36,7 +36,7 @@ func newNode(spec backend.MachineSpec, at time.Time) *corev1.Node {
 		Status: corev1.NodeStatus{
 			Capacity: capacity(), Allocatable: capacity(),
 			Addresses: []corev1.NodeAddress{
-				{Type: corev1.NodeInternalIP, Address: Address(spec.Name).String()}, {Type: corev1.NodeHostName, Address: spec.Hostname},
+				{Type: corev1.NodeInternalIP, Address: address(spec.Name).String()}, {Type: corev1.NodeHostName, Address: spec.Hostname},
 			},
 			NodeInfo: corev1.NodeSystemInfo{
 				MachineID: spec.Hostname, SystemUUID: spec.Hostname, BootID: spec.Hostname, KernelVersion: "simulated", OSImage: "Simulated",

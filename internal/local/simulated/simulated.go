@@ -32,15 +32,15 @@ type simulatedMachines struct {
 var (
 	_ backend.Machines = (*simulatedMachines)(nil)
 	_ backend.Watcher  = (*simulatedMachines)(nil)
-	_ FaultyKubelets   = (*simulatedMachines)(nil)
+	_ faultyKubelets   = (*simulatedMachines)(nil)
 )
 
-// New returns the backend for the clusters of a server, with fault injection. The provider (package local) calls it.
-// The reader must return all LocalMachines.
+// New returns the backend for the clusters of a server, without faults. The provider (package local) calls it, and adds
+// faults with [WrapFaulty]. The reader must return all LocalMachines.
 func New(s *simulated.Server, reader client.Reader, now func() time.Time) backend.Backend {
 	m := &simulatedMachines{server: s, reader: reader, now: now}
 	b := &balancers{server: s, names: map[types.NamespacedName]string{}}
-	return WrapFaulty(backend.Backend{Networks: networks{}, Machines: m, Watcher: m, Balancers: b, RecordCluster: b.recordCluster, DeleteState: b.deleteState, EtcdRecovery: m}, m, now)
+	return backend.Backend{Networks: networks{}, Machines: m, Watcher: m, Balancers: b, RecordCluster: b.recordCluster, DeleteState: b.deleteState, EtcdRecovery: m}
 }
 
 // machineState is the stored state of a machine. It is stored as JSON next to the objects of its cluster, so its JSON

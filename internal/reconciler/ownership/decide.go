@@ -73,8 +73,8 @@ const (
 	NoController Controller = iota
 	// ThisController means that the owner controls the child.
 	ThisController
-	// OtherController means that another object controls the child.
-	OtherController
+	// otherController means that another object controls the child.
+	otherController
 )
 
 // Workload is the observed state of the workload cluster. Package machines reads it from the Nodes.
@@ -185,7 +185,7 @@ func ControllerOf(o metav1.Object, self types.UID) Controller {
 	case owner.UID == self:
 		return ThisController
 	}
-	return OtherController
+	return otherController
 }
 
 // OrphanedNodes returns the sorted names of Nodes whose annotations name a Machine that does not exist and belonged to

@@ -56,7 +56,7 @@ func TestJudge(t *testing.T) { // OR-01
 			whole(func(f *Input) { f.Children[0] = Child{Kind: "Machine", Name: "b"} }), nil, ReasonConflictingChild},
 		"somebody else's": {"two owners claim it",
 			whole(func(f *Input) {
-				f.Children[0] = Child{Kind: "Machine", Name: "b", Selected: true, Controller: OtherController}
+				f.Children[0] = Child{Kind: "Machine", Name: "b", Selected: true, Controller: otherController}
 			}), nil, ReasonConflictingChild},
 		"hidden": {"PA-02: a label was forgotten or taken away; another Machine in its place would be one too many",
 			whole(func(f *Input) { f.Hidden = []string{"Machine b"} }), nil, ReasonHidden},
@@ -122,9 +122,31 @@ func TestControllerOf(t *testing.T) {
 		o    metav1.Object
 		want Controller
 	}{
-		"none": {&corev1.Node{}, NoController}, "owner only": {ref("u", nil), NoController}, "self": {ref("u", &yes), ThisController}, "other": {ref("v", &yes), OtherController},
+		"none": {&corev1.Node{}, NoController}, "owner only": {ref("u", nil), NoController}, "self": {ref("u", &yes), ThisController}, "other": {ref("v", &yes), otherController},
 	} {
 		if got := ControllerOf(tc.o, "u"); got != tc.want {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+func TestControllerOfChild(t *testing.T) { // MS-03
+	set := &clusterv1.MachineSet{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "ms", UID: "ms"}}
+	owned := func(kind, name, uid string) *clusterv1.Machine {
+		yes := true
+		return &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{OwnerReferences: []metav1.OwnerReference{{Kind: kind, Name: name, UID: types.UID(uid), Controller: &yes}}}}
+	}
+	for name, tc := range map[string]struct {
+		m    *clusterv1.Machine
+		want Controller
+	}{
+		"nobody":          {&clusterv1.Machine{}, NoController},
+		"its former self": {owned("MachineSet", "ms", "other"), NoController},
+		"itself":          {owned("MachineSet", "ms", "ms"), ThisController},
+		"another set":     {owned("MachineSet", "ms2", "other"), otherController},
+		"a control plane": {owned("FooPlane", "ms", "other"), otherController},
+	} {
+		if got := ControllerOfChild(tc.m, "MachineSet", set); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
 		}
 	}

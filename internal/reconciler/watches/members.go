@@ -17,7 +17,7 @@ import (
 // controller that lists members calls it for an index of its own.
 func IndexByCluster(indexer client.FieldIndexer, controller string, kinds ...client.Object) error {
 	for _, kind := range kinds {
-		if err := indexer.IndexField(context.Background(), kind, ClusterField(controller), ClusterNames); err != nil {
+		if err := indexer.IndexField(context.Background(), kind, ClusterField(controller), clusterNames); err != nil {
 			return fmt.Errorf("index %T by Cluster: %w", kind, err)
 		}
 	}
@@ -47,10 +47,10 @@ func EnqueueMembers(c client.Reader, controller string, newList func() client.Ob
 // ClusterField returns the name of a controller's index.
 func ClusterField(controller string) string { return controller + ".cluster" }
 
-// ClusterNames returns the index values of an object: the Clusters in its spec and in its label. The first
+// clusterNames returns the index values of an object: the Clusters in its spec and in its label. The first
 // reconciliation writes the label. An object that was paused before that has only the field, and must be found when
-// its Cluster is resumed. Tests of controllers create the index with it.
-func ClusterNames(o client.Object) []string {
+// its Cluster is resumed.
+func clusterNames(o client.Object) []string {
 	var out []string
 	for _, name := range []string{clusterInSpec(o), o.GetLabels()[clusterv1.ClusterNameLabel]} {
 		if name != "" && !slices.Contains(out, name) {

@@ -10,7 +10,7 @@ import (
 )
 
 // An object is found by every Cluster that decides whether it is paused.
-func TestClusterNames(t *testing.T) { // PA-01
+func TestclusterNames(t *testing.T) { // PA-01
 	labelled := metav1.ObjectMeta{Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}}
 	spec := clusterv1.MachineSetSpec{ClusterName: "c"}
 	for reason, tc := range map[string]struct {
@@ -23,7 +23,7 @@ func TestClusterNames(t *testing.T) { // PA-01
 		"of no Cluster":                          {&clusterv1.ClusterClass{}, nil},
 		"a label of another Cluster":             {&clusterv1.MachineSet{ObjectMeta: labelled, Spec: clusterv1.MachineSetSpec{ClusterName: "d"}}, []string{"d", "c"}},
 	} {
-		if diff := cmp.Diff(tc.want, ClusterNames(tc.o)); diff != "" {
+		if diff := cmp.Diff(tc.want, clusterNames(tc.o)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", reason, diff)
 		}
 	}

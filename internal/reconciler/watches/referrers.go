@@ -10,7 +10,6 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -41,50 +40,51 @@ type Referrers struct {
 // reference it by name are enqueued, so that they are reconciled as soon as it appears. The argument filter is the
 // manager's watch filter.
 func (r Referrers) References(mgr ctrl.Manager, filter, name string, c controller.Controller) (*kube.References, error) {
-	kind, err := apiutil.GVKForObject(r.New(), mgr.GetScheme())
-	if err != nil {
+	if err := r.Index(mgr.GetFieldIndexer(), name); err != nil {
 		return nil, err
-	}
-	if r.Refs != nil {
-		err := mgr.GetFieldIndexer().IndexField(context.Background(), r.New(), ReferenceField(name), ReferenceKeys(r.Refs))
-		if err != nil {
-			return nil, fmt.Errorf("index %s by reference: %w", kind.Kind, err)
-		}
 	}
 	reader := mgr.GetClient()
 	enqueue := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-		return r.requests(ctx, reader, referenceIndex{name, kind.GroupKind()}, o)
+		return r.Requests(ctx, reader, name, o)
 	})
 	return kube.NewReferences(reader, func(u *unstructured.Unstructured) error {
 		return c.Watch(source.Kind[client.Object](mgr.GetCache(), u, enqueue))
 	}).LimitedTo(filter).WithDiagnostics(mgr.GetRESTMapper(), mgr.GetAPIReader()), nil
 }
 
-// referenceIndex identifies a controller's index of the references of its kind.
-type referenceIndex struct {
-	controller string
-	kind       schema.GroupKind
+// Index adds the index of the objects by reference with which a controller finds the referrers of a provider object.
+func (r Referrers) Index(indexer client.FieldIndexer, controller string) error {
+	if r.Refs == nil {
+		return nil
+	}
+	if err := indexer.IndexField(context.Background(), r.New(), referenceField(controller), referenceKeys(r.Refs)); err != nil {
+		return fmt.Errorf("index %T by reference: %w", r.New(), err)
+	}
+	return nil
 }
 
-// requests returns the requests for a change of a provider object.
-func (r Referrers) requests(ctx context.Context, c client.Reader, by referenceIndex, provider client.Object) []reconcile.Request {
+// Requests returns the requests of a controller for a change of a provider object.
+func (r Referrers) Requests(ctx context.Context, c client.Client, controller string, provider client.Object) []reconcile.Request {
 	if r.Also != nil {
 		if also := r.Also(ctx, provider); len(also) > 0 {
 			return also
 		}
 	}
-	if owners := ownersOf(provider, by.kind); len(owners) > 0 || r.Refs == nil {
+	kind, err := c.GroupVersionKindFor(r.New())
+	if err != nil {
+		return nil
+	}
+	if owners := ownersOf(provider, kind.GroupKind()); len(owners) > 0 || r.Refs == nil {
 		return owners
 	}
-	return Referring(ctx, c, by.controller, r.NewList(), provider)
+	return r.referring(ctx, c, controller, provider)
 }
 
-// ReferenceField returns the name of a controller's index of its objects by reference. Tests of controllers with a fake
-// client create the index with it and [ReferenceKeys].
-func ReferenceField(controller string) string { return controller + ".reference" }
+// referenceField returns the name of a controller's index of its objects by reference.
+func referenceField(controller string) string { return controller + ".reference" }
 
-// ReferenceKeys returns an indexer function that computes the keys of an object for that index.
-func ReferenceKeys(refs func(client.Object) []Reference) client.IndexerFunc {
+// referenceKeys returns an indexer function that computes the keys of an object for that index.
+func referenceKeys(refs func(client.Object) []Reference) client.IndexerFunc {
 	return func(o client.Object) []string {
 		var keys []string
 		for _, ref := range refs(o) {
@@ -98,11 +98,12 @@ func ReferenceKeys(refs func(client.Object) []Reference) client.IndexerFunc {
 
 func referenceKey(group, kind, name string) string { return group + "/" + kind + "/" + name }
 
-// Referring returns requests for the objects that reference a provider object, found through the index of a
-// controller. The argument list must be an empty list of their kind.
-func Referring(ctx context.Context, c client.Reader, controller string, list client.ObjectList, provider client.Object) []reconcile.Request {
+// referring returns requests for the objects that reference a provider object, found through the index of a
+// controller.
+func (r Referrers) referring(ctx context.Context, c client.Reader, controller string, provider client.Object) []reconcile.Request {
+	list := r.NewList()
 	kind := provider.GetObjectKind().GroupVersionKind()
-	by := client.MatchingFields{ReferenceField(controller): referenceKey(kind.Group, kind.Kind, provider.GetName())}
+	by := client.MatchingFields{referenceField(controller): referenceKey(kind.Group, kind.Kind, provider.GetName())}
 	if err := c.List(ctx, list, client.InNamespace(provider.GetNamespace()), by, client.UnsafeDisableDeepCopy); err != nil {
 		return nil
 	}

@@ -13,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/slipwayhq/slipway/test/testkit"
 )
 
 func TestRequestsOfAProviderObject(t *testing.T) { // CL-05
@@ -32,9 +34,12 @@ func TestRequestsOfAProviderObject(t *testing.T) { // CL-05
 		}
 		return m
 	}
-	reader := fake.NewClientBuilder().WithScheme(scheme).
-		WithObjects(referring("ns", "m", "i"), referring("far", "m2", "i"), referring("ns", "other", "x"), referring("ns", "none", "")).
-		WithIndex(&clusterv1.Machine{}, ReferenceField("test"), ReferenceKeys(refs)).Build()
+	machines := Referrers{New: func() client.Object { return &clusterv1.Machine{} }, NewList: func() client.ObjectList { return &clusterv1.MachineList{} }}
+	indexed := machines
+	indexed.Refs = refs
+	reader := testkit.WithIndexes(fake.NewClientBuilder().WithScheme(scheme).
+		WithObjects(referring("ns", "m", "i"), referring("far", "m2", "i"), referring("ns", "other", "x"), referring("ns", "none", "")),
+		func(i client.FieldIndexer) error { return indexed.Index(i, "test") }).Build()
 	owner := func(group, kind string) metav1.OwnerReference {
 		return metav1.OwnerReference{APIVersion: group + "/v1", Kind: kind, Name: "owner"}
 	}
@@ -65,8 +70,8 @@ func TestRequestsOfAProviderObject(t *testing.T) { // CL-05
 			if tc.owner.Name != "" {
 				u.SetOwnerReferences([]metav1.OwnerReference{tc.owner})
 			}
-			tc.referrer.NewList = func() client.ObjectList { return &clusterv1.MachineList{} }
-			got := tc.referrer.requests(t.Context(), reader, referenceIndex{"test", schema.GroupKind{Group: core, Kind: "Machine"}}, u)
+			tc.referrer.New, tc.referrer.NewList = machines.New, machines.NewList
+			got := tc.referrer.Requests(t.Context(), reader, "test", u)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("%s: want -, got +:\n%s", tc.reason, diff)
 			}

@@ -119,8 +119,9 @@ func build(t *testing.T, objs ...client.Object) *fake.ClientBuilder {
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "boot"}, Data: map[string][]byte{
 			"value": []byte("#cloud-config\nwrite_files:\n- path: /etc/token\n  permissions: '0600'\n  content: s3cr3t-Th1sIsOpaque99\n"), "format": []byte("cloud-config")}},
 	)
-	return fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&infrav1.SSHHost{}, &infrav1.SSHMachine{}).WithReturnManagedFields().
-		WithIndex(&infrav1.SSHHost{}, claimIndex, claimIDs).WithIndex(&infrav1.SSHMachine{}, watches.ClusterField(Name), watches.ClusterNames)
+	b := fake.NewClientBuilder().WithScheme(s).WithObjects(objs...).WithStatusSubresource(&infrav1.SSHHost{}, &infrav1.SSHMachine{}).WithReturnManagedFields().
+		WithIndex(&infrav1.SSHHost{}, claimIndex, claimIDs)
+	return testkit.WithIndexes(b, func(i client.FieldIndexer) error { return watches.IndexByCluster(i, Name, &infrav1.SSHMachine{}) })
 }
 
 func newWorld(t *testing.T, cl client.WithWatch) *world {

@@ -81,9 +81,9 @@ func Delays(p Plan, r Results) []string {
 	has := func(w RefusalReason) bool {
 		return slices.ContainsFunc(r.Refused, func(f Refusal) bool { return f.Reason == w })
 	}
-	add("PodDisruptionBudgets", has(Budgeted))
+	add("PodDisruptionBudgets", has(budgeted))
 	add("Pods that do not terminate", len(p.Terminating) > 0 || has(terminating))
-	add("evictions that fail", has(Failed))
+	add("evictions that fail", has(failed))
 	add("Pods that do not complete", len(p.Awaited)+len(p.AwaitedLater) > 0)
 	return out
 }

@@ -23,7 +23,7 @@ func TestDescribe(t *testing.T) { // MD-10, MD-11
 	p := Plan{Terminating: many, Later: []types.NamespacedName{name("l")}, Awaited: []types.NamespacedName{name("w")}, AwaitedLater: []types.NamespacedName{name("v")}}
 	r := Results{
 		Accepted: []types.NamespacedName{name("a")}, Left: []types.NamespacedName{name("x")},
-		Refused: []Refusal{{name("d"), Budgeted, "a budget"}, {name("c"), Budgeted, "a budget"}, {name("e"), terminating, "a Namespace"}},
+		Refused: []Refusal{{name("d"), budgeted, "a budget"}, {name("c"), budgeted, "a budget"}, {name("e"), terminating, "a Namespace"}},
 	}
 	want := strings.Join([]string{
 		"* Terminating Pods: ns/a, ns/p0, ns/p1, ns/p2, ns/p3 and 3 more",
@@ -49,10 +49,10 @@ func TestDelays(t *testing.T) { // MA-22
 		want []string
 	}{
 		"nothing":     {Plan{}, Results{}, nil},
-		"budget":      {Plan{}, Results{Refused: []Refusal{{Reason: Budgeted}}}, []string{"PodDisruptionBudgets"}},
+		"budget":      {Plan{}, Results{Refused: []Refusal{{Reason: budgeted}}}, []string{"PodDisruptionBudgets"}},
 		"going":       {Plan{Terminating: []types.NamespacedName{name("a")}}, Results{}, []string{"Pods that do not terminate"}},
 		"terminating": {Plan{}, Results{Refused: []Refusal{{Reason: terminating}}}, []string{"Pods that do not terminate"}},
-		"failed":      {Plan{}, Results{Refused: []Refusal{{Reason: Failed}}}, []string{"evictions that fail"}},
+		"failed":      {Plan{}, Results{Refused: []Refusal{{Reason: failed}}}, []string{"evictions that fail"}},
 		"busy":        {Plan{}, Results{Refused: []Refusal{{Reason: busy}}}, nil},
 		"awaited":     {Plan{AwaitedLater: []types.NamespacedName{name("a")}}, Results{}, []string{"Pods that do not complete"}},
 	}

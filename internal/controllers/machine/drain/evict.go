@@ -45,31 +45,31 @@ type Refusal struct {
 type RefusalReason int
 
 const (
-	// Failed is any other error.
-	Failed RefusalReason = iota
-	// Budgeted: a PodDisruptionBudget does not allow the eviction now.
-	Budgeted
+	// failed is any other error.
+	failed RefusalReason = iota
+	// budgeted: a PodDisruptionBudget does not allow the eviction now.
+	budgeted
 	// terminating: the Pod's Namespace is being deleted.
 	terminating
 	// busy: the API server throttles the request.
 	busy
 )
 
-// HeldByBudget is the prefix of messages for Budgeted refusals. The Machine controller finds it in the condition, so
+// HeldByBudget is the prefix of messages for refusals because of a budget. The Machine controller finds it in the condition, so
 // that it records the event about budgets once.
 const HeldByBudget = "a PodDisruptionBudget does not allow it now"
 
 // Budgets returns one line for each distinct PodDisruptionBudget message, with the Pods that it affects. The Machine
 // controller joins the lines in one event.
 func (r Results) Budgets() []string {
-	held := Results{Refused: slices.DeleteFunc(slices.Clone(r.Refused), func(f Refusal) bool { return f.Reason != Budgeted })}
+	held := Results{Refused: slices.DeleteFunc(slices.Clone(r.Refused), func(f Refusal) bool { return f.Reason != budgeted })}
 	return Describe(Plan{}, held)
 }
 
 // Failures reports whether an eviction failed for a reason other than a PodDisruptionBudget, a terminating
 // Namespace or throttling. The v1beta1 condition DrainingSucceeded of the Machine reports it.
 func (r Results) Failures() bool {
-	return slices.ContainsFunc(r.Refused, func(r Refusal) bool { return r.Reason == Failed })
+	return slices.ContainsFunc(r.Refused, func(r Refusal) bool { return r.Reason == failed })
 }
 
 // Evict evicts the Pods one after the other, within [evictionsTimeout]. The Machine controller calls it for the Pods in
@@ -114,18 +114,18 @@ func evict(ctx context.Context, workload client.Client, t Target) error {
 func explain(err error) (RefusalReason, string) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return Failed, "the API server of the workload cluster does not answer"
+		return failed, "the API server of the workload cluster does not answer"
 	}
 	budgets := causes(err, policyv1.DisruptionBudgetCause)
 	switch {
 	case len(budgets) > 0:
-		return Budgeted, join(HeldByBudget+": ", budgets)
+		return budgeted, join(HeldByBudget+": ", budgets)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return terminating, "their Namespace is being deleted, and takes them along"
 	case apierrors.IsTooManyRequests(err):
 		return busy, "the API server of the workload cluster throttles requests"
 	}
-	return Failed, "the eviction failed: " + status.Status().Message
+	return failed, "the eviction failed: " + status.Status().Message
 }
 
 func causes(err error, t metav1.CauseType) []string {

@@ -53,11 +53,11 @@ func TestEvict(t *testing.T) { // MD-04, MD-10
 		targets = append(targets, Target{Pod: name(n), UID: "u", GraceSeconds: ptr.To[int64](1)})
 	}
 	want := Results{Accepted: []types.NamespacedName{name("ok")}, Refused: []Refusal{
-		{name("budget"), Budgeted, "a PodDisruptionBudget does not allow it now: web needs 2 healthy pods and has 2 currently"},
+		{name("budget"), budgeted, "a PodDisruptionBudget does not allow it now: web needs 2 healthy pods and has 2 currently"},
 		{name("busy"), busy, "the API server of the workload cluster throttles requests"},
 		{name("terminating"), terminating, "their Namespace is being deleted, and takes them along"},
-		{name("refused"), Failed, `the eviction failed: pods "refused" is forbidden: no right`},
-		{name("silent"), Failed, "the API server of the workload cluster does not answer"},
+		{name("refused"), failed, `the eviction failed: pods "refused" is forbidden: no right`},
+		{name("silent"), failed, "the API server of the workload cluster does not answer"},
 	}}
 	got := Evict(t.Context(), c, targets)
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/base64"
+	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
@@ -140,44 +143,65 @@ func TestRenderReadsBack(t *testing.T) {
 		File{Path: "/etc/zip64", Encoding: bootstrapv1.GzipBase64, Content: []byte(base64.StdEncoding.EncodeToString(zipped("zip")))},
 		File{Path: "/etc/rawzip", Encoding: bootstrapv1.Gzip, Content: zipped("raw")},
 		File{Path: "/etc/bytes", Content: []byte{0, 0xff}})
-	doc := parseRendered(t, in)
-	got := map[string]string{}
-	var scripts []string
-	for _, s := range doc.Steps {
-		if s.File != nil && s.Section == "write_files" {
-			got[s.File.Path] = string(s.File.Content)
-		}
-		if s.Script != nil && s.Section == "runcmd" {
-			scripts = append(scripts, s.Script.Text)
+	files, skipped := runRendered(t, in)
+	got, commands := map[string]string{}, []string(nil)
+	for name, content := range files {
+		if !strings.HasPrefix(path.Base(name), "step-") {
+			got[name] = content
+		} else if strings.Contains(content, in.Kubeadm) {
+			commands = append(commands, command.Split(content, -1)[1:]...)
 		}
 	}
 	want := map[string]string{
 		"/etc/plain": "line 1\nline 2: node-1\n", "/etc/owned": "secret", "/etc/appended": "\ttab\n", "/etc/base64": "b64",
 		"/etc/zip64": "zip", "/etc/rawzip": "raw", "/etc/bytes": "\x00\xff",
+		"/etc/sudoers.d/90-cloud-init-users":            "capi ALL=(ALL) NOPASSWD:ALL\n",
+		"/etc/systemd/timesyncd.conf.d/cloud-init.conf": "[Time]\nNTP=0.pool.ntp.org 1.pool.ntp.org\n",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
-	script := strings.Join([]string{`hostname "node-1"`, "echo pre: 1", in.Kubeadm, "if true; then\n  echo post\nfi\n"}, "\n") + "\n"
-	if diff := cmp.Diff([]string{script}, scripts); diff != "" {
+	if diff := cmp.Diff([]string{"hostname \"node-1\"\n", "echo pre: 1\n", in.Kubeadm + "\n", "if true; then\n  echo post\nfi\n\n", ""}, commands); diff != "" {
 		t.Errorf("commands (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"disk_setup", "fs_setup", "mounts"}, doc.Skipped); diff != "" {
+	if diff := cmp.Diff([]string{"disk_setup", "fs_setup", "mounts"}, skipped); diff != "" {
 		t.Errorf("skipped (-want +got):\n%s", diff)
 	}
 }
 
-func parseRendered(t *testing.T, in Payload) cloudinit.Document {
+var (
+	// written matches a file that the script of a machine writes, and its content.
+	written = regexp.MustCompile(`base64 -d >>?(\S+)\) <<'\.'\n([^.]*)\.\n`)
+	// command matches the line before each command of a document.
+	command = regexp.MustCompile(`(?m)^slipway_at .*\n`)
+)
+
+// runRendered returns the files that a machine with the rendered document writes, with the scripts that it runs, and the
+// parts that it skips.
+func runRendered(t *testing.T, in Payload) (files map[string]string, skipped []string) {
 	t.Helper()
-	data, err := renderCloudConfig(in)
+	value, err := renderCloudConfig(in)
 	if err != nil {
 		t.Fatal(err)
 	}
-	doc, err := cloudinit.Parse(data, cloudinit.Metadata{InstanceID: "i-1", LocalHostname: "node-1"})
+	data, node := cloudinit.BootstrapData{Value: value}, cloudinit.NodeSettings{Name: "i-1", Hostname: "node-1"}
+	script, err := cloudinit.RenderScript(data, node, time.Minute)
 	if err != nil {
-		t.Fatalf("%v\n%s", err, data)
+		t.Fatalf("%v\n%s", err, value)
 	}
-	return doc
+	files = map[string]string{}
+	for _, m := range written.FindAllSubmatch(script.Body, -1) {
+		content, err := base64.StdEncoding.DecodeString(string(m[2]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[strings.Trim(string(m[1]), "'")] = string(content)
+	}
+	skipped, err = cloudinit.SkippedParts(data, node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files, skipped
 }
 
 // FuzzRender: no string breaks out of its place. A reader finds exactly the sections, files and commands
