@@ -120,7 +120,7 @@ test-faults: PGO := off
 test-faults: TRIM :=
 
 .PHONY: test-faults
-test-faults: prerequisites image ## inject faults into simulated clusters, containers, processes and a small disk (root), and read why things are broken, with slipway explain and on the page: half an hour
+test-faults: prerequisites image ## inject faults into simulated clusters, containers, processes and a small disk (root), and read why things are broken, with slipway explain and on the page: ten minutes
 	@SLIPWAY_FAULTS=1 SLIPWAY_BIN=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 60m -parallel 80 -count 1 -v -run '^TestFaults$$' ./test/faults
 	@SLIPWAY_FAULTS_REAL=1 SLIPWAY_BIN=$(CURDIR)/bin/slipway go test -vet=off -pgo=off -timeout 60m -parallel 80 -count 1 -v -run TestFaultsReal ./test/faults
 

@@ -137,6 +137,7 @@ func containerRows() []row {
 			n.apply(text, "MachineDeployment", "{spec: {replicas: 0}}", "MachineHealthCheck", "{spec: {checks: {nodeStartupTimeoutSeconds: 3600}}}", "KubeadmControlPlane", `{spec: {kubeadmConfigSpec: {clusterConfiguration: {apiServer: {extraArgs: [{name: enable-admission-plugins, value: "NodeRestriction,PodSecurityPolicy"}]}},
   initConfiguration: {timeouts: {controlPlaneComponentHealthCheckSeconds: 30}}, joinConfiguration: {timeouts: {controlPlaneComponentHealthCheckSeconds: 30}}}}}`)
 			n.untilBootstrapped("c4-")
+			n.untilCrashed("c4-")
 			return "KubeadmControlPlane/c4"
 		}, object: "LocalMachine c4-|Machine c4-", cause: "PodSecurityPolicy", remedy: "flags of the kube-apiserver"},
 		{id: "C8", fault: "hosted control plane cannot start", hasCluster: true, inject: func(n *namespace) string {

@@ -104,6 +104,22 @@ func (n *namespace) untilBootstrapped(prefix string) {
 	})
 }
 
+// untilCrashed waits until the kube-apiserver has exited in the LocalMachine whose name begins with a prefix: kubeadm may give
+// up before.
+func (n *namespace) untilCrashed(prefix string) {
+	n.Helper()
+	eventually(n, "the kube-apiserver of "+prefix+" exits", func() error {
+		for _, m := range n.list("LocalMachine", 1) {
+			id, _, _ := unstructured.NestedString(m.Object, "spec", "providerID")
+			if !strings.HasPrefix(m.GetName(), prefix) || id == "" {
+				continue
+			}
+			return exec.Command("docker", "exec", strings.TrimPrefix(id, "slipway:///"), "sh", "-c", "grep -q 'command failed' /var/log/pods/kube-system_kube-apiserver-*/kube-apiserver/*.log").Run()
+		}
+		return errors.New("there is no machine")
+	})
+}
+
 // container returns the name of the container of a Machine, and the name of its Node.
 func (n *namespace) container(machine string) (container, node string) {
 	n.Helper()

@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
+	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/fault"
 	"github.com/slipwayhq/slipway/internal/infrastructure"
 	"github.com/slipwayhq/slipway/internal/local/backend"
@@ -52,6 +53,13 @@ const (
 // lostEventRecheck is the delay before a machine is inspected again after a change in the backend, in case its event is
 // lost.
 const lostEventRecheck = 10 * time.Second
+
+// A kube-apiserver may exit for the first time after kubeadm has given up, as on a slow host. serverRecheck is the interval
+// for reading its reason, and serverTime the time after which it is not read any more.
+const (
+	serverRecheck = 15 * time.Second
+	serverTime    = 5 * time.Minute
+)
 
 // quotaRecheck is the delay before the next check if the limit of machines is reached.
 const quotaRecheck = 30 * time.Second
@@ -287,7 +295,23 @@ func decideBootstrap(s snapshot, p *reconciler.Plan) {
 		p.WaitFor(reasonUnusable, "%s", s.Progress.Log).For(kind, s.Object.Name).UntilUserActs()
 	case backend.Failed:
 		p.WaitFor(reasonFailed, "The bootstrap data failed in machine %s", s.Name).For(kind, s.Object.Name).UntilUserActs()
+		if s.mayLearnReason() {
+			p.RecheckIn(serverRecheck)
+		}
 	}
+}
+
+// mayLearnReason reports whether the reason of a failed bootstrap may become known: the exit of the kube-apiserver of a
+// control plane machine that failed a short time ago.
+func (s Snapshot) mayLearnReason() bool {
+	if s.Progress.Kubelet != "" || s.Progress.APIServer != "" || s.Machine == nil {
+		return false
+	}
+	if _, isControlPlane := s.Machine.Labels[clusterv1.MachineControlPlaneLabel]; !isControlPlane {
+		return false
+	}
+	c := condition.Set(s.Object.Status.Conditions).Get(infrav1.BootstrapExecSucceededCondition)
+	return c == nil || c.Reason != reasonFailed || s.Now.Sub(c.LastTransitionTime.Time) < serverTime
 }
 
 // waitForVersion waits until the control plane supports the Kubernetes version of the node.

@@ -255,6 +255,36 @@ func TestDecide(t *testing.T) {
 	}
 }
 
+// A kube-apiserver may exit after the bootstrap data has failed, as on a slow host. Its reason is read again for a while.
+func TestReasonOfFailedControlPlane(t *testing.T) {
+	now := time.Date(2026, 11, 28, 18, 0, 0, 0, time.UTC)
+	failedAt := func(at time.Time) func(*Snapshot) {
+		return func(s *Snapshot) {
+			s.Object.Status.Conditions = []metav1.Condition{{Type: infrav1.BootstrapExecSucceededCondition, Status: metav1.ConditionFalse, Reason: reasonFailed, LastTransitionTime: metav1.NewTime(at)}}
+		}
+	}
+	for name, tc := range map[string]struct {
+		change func(*Snapshot)
+		want   time.Duration
+	}{
+		"just failed":          {func(*Snapshot) {}, serverRecheck},
+		"failed a minute ago":  {failedAt(now.Add(-time.Minute)), serverRecheck},
+		"failed an hour ago":   {failedAt(now.Add(-time.Hour)), 0},
+		"the reason is known":  {func(s *Snapshot) { s.Progress.APIServer = "no such plugin" }, 0},
+		"the kubelet fails":    {func(s *Snapshot) { s.Progress.Kubelet = "unknown flag: --x" }, 0},
+		"a worker has no such": {func(s *Snapshot) { s.Machine.Labels = nil }, 0},
+	} {
+		s := snapshot(func(s *Snapshot) {
+			progress(backend.Failed)(s)
+			s.Now, s.Machine.Labels = now, map[string]string{clusterv1.MachineControlPlaneLabel: ""}
+			tc.change(s)
+		})
+		if p := Decide(s); p.Recheck != tc.want {
+			t.Errorf("%s: it is read again in %s, want %s", name, p.Recheck, tc.want)
+		}
+	}
+}
+
 func TestReport(t *testing.T) { // IM-03, IM-04, IM-05, IM-06
 	type want struct {
 		container, bootstrap, ready string
