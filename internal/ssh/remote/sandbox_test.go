@@ -489,6 +489,32 @@ func TestBundleIsReadOnce(t *testing.T) {
 	}
 }
 
+// The unpacked images become those of the node, without a copy of a gigabyte, which cleaning would delete.
+func TestUnpackedImagesAreMoved(t *testing.T) {
+	s, h := sandbox(t, claim)
+	record(t, h)
+	b := sshtest.WriteBundle(t, map[string][]byte{"bin/containerd": []byte("#!/bin/sh\nexit 1\n"), "images/node.tar": []byte("i"), "cni/bridge": []byte("c")})
+	if err := h.InstallBundle(t.Context(), b, nil); err != nil {
+		t.Fatal(err)
+	}
+	preload := "/var/lib/slipway/bundles/" + b.Digest + "/preload"
+	s.WriteFile(preload+"/content", "unpacked\n")
+	if err := h.PrepareNode(t.Context(), b, remote.NodeSettings{}); err != nil {
+		t.Fatal(err)
+	}
+	if exists(s, preload) || !exists(s, "/var/lib/containerd/content") {
+		t.Error("the images were not moved")
+	}
+	// The preparation is repeated, for example after a restart of the manager.
+	before := len(s.Calls())
+	if err := h.InstallBundle(t.Context(), b, nil); err != nil {
+		t.Fatal(err)
+	}
+	if calls := s.Calls()[before:]; len(calls) != 1 || calls[0].Script != "bundle-begin" {
+		t.Errorf("the images were unpacked again: %d scripts", len(calls))
+	}
+}
+
 func TestOtherProgramsAreLeft(t *testing.T) {
 	s, h := sandbox(t, claim)
 	s.WriteFile("/proc/net/ip_vs", "1\n2\n3\nTCP 0A000001:0050 rr\n")

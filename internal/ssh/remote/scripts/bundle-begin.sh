@@ -16,7 +16,7 @@ if [ -e "$to/complete" ]; then
 	if [ "$(sha256sum <"$to/SHA256SUMS" | cut -d ' ' -f 1)" = "$digest" ] && (cd "$to" && sha256sum -c SHA256SUMS >/dev/null 2>&1); then
 		touch "$to/complete"
 		verified=true
-		if [ -d "$to/preload" ] || [ ! -x "$to/bin/containerd" ] || [ ! -e "$to/images/node.tar" ]; then
+		if [ -d "$to/preload" ] || [ "$(cat $node/imported 2>/dev/null)" = "$digest" ] || [ ! -x "$to/bin/containerd" ] || [ ! -e "$to/images/node.tar" ]; then
 			rm -f $list
 			echo COMPLETE=true
 			exit 0
