@@ -1,8 +1,10 @@
 package remote_test
 
 import (
+	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -452,6 +454,64 @@ func TestBundleIsVerifiedAgain(t *testing.T) {
 	reset(t, h)
 	if exists(s, "/var/lib/slipway/bundles/"+b.Digest+"/preload") || !exists(s, "/var/lib/slipway/bundles/"+b.Digest+"/complete") {
 		t.Error("images that a node could change remain, or the bundle does not")
+	}
+}
+
+// The images of a bundle are unpacked again for the next node. Reading its files once is enough for that: they have some hundred
+// megabytes.
+func TestBundleIsReadOnce(t *testing.T) {
+	s, h := sandbox(t, claim)
+	record(t, h)
+	files := map[string][]byte{"bin/containerd": []byte("#!/bin/sh\nexit 1\n"), "images/node.tar": []byte("i")}
+	for i := range 20 {
+		files[fmt.Sprintf("lib/%d", i)] = []byte("l")
+	}
+	b := sshtest.WriteBundle(t, files)
+	if err := h.InstallBundle(t.Context(), b, nil); err != nil {
+		t.Fatal(err)
+	}
+	program, err := exec.LookPath("sha256sum")
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeProgram(t, s, "sha256sum", "#!/bin/sh\necho \"sha256sum $*\" >>@ROOT@/commands\nexec "+program+" \"$@\"\n")
+	if err := h.InstallBundle(t.Context(), b, nil); err != nil {
+		t.Fatal(err)
+	}
+	sums := 0
+	for _, c := range commands(t, s) {
+		if strings.HasPrefix(c, "sha256sum") {
+			sums++
+		}
+	}
+	if sums >= len(files) || !slices.Contains(commands(t, s), "sha256sum -c SHA256SUMS") {
+		t.Errorf("sha256sum ran %d times for %d files", sums, len(files))
+	}
+}
+
+// The unpacked images become those of the node, without a copy of a gigabyte, which cleaning would delete.
+func TestUnpackedImagesAreMoved(t *testing.T) {
+	s, h := sandbox(t, claim)
+	record(t, h)
+	b := sshtest.WriteBundle(t, map[string][]byte{"bin/containerd": []byte("#!/bin/sh\nexit 1\n"), "images/node.tar": []byte("i"), "cni/bridge": []byte("c")})
+	if err := h.InstallBundle(t.Context(), b, nil); err != nil {
+		t.Fatal(err)
+	}
+	preload := "/var/lib/slipway/bundles/" + b.Digest + "/preload"
+	s.WriteFile(preload+"/content", "unpacked\n")
+	if err := h.PrepareNode(t.Context(), b, remote.NodeSettings{}); err != nil {
+		t.Fatal(err)
+	}
+	if exists(s, preload) || !exists(s, "/var/lib/containerd/content") {
+		t.Error("the images were not moved")
+	}
+	// The preparation is repeated, for example after a restart of the manager.
+	before := len(s.Calls())
+	if err := h.InstallBundle(t.Context(), b, nil); err != nil {
+		t.Fatal(err)
+	}
+	if calls := s.Calls()[before:]; len(calls) != 1 || calls[0].Script != "bundle-begin" {
+		t.Errorf("the images were unpacked again: %d scripts", len(calls))
 	}
 }
 

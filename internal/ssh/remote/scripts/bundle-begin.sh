@@ -11,10 +11,12 @@ receive $list
 # The users of earlier nodes could change the bundle, and link its directories to others. A bundle has no links.
 for path in $bundles "$to"; do [ ! -L "$path" ] || rm -f "$path"; done
 [ ! -d "$to" ] || find "$to" -path "$to/preload" -prune -o -type l -exec rm -f {} +
+verified=
 if [ -e "$to/complete" ]; then
 	if [ "$(sha256sum <"$to/SHA256SUMS" | cut -d ' ' -f 1)" = "$digest" ] && (cd "$to" && sha256sum -c SHA256SUMS >/dev/null 2>&1); then
 		touch "$to/complete"
-		if [ -d "$to/preload" ] || [ ! -x "$to/bin/containerd" ] || [ ! -e "$to/images/node.tar" ]; then
+		verified=true
+		if [ -d "$to/preload" ] || [ "$(cat $node/imported 2>/dev/null)" = "$digest" ] || [ ! -x "$to/bin/containerd" ] || [ ! -e "$to/images/node.tar" ]; then
 			rm -f $list
 			echo COMPLETE=true
 			exit 0
@@ -38,7 +40,7 @@ while read -r hash size mode path; do
 		mv "$to/$path.part" "$to/$path"
 	fi
 	[ -f "$to/$path" ] || continue
-	if [ "$(sha256sum <"$to/$path" | cut -d ' ' -f 1)" = "$hash" ]; then
+	if [ -n "$verified" ] || [ "$(sha256sum <"$to/$path" | cut -d ' ' -f 1)" = "$hash" ]; then
 		echo "PRESENT=$path"
 	else
 		rm -f "$to/$path"

@@ -37,8 +37,8 @@ if [ "$(cat /sys/fs/selinux/enforce 2>/dev/null)" = 1 ]; then
 fi
 stamps "$to" >"$to/stamps"
 
-# Container images are unpacked once for each bundle, by containerd in a directory of the bundle, so that preparing a node
-# only copies them. Where this does not work, they are imported when the node is prepared.
+# Container images are unpacked by containerd in a directory of the bundle, so that preparing a node only moves them. Where
+# this does not work, they are imported when the node is prepared.
 preload() {
 	images=$to/preload.draft work=/run/slipway/preload
 	rm -rf "$images" $work

@@ -109,9 +109,10 @@ while IFS=' =' read -r key value; do
 	{ echo "$value" >"$file"; } 2>/dev/null || echo "$key stays $before" >&2
 done </etc/sysctl.d/90-slipway.conf
 
-# The images that were unpacked with the bundle. They are copied, because containers of the node change theirs.
+# The images that were unpacked with the bundle. They are moved: users of the node can change them, so cleaning would delete a copy
+# in the bundle too.
 if [ -d "$bundle/preload" ] && [ ! -e $node/imported ] && [ ! -e /var/lib/containerd ]; then
-	if cp -a --reflink=auto "$bundle/preload" /var/lib/containerd 2>/dev/null || cp -a "$bundle/preload" /var/lib/containerd; then
+	if mv "$bundle/preload" /var/lib/containerd; then
 		echo "$digest" >$node/imported
 	else
 		rm -rf /var/lib/containerd

@@ -298,7 +298,7 @@ systemctl daemon-reload
 [ ! -e $node/stopped ] || while IFS= read -r unit; do systemctl start --no-block "$unit" 2>/dev/null; done <$node/stopped
 systemctl reset-failed kubelet.service containerd.service slipway-bootstrap.service slipway-keepalived.service 2>/dev/null
 rm -rf $node/files $node/imported $node/default-kubelet $node/served $node/virtual-ip.files
-rm -rf $state/bundles/*/preload $state/bundles/*/preload.draft # users of the node had access to copies of it
+rm -rf $state/bundles/*/preload $state/bundles/*/preload.draft # users of the node had access to them
 
 # What remains. Without an inventory, the programs of another installer may stay.
 remaining() {
