@@ -15,9 +15,11 @@ import (
 	"github.com/slipwayhq/slipway/internal/version"
 )
 
-// HostResources are the host resources of Clusters, the input of [hostSurvey]. [HostPair.Read] fills them in.
+// HostResources are the host resources of Clusters, the input of [hostSurvey]: the folders and processes of hosted
+// control planes, the folders of load balancers and images, and the Docker networks, containers and volumes.
+// [HostPair.Read] fills them in.
 type HostResources struct {
-	// From and To are instance IDs; Target is the data directory of the target.
+	// From and To are the instance IDs of the source and the target; Target is the data directory of the target.
 	From, To, Target string
 	// Versions are the Kubernetes versions that the target can run.
 	Versions []string
@@ -93,6 +95,7 @@ func hostSurvey(f HostResources) (out []ClusterResources, problems []string) {
 	}
 	for _, c := range f.Clusters {
 		h := ClusterResources{Record: hosttransfer.Record{Cluster: c.Key, UID: c.UID, From: f.From, To: f.To, Balancers: c.Balancers, Images: c.Images, Items: c.Items}}
+		// An interrupted transfer to this target may have moved some resources already, so its record is retained.
 		begun := c.Record != nil && c.Record.InProgress && c.Record.To == f.To
 		if begun {
 			h.Record = merged(*c.Record, h.Record)

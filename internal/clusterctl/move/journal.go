@@ -21,7 +21,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/fault"
 )
 
-// journalName is the name of the journal's ConfigMap, in the namespace to move.
+// journalName is the name of the journal's ConfigMap, which journalNamespace places. An interrupted move of an earlier
+// version is found by this name, so it must not change.
 const journalName = "slipway-move"
 
 const (
@@ -48,7 +49,9 @@ const (
 )
 
 // journal is the persisted state of a move. It contains no values of objects. A later version of the program may
-// continue the move, so the JSON names of its types must not change.
+// continue the move, so the JSON names of its types must not change. A tenant with write access to ConfigMaps of the
+// namespace can modify the journal, so its fields are not trusted: Move.resumeFromJournal calls Move.validateJournal
+// before a move is continued. Add a check there for every new field that names objects to write.
 type journal struct {
 	ID    string      `json:"id"`
 	From  types.UID   `json:"from"`
@@ -86,7 +89,8 @@ func decodeJournal(data []byte) (*journal, error) {
 	return j, json.NewDecoder(io.LimitReader(z, maxJournalText)).Decode(j)
 }
 
-// journalNamespace returns the namespace of the journal.
+// journalNamespace returns the namespace of the journal: the namespace to move, or the default namespace if the move
+// includes all namespaces.
 func journalNamespace(w graph.Scope) string {
 	if w.Namespace == "" {
 		return metav1.NamespaceDefault
@@ -94,7 +98,8 @@ func journalNamespace(w graph.Scope) string {
 	return w.Namespace
 }
 
-// readJournal reads the journal; it returns nil if there is none.
+// readJournal reads the journal; it returns nil if there is none. It does not validate the journal:
+// Move.resumeFromJournal does, before a move is continued.
 func readJournal(ctx context.Context, s *transfer.Endpoint, namespace string) (*journal, *corev1.ConfigMap, error) {
 	cm := &corev1.ConfigMap{}
 	err := s.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: journalName}, cm)

@@ -133,8 +133,9 @@ func (m *Move) rollBack(ctx context.Context, j *journal) error {
 }
 
 // awaitRelease waits until the providers have released all objects. It returns the blocked objects after the timeout.
-// The phase pausing and an export call it. The state that it reads last is stored in m.paused, for the phases that
-// follow.
+// A pause that a controller has not observed yet delays the return, but does not block the move, because the controller
+// may not be running. The phase pausing and an export call it. The state that it reads last is stored in m.paused, for
+// the phases that follow.
 func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 	const soonest, latest = time.Second / 2, 5 * time.Second
 	state, err := m.readKinds(ctx)
@@ -287,7 +288,8 @@ func (m *Move) transferHostOwnership(ctx context.Context, j *journal) error {
 }
 
 // finish resumes the paused objects, and deletes the journals: it is the phase resuming, and the end of the phase
-// reverting.
+// reverting. The journals are deleted last, and the journal of the source first, because a journal that only the target
+// has means that the move has ended (see resumeFromJournal).
 func (m *Move) finish(ctx context.Context, j *journal, s *transfer.Endpoint, at func(transfer.Entry) graph.ID) (Result, error) {
 	if s == m.target && m.Host != nil {
 		if err := m.Host.Commit(j.What); err != nil {
@@ -321,4 +323,5 @@ func (m *Move) finish(ctx context.Context, j *journal, s *transfer.Endpoint, at 
 	return Result{Moved: moved, Copied: copied}, nil
 }
 
+// isRoot reports whether the move pauses and resumes an object itself: a Cluster, ClusterClass or SSHHost that moves.
 func isRoot(e transfer.Entry) bool { return !e.Copy && e.ID.IsPausable() }

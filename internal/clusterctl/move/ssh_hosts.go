@@ -165,7 +165,10 @@ func (m *Move) isOfHosts(ctx context.Context, j *journal, e transfer.Entry) (boo
 }
 
 // isMoving reports whether an SSHHost is one that the move selects, or that it has created. A created one has lost its
-// status, but its metadata has the namespace that uses it. The labels belong to the Namespace at the source.
+// status, but its metadata has the namespace that uses it. The labels belong to the Namespace at the source. The
+// conditions must match the selection of hosts in packages graph and transfer: a host in use moves only with its
+// SSHMachine, and another host if a label of clusterctl marks it and it is offered to the namespace. If they are
+// narrower, validateJournal refuses to continue the move. If they are wider, a tenant can move hosts of other tenants.
 func (m *Move) isMoving(host *unstructured.Unstructured, labels map[string]string) bool {
 	machine, _, claimed := graph.MachineOf(host)
 	if claimed {

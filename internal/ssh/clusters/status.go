@@ -9,7 +9,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// maxFailureDomains limits the reported failure domains.
+// maxFailureDomains limits the reported failure domains. It must be the MaxItems of SSHClusterStatus.FailureDomains,
+// because the API server rejects a status with more.
 const maxFailureDomains = 100
 
 // conditionInput is a snapshot with the plan, from which the conditions are computed. report evaluates the table of
@@ -19,7 +20,8 @@ type conditionInput struct {
 	plan reconciler.Plan
 }
 
-// conditions of an SSHCluster.
+// conditions is the table of the conditions of an SSHCluster. Ready treats VirtualIPHeld as optional, because
+// VirtualIPHeld is absent without a virtual IP address.
 var conditions = condition.Table[conditionInput]{
 	{Type: infrav1.EndpointReadyCondition, Compute: conditionInput.endpointReady},
 	{Type: infrav1.VirtualIPHeldCondition, Compute: conditionInput.virtualIPHeld},
@@ -52,7 +54,9 @@ func (j conditionInput) deleting() condition.Result {
 	return condition.TrueBecause(clusterv1.DeletingReason, "")
 }
 
-// report computes the status and the events. The driver calls it after the actions.
+// report computes the status and the events. The driver (package reconciler) calls it after the actions. Provisioned
+// remains true once it is set, even if the SSHCluster is not ready later, because Cluster API uses it only for the
+// initial provisioning: https://cluster-api.sigs.k8s.io/developer/providers/contracts/infra-cluster
 func report(s snapshot, p reconciler.Plan, _ reconciler.Outcome) reconciler.Report {
 	status := infrav1.SSHClusterStatus{
 		ObservedGeneration: s.Object.Generation,

@@ -10,9 +10,10 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// Neutral returns the error of a call to a host for the users of the machine on it, who may not know the addresses, users, keys and
-// Secrets of the operator. The condition Reachable of the SSHHost has the details. Errors that do not concern the connection retain
-// their message, but for the address. The SSHMachine and SSHCluster controllers call it.
+// Neutral returns the error of a call to a host for the users of the machine on it, who must not learn the addresses,
+// users, keys and Secrets of the operator. The condition Reachable of the SSHHost has the details. Errors that do not
+// concern the connection retain their message, except for the address and the user. The SSHMachine and SSHCluster
+// controllers call it.
 func Neutral(h *infrav1.SSHHost, err error) error {
 	f := fault.As(err)
 	switch {
