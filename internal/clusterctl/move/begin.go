@@ -45,7 +45,7 @@ func (m *Move) resumeFromJournal(ctx context.Context) (j *journal, done bool, er
 }
 
 // validateJournal validates a journal that a tenant can modify: it returns an error if the journal refers to objects
-// outside of the namespace, other than the SSHHosts of its machines.
+// outside of the namespace, other than the SSHHosts of its machines. A move and an export call it before they continue.
 func (m *Move) validateJournal(ctx context.Context, j *journal) error {
 	for _, e := range j.Plan.Entries {
 		outside := m.Scope.Namespace != "" && !e.Copy && e.ID.Namespace != m.Scope.Namespace

@@ -136,6 +136,9 @@ func (m *Move) beginExport(ctx context.Context, dir string) (*journal, error) {
 	case j != nil && (j.To != toFiles || !isSameScope(j.What, m.Scope)):
 		return nil, otherMove(m.source, namespace)
 	case j != nil:
+		if err := m.validateJournal(ctx, j); err != nil {
+			return nil, err
+		}
 		m.Report("Continuing what was interrupted")
 		return j, createFolder(dir) // it may be another directory than before
 	}

@@ -8,9 +8,11 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipwayhq/slipway/internal/clusterctl/move"
 	"github.com/slipwayhq/slipway/internal/clusterctl/move/graph"
+	"github.com/slipwayhq/slipway/internal/fault"
 )
 
 // MV-12: objects go to one file each, the source is resumed; from there they are created, with their owners, and resumed. Both are
@@ -55,6 +57,31 @@ func TestDirectory(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// MV-12: a user who may write ConfigMaps in the namespace cannot have an interrupted export pause a Cluster of another one.
+func TestDirectoryWithForgedJournal(t *testing.T) {
+	o := instant(move.Options{Scope: graph.Scope{Namespace: "ns"}})
+	theirs := object(core, "Cluster", "theirs", func(o *unstructured.Unstructured) { o.SetNamespace("other") }, initialized)
+	source, dir := management(nil, world(theirs)...), filepath.Join(t.TempDir(), "out")
+	killed := &process{killAt: 3}
+	if _, err := move.ToDirectory(t.Context(), killed.through(source), dir, o); !errors.Is(err, errKilled) {
+		t.Fatal(err)
+	}
+	rewriteJournal(t, source, func(j map[string]any) {
+		plan := j["plan"].(map[string]any)
+		plan["Entries"] = append(plan["Entries"].([]any),
+			map[string]any{"v": "v1beta2", "i": map[string]any{"Group": "cluster.x-k8s.io", "Kind": "Cluster", "Namespace": "other", "Name": "theirs"}})
+	})
+	before := contents(t, source)
+	writes := &process{}
+	_, err := move.ToDirectory(t.Context(), writes.through(source), dir, o)
+	if f := fault.As(err); f == nil || f.Reason != "UnreadableJournal" || writes.writes != 0 {
+		t.Errorf("%v, %d writes", err, writes.writes)
+	}
+	if diff := cmp.Diff(before, contents(t, source)); diff != "" {
+		t.Error(diff)
 	}
 }
 

@@ -141,9 +141,11 @@ func (m *Move) isOfHosts(ctx context.Context, j *journal, e transfer.Entry) (boo
 	if err != nil {
 		return false, err
 	}
-	target, err := m.target.Get(ctx, e.At(), e.Version)
-	if err != nil {
-		return false, err
+	var target *unstructured.Unstructured
+	if m.target != nil { // an export has none
+		if target, err = m.target.Get(ctx, e.At(), e.Version); err != nil {
+			return false, err
+		}
 	}
 	labels, err := m.source.NamespaceLabels(ctx, m.Scope.Namespace)
 	if err != nil {

@@ -303,7 +303,7 @@ func decideBootstrap(s snapshot, p *reconciler.Plan) {
 
 // mayLearnReason reports whether the reason of a failed bootstrap may become known: the exit of the kube-apiserver of a
 // control plane machine that failed a short time ago.
-func (s Snapshot) mayLearnReason() bool {
+func (s snapshot) mayLearnReason() bool {
 	if s.Progress.Kubelet != "" || s.Progress.APIServer != "" || s.Machine == nil {
 		return false
 	}

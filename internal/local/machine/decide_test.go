@@ -258,28 +258,28 @@ func TestDecide(t *testing.T) {
 // A kube-apiserver may exit after the bootstrap data has failed, as on a slow host. Its reason is read again for a while.
 func TestReasonOfFailedControlPlane(t *testing.T) {
 	now := time.Date(2026, 11, 28, 18, 0, 0, 0, time.UTC)
-	failedAt := func(at time.Time) func(*Snapshot) {
-		return func(s *Snapshot) {
+	failedAt := func(at time.Time) func(*snapshot) {
+		return func(s *snapshot) {
 			s.Object.Status.Conditions = []metav1.Condition{{Type: infrav1.BootstrapExecSucceededCondition, Status: metav1.ConditionFalse, Reason: reasonFailed, LastTransitionTime: metav1.NewTime(at)}}
 		}
 	}
 	for name, tc := range map[string]struct {
-		change func(*Snapshot)
+		change func(*snapshot)
 		want   time.Duration
 	}{
-		"just failed":          {func(*Snapshot) {}, serverRecheck},
+		"just failed":          {func(*snapshot) {}, serverRecheck},
 		"failed a minute ago":  {failedAt(now.Add(-time.Minute)), serverRecheck},
 		"failed an hour ago":   {failedAt(now.Add(-time.Hour)), 0},
-		"the reason is known":  {func(s *Snapshot) { s.Progress.APIServer = "no such plugin" }, 0},
-		"the kubelet fails":    {func(s *Snapshot) { s.Progress.Kubelet = "unknown flag: --x" }, 0},
-		"a worker has no such": {func(s *Snapshot) { s.Machine.Labels = nil }, 0},
+		"the reason is known":  {func(s *snapshot) { s.Progress.APIServer = "no such plugin" }, 0},
+		"the kubelet fails":    {func(s *snapshot) { s.Progress.Kubelet = "unknown flag: --x" }, 0},
+		"a worker has no such": {func(s *snapshot) { s.Machine.Labels = nil }, 0},
 	} {
-		s := snapshot(func(s *Snapshot) {
+		s := snapshot(func(s *snapshot) {
 			progress(backend.Failed)(s)
 			s.Now, s.Machine.Labels = now, map[string]string{clusterv1.MachineControlPlaneLabel: ""}
 			tc.change(s)
 		})
-		if p := Decide(s); p.Recheck != tc.want {
+		if p := decide(s); p.Recheck != tc.want {
 			t.Errorf("%s: it is read again in %s, want %s", name, p.Recheck, tc.want)
 		}
 	}
