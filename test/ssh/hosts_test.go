@@ -48,7 +48,7 @@ func enabled(t *testing.T) {
 }
 
 // defaultWait limits waits for what takes a moment.
-const defaultWait = 30 * time.Second
+const defaultWait = 2 * time.Minute
 
 // run runs a command and returns its output.
 func run(t *testing.T, name string, args ...string) string {
@@ -214,7 +214,7 @@ func (h *host) start(image, authorized string) error {
 // waitBooted waits until systemd has started everything.
 func (h *host) waitBooted(t *testing.T) {
 	t.Helper()
-	eventually(t, h.name+" to boot", time.Minute, func() error {
+	eventually(t, h.name+" to boot", patience, func() error {
 		_, err := command("docker", "exec", h.name, "sh", "-c", "systemctl is-system-running | grep -qE 'running|degraded' && { systemctl restart ssh; systemctl is-active ssh; }")
 		return err
 	})

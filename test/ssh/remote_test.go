@@ -195,7 +195,7 @@ discovery:
 // bootstrap starts bootstrap data, cuts the connection, and waits for the end of the data.
 func bootstrap(ctx context.Context, h *remote.Host, claim string, m host, data string) error {
 	err := h.StartBootstrap(ctx, remote.Bootstrap{
-		ClaimID: claim, Name: m.name, Hostname: m.name, ProviderID: "ssh://" + claim, Address: m.address, Data: []byte(data), Timeout: 4 * time.Minute,
+		ClaimID: claim, Name: m.name, Hostname: m.name, ProviderID: "ssh://" + claim, Address: m.address, Data: []byte(data), Timeout: patience,
 	})
 	if err != nil {
 		return err
@@ -231,9 +231,9 @@ func waitReady(t *testing.T, machines []host) {
 	}
 	client := apiClient(t, machines[0])
 	for _, m := range machines {
-		eventually(t, "Node "+m.name+" to be Ready", 2*time.Minute, func() error { return client.ready(m.name) })
+		eventually(t, "Node "+m.name+" to be Ready", patience, func() error { return client.ready(m.name) })
 	}
-	eventually(t, "CoreDNS to be Ready", 2*time.Minute, client.dnsReady)
+	eventually(t, "CoreDNS to be Ready", patience, client.dnsReady)
 }
 
 // testReboot reboots a host, which must come back as the same node.
@@ -248,7 +248,7 @@ func testReboot(t *testing.T, h *remote.Host, machines []host) {
 	if err := h.Reboot(ctx); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, m.name+" to stop", time.Minute, func() error {
+	eventually(t, m.name+" to stop", patience, func() error {
 		if run(t, "docker", "inspect", "-f", "{{.State.Running}}", m.name) != "false" {
 			return fmt.Errorf("it runs")
 		}
@@ -258,7 +258,7 @@ func testReboot(t *testing.T, h *remote.Host, machines []host) {
 		t.Errorf("the host is down: %v", err)
 	}
 	run(t, "docker", "start", m.name)
-	eventually(t, m.name+" to be reachable", time.Minute, func() error {
+	eventually(t, m.name+" to be reachable", patience, func() error {
 		_, err := h.BootID(ctx)
 		return err
 	})
