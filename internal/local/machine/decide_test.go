@@ -274,7 +274,7 @@ func TestReasonOfFailedControlPlane(t *testing.T) {
 		"the kubelet fails":    {func(s *snapshot) { s.Progress.Kubelet = "unknown flag: --x" }, 0},
 		"a worker has no such": {func(s *snapshot) { s.Machine.Labels = nil }, 0},
 	} {
-		s := snapshot(func(s *snapshot) {
+		s := newSnapshot(func(s *snapshot) {
 			progress(backend.Failed)(s)
 			s.Now, s.Machine.Labels = now, map[string]string{clusterv1.MachineControlPlaneLabel: ""}
 			tc.change(s)
