@@ -130,6 +130,11 @@ func managementFaults() map[string]injectedFault {
 				thing("MachineSet c-w", owner("MachineDeployment c-workers"), bad("Reconciled", "Forbidden", "Creating objects of kind Machine: exceeded quota: q", 3)), worker(bad("NodeHealthy", "NodeNotHealthy", "x", 1))),
 			of: "MachineDeployment c-workers", path: "MachineDeployment c-workers > MachineSet c-w", cause: "exceeded quota: q", since: 3, remedy: "Raise the ResourceQuota",
 		},
+		"webhook without a server": {
+			objects: things(thing("MachineSet c-w", owner("MachineDeployment c-workers"), bad("MachinesCreated", "FailedCreate", `Creating objects of kind Machine: failed calling webhook "machines.policy.corp.example": connection refused; retrying`, 1))),
+			of:      "MachineSet c-w", path: "MachineSet c-w", cause: "machines.policy.corp.example", since: 1,
+			remedy: "Repair the server of webhook machines.policy.corp.example, or delete its ValidatingWebhookConfiguration or MutatingWebhookConfiguration\nslipway kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
+		},
 		"M7 rights of a provider deleted": {
 			reason: "the provider cannot write its condition: the plan has the error",
 			objects: things(
@@ -467,6 +472,11 @@ func topologyFaults() map[string]injectedFault {
 		"T4 extension down": {
 			objects: append(topology("TopologyReconcileFailed", "Hook BeforeClusterCreate failed: handler bcc.ext-t4: nothing listens at 127.0.0.1:21770; retrying", 3), thing("ExtensionConfig ext-t4", cond("Discovered", "True", "Discovered", "", 50))),
 			of:      "Cluster c", path: "Cluster c", cause: "ext-t4", since: 3, remedy: "Start Runtime Extension ext-t4, or correct spec.clientConfig",
+		},
+		"T4 extension fails": {
+			objects: append(topology("ReconcileFailed", "Hook BeforeClusterUpgrade failed: handler change-freeze.freeze: responded with status Failure: the database of changes is not available; retrying", 3), thing("ExtensionConfig freeze", cond("Discovered", "True", "Discovered", "", 50))),
+			of:      "Cluster c", path: "Cluster c", cause: "status Failure", since: 3,
+			remedy: "Read the log of Runtime Extension freeze: its handler failed. To continue without it, delete ExtensionConfig freeze\nslipway kubectl describe extensionconfig freeze",
 		},
 		"T5 hook blocks": {
 			objects: topology("LifecycleHookBlocking", "Hook BeforeClusterUpgrade has blocked the upgrade: handler guard.ext-t5: change freeze until Monday; it is called again in 15s", 4),

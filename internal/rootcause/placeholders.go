@@ -22,6 +22,7 @@ func (o object) placeholders(message string, deletes bool) map[string]string {
 		"{group}": o.ref.Group, "{resource}": resourceOf(o.ref),
 		"{annotated}": annotated.String(), "{annotatedkind}": resourceOf(annotated), "{annotatedname}": annotated.Name,
 		"{annotation}": annotationForm.FindString(message[:min(len(message), maxMentionText)]),
+		"{webhook}":    webhookIn(message),
 		"{machine}":    o.machine(), "{node}": o.node(),
 		"{bootstrap}": o.bootstrapSource(), "{bootstrapresource}": "kubeadmconfigtemplates",
 		"{host}": host.Name, "{hostnamespace}": host.Namespace, "{record}": o.recordOnHost(),
@@ -181,6 +182,17 @@ func replacePlaceholders(text string, values map[string]string, format func(stri
 
 // annotationForm matches an annotation of Slipway in a message.
 var annotationForm = regexp.MustCompile(`\bsimulated\.[a-z0-9.-]+/[A-Za-z0-9._-]*[A-Za-z0-9]`)
+
+// webhookForm matches the webhook in a message of an API server that cannot call it.
+var webhookForm = regexp.MustCompile(`failed calling webhook "([A-Za-z0-9][A-Za-z0-9.-]{0,252})"`)
+
+// webhookIn returns the name of the webhook that cannot be called, or words for it.
+func webhookIn(message string) string {
+	if found := webhookForm.FindStringSubmatch(message[:min(len(message), maxMentionText)]); found != nil {
+		return found[1]
+	}
+	return "that the message names"
+}
 
 // annotated returns the object that an annotation in a message of the object is on: of a Machine, its infrastructure.
 func (o object) annotated() Ref {

@@ -16,7 +16,7 @@ import (
 // {record} of the SSHHost that it is or uses, and {secret}, {configmap}, {clusterclass}, {extension} and {policy} for the first
 // object of these kinds that the message names. {annotation} is the annotation that the message names, and {annotated} is the object
 // that has it, {annotatedkind} and {annotatedname} its kind and name. {bootstrap} is the field or object that determines the bootstrap
-// configuration, and {bootstrapresource} its resource.
+// configuration, and {bootstrapresource} its resource. {webhook} is the webhook that the message names.
 type remedy struct {
 	text, command string
 	automatic     bool
