@@ -135,6 +135,11 @@ func managementFaults() map[string]injectedFault {
 			of:      "MachineSet c-w", path: "MachineSet c-w", cause: "machines.policy.corp.example", since: 1,
 			remedy: "Repair the server of webhook machines.policy.corp.example, or delete its ValidatingWebhookConfiguration or MutatingWebhookConfiguration\nslipway kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
 		},
+		"policy denies Machines": {
+			objects: things(thing("MachineSet c-w", owner("MachineDeployment c-workers"), bad("MachinesCreated", "Invalid", `Creating objects of kind Machine: machines.cluster.x-k8s.io is forbidden: ValidatingAdmissionPolicy 'team' with binding 'team' denied request: label team is missing`, 2))),
+			of:      "MachineSet c-w", path: "MachineSet c-w", cause: "team is missing", since: 2,
+			remedy: "Correct MachineDeployment c-workers, which determines the object, as the policy in the message requires, or change the policy\nslipway kubectl edit machinedeployment.cluster.x-k8s.io c-workers -n ns",
+		},
 		"M7 rights of a provider deleted": {
 			reason: "the provider cannot write its condition: the plan has the error",
 			objects: things(
@@ -190,6 +195,20 @@ func machineFaults() map[string]injectedFault {
 			objects: ofMachine("* Machine c-w1: x", 5, worker(bad("InfrastructureReady", "NotReady", "x", 6)), config(),
 				localMachine(bad("MachineProvisioned", "DockerUnreachable", "Docker does not respond at unix:///x: install it or start it", 6))),
 			of: "Cluster c", path: "Cluster c > MachineDeployment c-workers > MachineSet c-w > Machine c-w1 > LocalMachine c-w1", cause: "Docker does not respond", since: 6, remedy: "systemctl start docker",
+		},
+		"machine in a container, in a simulated LocalCluster": {
+			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 6)), config(), localMachine(labelled(map[string]string{"cluster.x-k8s.io/deployment-name": "c-workers"}),
+				bad("MachineProvisioned", "SimulatedNetwork", "LocalMachine c-w1 needs a container network, but LocalCluster c is simulated: create the machine from a template with spec.template.spec.backend.simulated", 6))),
+			of: "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "is simulated", since: 6, remedy: "refer to it in MachineDeployment c-workers\nslipway kubectl edit machinedeployment.cluster.x-k8s.io c-workers -n ns",
+		},
+		"fault that a template simulates": {
+			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 6)), config(),
+				localMachine(func(u *unstructured.Unstructured) {
+					u.SetAnnotations(map[string]string{"cluster.x-k8s.io/cloned-from-name": "t", "cluster.x-k8s.io/cloned-from-groupkind": "LocalMachineTemplate.infrastructure.slipway.dev"})
+				}, bad("MachineProvisioned", "NeverBoots", "The annotation simulated.infrastructure.slipway.dev/never-boots prevents the machine from starting", 6)),
+				thing("LocalMachineTemplate t", noStatus(), field(map[string]any{"simulated.infrastructure.slipway.dev/never-boots": "true"}, "spec", "template", "metadata", "annotations"))),
+			of: "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "never-boots", since: 6,
+			remedy: "it simulates a fault. New Machines get it from spec.template.metadata.annotations of LocalMachineTemplate t: remove it there first\nslipway kubectl annotate localmachine.",
 		},
 		"I2 image missing": {
 			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 6)), localMachine(bad("MachineProvisioned", "ImageAbsent", "The node image slipway.dev/node:v9.9.9 is not on this host", 6))),

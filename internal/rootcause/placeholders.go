@@ -17,13 +17,15 @@ import (
 // no right to delete what it names.
 func (o object) placeholders(message string, deletes bool) map[string]string {
 	annotated, host := o.annotated(), o.sshHost()
+	owner, _ := o.specifiedBy()
 	values := map[string]string{
 		"{kind}": o.ref.Kind, "{name}": o.ref.Name, "{namespace}": o.ref.Namespace, "{cluster}": o.cluster(),
 		"{group}": o.ref.Group, "{resource}": resourceOf(o.ref),
 		"{annotated}": annotated.String(), "{annotatedkind}": resourceOf(annotated), "{annotatedname}": annotated.Name,
 		"{annotation}": annotationForm.FindString(message[:min(len(message), maxMentionText)]),
 		"{webhook}":    webhookIn(message),
-		"{machine}":    o.machine(), "{node}": o.node(),
+		"{owner}":      owner.String(), "{ownerkind}": resourceOf(owner), "{ownername}": owner.Name,
+		"{machine}": o.machine(), "{node}": o.node(),
 		"{bootstrap}": o.bootstrapSource(), "{bootstrapresource}": "kubeadmconfigtemplates",
 		"{host}": host.Name, "{hostnamespace}": host.Namespace, "{record}": o.recordOnHost(),
 	}
@@ -189,9 +191,9 @@ var webhookForm = regexp.MustCompile(`failed calling webhook "([A-Za-z0-9][A-Za-
 // webhookIn returns the name of the webhook that cannot be called, or words for it.
 func webhookIn(message string) string {
 	if found := webhookForm.FindStringSubmatch(message[:min(len(message), maxMentionText)]); found != nil {
-		return found[1]
+		return "webhook " + found[1]
 	}
-	return "that the message names"
+	return "the webhook that the message names"
 }
 
 // annotated returns the object that an annotation in a message of the object is on: of a Machine, its infrastructure.

@@ -2,7 +2,9 @@ package rootcause
 
 const (
 	editText = "slipway kubectl edit {resource} {name} -n {namespace}"
-	bugText  = "Report this error to the Slipway project: it is a bug"
+	// editOwner edits the object that determines the specification of an object, which is the object itself if no other does.
+	editOwner = "slipway kubectl edit {ownerkind} {ownername} -n {namespace}"
+	bugText   = "Report this error to the Slipway project: it is a bug"
 )
 
 // commonRemedies returns the remedies of reasons that many kinds share. [reasonTable] indexes them.

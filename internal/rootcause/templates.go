@@ -73,18 +73,54 @@ const templatePatience = 30 * time.Second
 // templateRemedy returns the remedy for a template that has been missing for some time. The reference is corrected where it is
 // determined: in the topology of the Cluster, in the MachineDeployment of a MachineSet, or in the object itself.
 func (o object) templateRemedy(template Ref, field string, age time.Duration) Remedy {
-	at := o.ref
-	for _, owner := range ownersOf(o.content) {
-		if owner.Kind == "MachineDeployment" && owner.Group == clusterv1.GroupVersion.Group {
-			at = owner
-		}
-	}
-	if _, isOfTopology := o.content.GetLabels()[clusterv1.ClusterTopologyOwnedLabel]; isOfTopology && o.cluster() != "" {
-		at, field = clusterRef(o.ref.Namespace, o.cluster()), "spec.topology"
+	at, isOfTopology := o.specifiedBy()
+	if isOfTopology {
+		field = "spec.topology"
 	}
 	r := remedy{
 		text:    fmt.Sprintf("Create %s, or correct %s of %s, which determines the reference", template, field, at),
 		command: fillCommand(editText, object{ref: at, content: o.content}, ""), patience: templatePatience,
 	}.within(age)
 	return Remedy{Text: r.text, Command: r.command, Automatic: r.automatic}
+}
+
+// specifiedBy returns the object in which a user changes the specification of an object: the Cluster of a managed topology,
+// the MachineDeployment or control plane of a Machine and its objects, or the object itself. It reports whether the object
+// is part of a managed topology.
+func (o object) specifiedBy() (Ref, bool) {
+	labels, core := o.content.GetLabels(), clusterv1.GroupVersion.Group
+	if _, isOfTopology := labels[clusterv1.ClusterTopologyOwnedLabel]; isOfTopology && o.cluster() != "" {
+		return clusterRef(o.ref.Namespace, o.cluster()), true
+	}
+	for _, owner := range ownersOf(o.content) {
+		if owner.Kind == "MachineDeployment" && owner.Group == core {
+			return owner, false
+		}
+	}
+	switch {
+	case o.ref.Group == core && o.ref.Kind == "MachineDeployment":
+	case labels[clusterv1.MachineDeploymentNameLabel] != "":
+		return Ref{core, "MachineDeployment", o.ref.Namespace, labels[clusterv1.MachineDeploymentNameLabel]}, false
+	case o.isOfControlPlane() && labels[clusterv1.MachineControlPlaneNameLabel] != "":
+		return Ref{"controlplane.cluster.x-k8s.io", "KubeadmControlPlane", o.ref.Namespace, labels[clusterv1.MachineControlPlaneNameLabel]}, false
+	}
+	return o.ref, false
+}
+
+// faultTemplate returns the template from which an object got the annotation that its message names.
+func (s *search) faultTemplate(o object, message string) (Ref, bool) {
+	annotation := annotationForm.FindString(message[:min(len(message), maxMentionText)])
+	own := o.content.GetAnnotations()
+	kind, group, _ := strings.Cut(own[clusterv1.TemplateClonedFromGroupKindAnnotation], ".")
+	ref := Ref{group, kind, o.ref.Namespace, own[clusterv1.TemplateClonedFromNameAnnotation]}
+	if annotation == "" || ref.Kind == "" || ref.Name == "" {
+		return Ref{}, false
+	}
+	template, found := s.graph.Get(ref)
+	if !found {
+		return Ref{}, false
+	}
+	copied, _, _ := unstructured.NestedStringMap(template.Object, "spec", "template", "metadata", "annotations")
+	_, has := copied[annotation]
+	return ref, has
 }
