@@ -315,9 +315,10 @@ func machineFaults() map[string]injectedFault {
 			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "--eviction-hardd", since: 2, remedy: "kubeletExtraArgs",
 		},
 		"W4 version skew": {
-			objects: things(thing("MachineSet c-w", bad("Available", "NotAvailable", "0 of 1", 4), cond("ScalingUp", "True", "ScalingUp", "x", 4))),
+			objects: things(thing("MachineSet c-w", owner("MachineDeployment c-workers"), bad("Available", "NotAvailable", "0 of 1", 4), cond("ScalingUp", "True", "ScalingUp", "x", 4))),
 			plans:   map[string]Plan{"MachineSet c-w": {Waits: []Wait{{Reason: "PreflightCheckFailed", Message: "Version v1.37.0 of the MachineSet is newer than version v1.36.3 of HostedControlPlane c (preflight check KubernetesVersionSkew)"}}}},
-			of:      "MachineSet c-w", path: "MachineSet c-w", cause: "v1.37.0", since: 4, remedy: "Upgrade the control plane first",
+			of:      "MachineSet c-w", path: "MachineSet c-w", cause: "v1.37.0", since: 4,
+			remedy: "Upgrade the control plane first, or set spec.template.spec.version of MachineDeployment c-workers to v1.36.3\nslipway kubectl patch machinedeployment.cluster.x-k8s.io c-workers -n ns --type merge -p '{\"spec\":{\"template\":{\"spec\":{\"version\":\"v1.36.3\"}}}}'",
 		},
 		"foreign Machine gave up": {
 			reason:  "the failure fields of the v1beta1 contract, with another implementation of Cluster API",
@@ -396,9 +397,24 @@ func planeFaults() map[string]injectedFault {
 			of: "KubeadmControlPlane c", path: "KubeadmControlPlane c > Machine c-1 > LocalMachine c-1", cause: "code 7", since: 3,
 			remedy: "in spec.kubeadmConfigSpec of KubeadmControlPlane c; new Machines get the correction. Then delete Machine c-1\nslipway kubectl delete machine c-1 -n ns",
 		},
+		"authority lost": {
+			objects: things(kcp(bad("CertificatesAvailable", "SecretMissing", "Secret c-ca does not exist, and its content cannot be generated again, because the cluster depends on the original: until it is restored, no Machine can join, and the kubeconfig cannot be renewed. Restore it from a backup, or from ca.crt and ca.key in /etc/kubernetes/pki on a control plane node", 3))),
+			of:      "KubeadmControlPlane c", path: "KubeadmControlPlane c", cause: "c-ca does not exist", since: 3,
+			remedy: "set its label cluster.x-k8s.io/cluster-name\nslipway kubectl create secret generic c-ca --type cluster.x-k8s.io/secret --from-file tls.crt=ca.crt --from-file tls.key=ca.key -n ns",
+		},
+		"authority of the service accounts lost": {
+			objects: things(kcp(bad("CertificatesAvailable", "SecretMissing", "Secret c-sa does not exist, and its content cannot be generated again, because the cluster depends on the original: until it is restored, no control plane Machine can join. Restore it from a backup, or from sa.pub and sa.key in /etc/kubernetes/pki on a control plane node", 3))),
+			of:      "KubeadmControlPlane c", path: "KubeadmControlPlane c", cause: "c-sa does not exist", since: 3, remedy: "secret generic c-sa --type cluster.x-k8s.io/secret --from-file tls.crt=sa.pub --from-file tls.key=sa.key -n ns",
+		},
+		"C2 alarm, simulated": {
+			objects: things(kcp(bad("EtcdClusterHealthy", "NotHealthy", "Etcd reports the alarms NOSPACE: the database has reached its quota", 3)), member(),
+				thing("LocalMachine c-1", owner("Machine c-1"), cond("Ready", "True", "Ready", "", 9), annotated("simulated.infrastructure.slipway.dev/control-plane-faults", "etcd-alarm=NOSPACE"))),
+			of: "KubeadmControlPlane c", path: "KubeadmControlPlane c", cause: "NOSPACE", since: 3,
+			remedy: "Remove annotation simulated.infrastructure.slipway.dev/control-plane-faults from LocalMachine c-1: it simulates a fault\nslipway kubectl annotate localmachine.infrastructure.slipway.dev c-1 -n ns simulated.infrastructure.slipway.dev/control-plane-faults-",
+		},
 		"C2 alarm": {
 			objects: things(kcp(bad("EtcdClusterHealthy", "NotHealthy", "Etcd reports the alarms NOSPACE: the database has reached its quota", 3))),
-			of:      "KubeadmControlPlane c", path: "KubeadmControlPlane c", cause: "NOSPACE", since: 3, remedy: "defragment",
+			of:      "KubeadmControlPlane c", path: "KubeadmControlPlane c", cause: "NOSPACE", since: 3, remedy: "of Cluster c that are not needed, compact and defragment etcd, then disarm the alarm\nslipway get kubeconfig c -n ns > c.kubeconfig",
 		},
 		"C3 quorum lost": {
 			objects: things(thing("Cluster c", plane("KubeadmControlPlane c"), bad("ControlPlaneAvailable", "NotAvailable", "Etcd has lost its quorum: 1 of 3 members left", 3)),
@@ -549,7 +565,8 @@ func deletionFaults() map[string]injectedFault {
 		},
 		"W1 disruption budget": {
 			objects: things(worker(deleted(12, "machine.cluster.x-k8s.io"), deleting("DrainingNode", "Draining Node n\nPods that cannot be evicted: The disruption budget web needs 1 healthy pods and has 1 currently: shop/web-0", 8))),
-			of:      "Machine c-w1", path: "Machine c-w1", cause: "shop/web-0", since: 8, remedy: "PodDisruptionBudget",
+			of:      "Machine c-w1", path: "Machine c-w1", cause: "shop/web-0", since: 8,
+			remedy: "Raise the replicas of the workload in Cluster c, or relax its PodDisruptionBudget there; spec.deletion.nodeDrainTimeoutSeconds of the Machine limits the wait\nslipway get kubeconfig c -n ns > c.kubeconfig",
 		},
 		"W2 finalizer on a Node": {
 			objects: things(worker(deleted(12, "machine.cluster.x-k8s.io"), deleting("DeletingNode", "Waiting for Node c-w1 to be deleted; blocked by finalizers, which their owners have to remove: Node c-w1, deleted at 2026-11-28T17:50:00Z, by example.com/inventory", 8))),

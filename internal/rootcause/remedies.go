@@ -18,6 +18,8 @@ import (
 // that has it, {annotatedkind} and {annotatedname} its kind and name. {bootstrap} is the field or object that determines the bootstrap
 // configuration, and {bootstrapresource} its resource. {webhook} describes the webhook that the
 // message names. {owner} is the object that determines the specification, {ownerkind} and {ownername} its kind and name.
+// {planeversion} describes the version of the control plane that the message names, and {skewversion} is that version if the
+// owner has it in spec.template.
 type remedy struct {
 	text, command string
 	automatic     bool

@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 )
 
 // reasonTemplateMissing is the reason of a link to a template that does not exist.
@@ -105,6 +107,36 @@ func (o object) specifiedBy() (Ref, bool) {
 		return Ref{"controlplane.cluster.x-k8s.io", "KubeadmControlPlane", o.ref.Namespace, labels[clusterv1.MachineControlPlaneNameLabel]}, false
 	}
 	return o.ref, false
+}
+
+// simulatedFault returns the remedy for a problem of a control plane or its Machine that an annotation on the infrastructure of
+// a Machine simulates. Messages about etcd and Pods do not name it, because they are the messages of real faults.
+func (s *search) simulatedFault(o object, p problem) (Remedy, bool) {
+	if !strings.HasPrefix(p.Type, "Etcd") && !strings.HasSuffix(p.Type, "PodHealthy") && p.Type != "ControlPlaneComponentsHealthy" {
+		return Remedy{}, false
+	}
+	machines := []Ref{o.ref}
+	if o.ref.Kind != "Machine" {
+		machines = s.graph.Owned(o.ref)
+	}
+	for _, ref := range machines[:min(len(machines), maxChildren)] {
+		u, found := s.graph.Get(ref)
+		if !found || ref.Kind != "Machine" {
+			continue
+		}
+		at := newObject(ref, u).annotated()
+		infrastructure, found := s.graph.Get(at)
+		if !found {
+			continue
+		}
+		if _, has := infrastructure.GetAnnotations()[infrav1.ControlPlaneFaultsAnnotation]; has {
+			message := "annotation " + infrav1.ControlPlaneFaultsAnnotation
+			r, _ := findRemedy(Link{Message: message}, s.now)
+			of := newObject(at, infrastructure)
+			return Remedy{Text: fillText(r.text, of, message), Command: fillCommand(r.command, of, message)}, true
+		}
+	}
+	return Remedy{}, false
 }
 
 // faultTemplate returns the template from which an object got the annotation that its message names.
