@@ -210,6 +210,14 @@ func machineFaults() map[string]injectedFault {
 			of: "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "never-boots", since: 6,
 			remedy: "it simulates a fault. New Machines get it from spec.template.metadata.annotations of LocalMachineTemplate t: remove it there first\nslipway kubectl annotate localmachine.",
 		},
+		"fault that a MachineDeployment simulates": {
+			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 6)), config(),
+				localMachine(labelled(map[string]string{"cluster.x-k8s.io/deployment-name": "c-workers"}),
+					bad("MachineProvisioned", "NeverBoots", "The annotation simulated.infrastructure.slipway.dev/never-boots prevents the machine from starting", 6)),
+				thing("MachineDeployment c-workers", field(map[string]any{"simulated.infrastructure.slipway.dev/never-boots": ""}, "spec", "template", "metadata", "annotations"))),
+			of: "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "never-boots", since: 6,
+			remedy: "New Machines get it from spec.template.metadata.annotations of MachineDeployment c-workers: remove it there first",
+		},
 		"I2 image missing": {
 			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 6)), localMachine(bad("MachineProvisioned", "ImageAbsent", "The node image slipway.dev/node:v9.9.9 is not on this host", 6))),
 			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "v9.9.9", since: 6, remedy: "slipway image list",

@@ -139,20 +139,28 @@ func (s *search) simulatedFault(o object, p problem) (Remedy, bool) {
 	return Remedy{}, false
 }
 
-// faultTemplate returns the template from which an object got the annotation that its message names.
+// faultTemplate returns the object from whose spec.template an object got the annotation that its message names: its
+// template or its MachineDeployment.
 func (s *search) faultTemplate(o object, message string) (Ref, bool) {
 	annotation := annotationForm.FindString(message[:min(len(message), maxMentionText)])
+	if annotation == "" {
+		return Ref{}, false
+	}
 	own := o.content.GetAnnotations()
 	kind, group, _ := strings.Cut(own[clusterv1.TemplateClonedFromGroupKindAnnotation], ".")
-	ref := Ref{group, kind, o.ref.Namespace, own[clusterv1.TemplateClonedFromNameAnnotation]}
-	if annotation == "" || ref.Kind == "" || ref.Name == "" {
-		return Ref{}, false
+	owner, _ := o.specifiedBy()
+	for _, ref := range []Ref{{group, kind, o.ref.Namespace, own[clusterv1.TemplateClonedFromNameAnnotation]}, owner} {
+		if ref.Kind == "" || ref.Name == "" {
+			continue
+		}
+		template, found := s.graph.Get(ref)
+		if !found {
+			continue
+		}
+		copied, _, _ := unstructured.NestedStringMap(template.Object, "spec", "template", "metadata", "annotations")
+		if _, has := copied[annotation]; has {
+			return ref, true
+		}
 	}
-	template, found := s.graph.Get(ref)
-	if !found {
-		return Ref{}, false
-	}
-	copied, _, _ := unstructured.NestedStringMap(template.Object, "spec", "template", "metadata", "annotations")
-	_, has := copied[annotation]
-	return ref, has
+	return Ref{}, false
 }
