@@ -123,7 +123,7 @@ func isStalled(since, now time.Time) bool {
 
 // shortReason returns the cause in one line. It names the object unless it is the object of the row.
 func shortReason(of rootcause.Ref, root rootcause.Link) string {
-	text := cmp.Or(firstLine(root.Message), root.Reason, root.Type)
+	text := cmp.Or(firstLine(rootcause.CauseLine(root.Message)), root.Reason, root.Type)
 	if root.Object != of {
 		text = root.Object.String() + ": " + text
 	}

@@ -45,9 +45,12 @@ func TestShortReason(t *testing.T) {
 		"own message":  {rootcause.Link{Object: own, Message: "It is paused"}, "It is paused"},
 		"other object": {rootcause.Link{Object: other, Message: "* It does not boot\n* and more"}, "Machine m: It does not boot"},
 		"heading":      {rootcause.Link{Object: own, Message: "Problems:\n* one\n* two"}, "Problems: one"},
-		"no message":   {rootcause.Link{Object: own, Reason: "NotReady", Type: "Ready"}, "NotReady"},
-		"type only":    {rootcause.Link{Object: own, Type: "Ready"}, "Ready"},
-		"long":         {rootcause.Link{Object: own, Message: strings.Repeat("é", 200)}, strings.Repeat("é", 80) + " …"},
+		"blocked drain": {rootcause.Link{Object: other, Message: "Draining Node n since 2026-11-28T17:50:00Z\n* Terminating Pods: shop/a\n* Pods that cannot be evicted, a PodDisruptionBudget does not allow it now: web needs 2: shop/b"},
+			"Machine m: Pods that cannot be evicted, a PodDisruptionBudget does not allow it now: web needs 2: shop/b"},
+		"drain":      {rootcause.Link{Object: own, Message: "Draining Node n since 2026-11-28T17:50:00Z\n* Terminating Pods: shop/a"}, "Draining Node n since 2026-11-28T17:50:00Z"},
+		"no message": {rootcause.Link{Object: own, Reason: "NotReady", Type: "Ready"}, "NotReady"},
+		"type only":  {rootcause.Link{Object: own, Type: "Ready"}, "Ready"},
+		"long":       {rootcause.Link{Object: own, Message: strings.Repeat("é", 200)}, strings.Repeat("é", 80) + " …"},
 	} {
 		if got := shortReason(own, tc.link); got != tc.want {
 			t.Errorf("%s: got %q, want %q", name, got, tc.want)

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"errors"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -61,6 +62,10 @@ func refusal(err error) string {
 			return said.Message
 		case metav1.StatusReasonUnknown:
 			return "the API server reports an error"
+		case metav1.StatusReasonInternalError:
+			if problem, found := webhookProblem(said.Message); found {
+				return problem
+			}
 		}
 		return "the API server reports " + string(said.Reason)
 	}
@@ -68,6 +73,34 @@ func refusal(err error) string {
 		return "the API server does not answer"
 	}
 	return "an unexpected error, which is in the log"
+}
+
+// webhookForm matches the name of an admission webhook that the API server could not call.
+var webhookForm = regexp.MustCompile(`failed calling webhook "([A-Za-z0-9][A-Za-z0-9.-]{0,252})": `)
+
+// webhookCauses returns the texts of errors of a webhook's server that are included in messages. The rest of such an error
+// has addresses and times, which change with each attempt.
+func webhookCauses() []string {
+	return []string{
+		"connection refused", "connection reset by peer", "no route to host", "network is unreachable", "no such host", "i/o timeout", "context deadline exceeded",
+		"no endpoints available for service", "certificate has expired or is not yet valid", "certificate signed by unknown authority",
+		"certificate is not valid for any names", "certificate is valid for", "server gave HTTP response to HTTPS client",
+		"the server could not find the requested resource", "EOF",
+	}
+}
+
+// webhookProblem returns the name of the webhook in a message of the API server, with the kind of its error. The name
+// leads to the configuration of the webhook, which no other object refers to.
+func webhookProblem(message string) (string, bool) {
+	found := webhookForm.FindStringSubmatchIndex(message)
+	if found == nil {
+		return "", false
+	}
+	cause, rest := "the log of the manager has the error", message[found[1]:]
+	if i := slices.IndexFunc(webhookCauses(), func(known string) bool { return strings.Contains(rest, known) }); i >= 0 {
+		cause = webhookCauses()[i]
+	}
+	return message[found[0]:found[1]] + cause, true
 }
 
 // withoutNames replaces the names in a message, and converts it to one line of limited length.

@@ -181,6 +181,12 @@ func (s *search) end(o object, p problem, plans bool) *Chain {
 		p.weight = weightCondition
 	}
 	remedy, isLate := remedyOf(o, p, s.now)
+	if simulated, found := s.simulatedFault(o, p); found && !remedy.Automatic {
+		remedy = simulated
+	}
+	if template, found := s.faultTemplate(o, p.Message); found {
+		remedy.Text += fmt.Sprintf(". New Machines get it from spec.template.metadata.annotations of %s: remove it there first", template)
+	}
 	return &Chain{Links: []Link{p.Link}, Remedy: remedy, Plans: plans, weight: p.weight, isLate: isLate}
 }
 

@@ -130,6 +130,16 @@ func managementFaults() map[string]injectedFault {
 				thing("MachineSet c-w", owner("MachineDeployment c-workers"), bad("Reconciled", "Forbidden", "Creating objects of kind Machine: exceeded quota: q", 3)), worker(bad("NodeHealthy", "NodeNotHealthy", "x", 1))),
 			of: "MachineDeployment c-workers", path: "MachineDeployment c-workers > MachineSet c-w", cause: "exceeded quota: q", since: 3, remedy: "Raise the ResourceQuota",
 		},
+		"webhook without a server": {
+			objects: things(thing("MachineSet c-w", owner("MachineDeployment c-workers"), bad("MachinesCreated", "FailedCreate", `Creating objects of kind Machine: failed calling webhook "machines.policy.corp.example": connection refused; retrying`, 1))),
+			of:      "MachineSet c-w", path: "MachineSet c-w", cause: "machines.policy.corp.example", since: 1,
+			remedy: "Repair the server of webhook machines.policy.corp.example, or delete its ValidatingWebhookConfiguration or MutatingWebhookConfiguration\nslipway kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations",
+		},
+		"policy denies Machines": {
+			objects: things(thing("MachineSet c-w", owner("MachineDeployment c-workers"), bad("MachinesCreated", "Invalid", `Creating objects of kind Machine: machines.cluster.x-k8s.io is forbidden: ValidatingAdmissionPolicy 'team' with binding 'team' denied request: label team is missing`, 2))),
+			of:      "MachineSet c-w", path: "MachineSet c-w", cause: "team is missing", since: 2,
+			remedy: "Correct MachineDeployment c-workers, which determines the object, as the policy in the message requires, or change the policy\nslipway kubectl edit machinedeployment.cluster.x-k8s.io c-workers -n ns",
+		},
 		"M7 rights of a provider deleted": {
 			reason: "the provider cannot write its condition: the plan has the error",
 			objects: things(
@@ -185,6 +195,28 @@ func machineFaults() map[string]injectedFault {
 			objects: ofMachine("* Machine c-w1: x", 5, worker(bad("InfrastructureReady", "NotReady", "x", 6)), config(),
 				localMachine(bad("MachineProvisioned", "DockerUnreachable", "Docker does not respond at unix:///x: install it or start it", 6))),
 			of: "Cluster c", path: "Cluster c > MachineDeployment c-workers > MachineSet c-w > Machine c-w1 > LocalMachine c-w1", cause: "Docker does not respond", since: 6, remedy: "systemctl start docker",
+		},
+		"machine in a container, in a simulated LocalCluster": {
+			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 6)), config(), localMachine(labelled(map[string]string{"cluster.x-k8s.io/deployment-name": "c-workers"}),
+				bad("MachineProvisioned", "SimulatedNetwork", "LocalMachine c-w1 needs a container network, but LocalCluster c is simulated: create the machine from a template with spec.template.spec.backend.simulated", 6))),
+			of: "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "is simulated", since: 6, remedy: "refer to it in MachineDeployment c-workers\nslipway kubectl edit machinedeployment.cluster.x-k8s.io c-workers -n ns",
+		},
+		"fault that a template simulates": {
+			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 6)), config(),
+				localMachine(func(u *unstructured.Unstructured) {
+					u.SetAnnotations(map[string]string{"cluster.x-k8s.io/cloned-from-name": "t", "cluster.x-k8s.io/cloned-from-groupkind": "LocalMachineTemplate.infrastructure.slipway.dev"})
+				}, bad("MachineProvisioned", "NeverBoots", "The annotation simulated.infrastructure.slipway.dev/never-boots prevents the machine from starting", 6)),
+				thing("LocalMachineTemplate t", noStatus(), field(map[string]any{"simulated.infrastructure.slipway.dev/never-boots": "true"}, "spec", "template", "metadata", "annotations"))),
+			of: "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "never-boots", since: 6,
+			remedy: "it simulates a fault. New Machines get it from spec.template.metadata.annotations of LocalMachineTemplate t: remove it there first\nslipway kubectl annotate localmachine.",
+		},
+		"fault that a MachineDeployment simulates": {
+			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 6)), config(),
+				localMachine(labelled(map[string]string{"cluster.x-k8s.io/deployment-name": "c-workers"}),
+					bad("MachineProvisioned", "NeverBoots", "The annotation simulated.infrastructure.slipway.dev/never-boots prevents the machine from starting", 6)),
+				thing("MachineDeployment c-workers", field(map[string]any{"simulated.infrastructure.slipway.dev/never-boots": ""}, "spec", "template", "metadata", "annotations"))),
+			of: "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "never-boots", since: 6,
+			remedy: "New Machines get it from spec.template.metadata.annotations of MachineDeployment c-workers: remove it there first",
 		},
 		"I2 image missing": {
 			objects: things(worker(bad("InfrastructureReady", "NotReady", "x", 6)), localMachine(bad("MachineProvisioned", "ImageAbsent", "The node image slipway.dev/node:v9.9.9 is not on this host", 6))),
@@ -291,9 +323,10 @@ func machineFaults() map[string]injectedFault {
 			of:      "Machine c-w1", path: "Machine c-w1 > LocalMachine c-w1", cause: "--eviction-hardd", since: 2, remedy: "kubeletExtraArgs",
 		},
 		"W4 version skew": {
-			objects: things(thing("MachineSet c-w", bad("Available", "NotAvailable", "0 of 1", 4), cond("ScalingUp", "True", "ScalingUp", "x", 4))),
+			objects: things(thing("MachineSet c-w", owner("MachineDeployment c-workers"), bad("Available", "NotAvailable", "0 of 1", 4), cond("ScalingUp", "True", "ScalingUp", "x", 4))),
 			plans:   map[string]Plan{"MachineSet c-w": {Waits: []Wait{{Reason: "PreflightCheckFailed", Message: "Version v1.37.0 of the MachineSet is newer than version v1.36.3 of HostedControlPlane c (preflight check KubernetesVersionSkew)"}}}},
-			of:      "MachineSet c-w", path: "MachineSet c-w", cause: "v1.37.0", since: 4, remedy: "Upgrade the control plane first",
+			of:      "MachineSet c-w", path: "MachineSet c-w", cause: "v1.37.0", since: 4,
+			remedy: "Upgrade the control plane first, or set spec.template.spec.version of MachineDeployment c-workers to v1.36.3\nslipway kubectl patch machinedeployment.cluster.x-k8s.io c-workers -n ns --type merge -p '{\"spec\":{\"template\":{\"spec\":{\"version\":\"v1.36.3\"}}}}'",
 		},
 		"foreign Machine gave up": {
 			reason:  "the failure fields of the v1beta1 contract, with another implementation of Cluster API",
@@ -372,9 +405,24 @@ func planeFaults() map[string]injectedFault {
 			of: "KubeadmControlPlane c", path: "KubeadmControlPlane c > Machine c-1 > LocalMachine c-1", cause: "code 7", since: 3,
 			remedy: "in spec.kubeadmConfigSpec of KubeadmControlPlane c; new Machines get the correction. Then delete Machine c-1\nslipway kubectl delete machine c-1 -n ns",
 		},
+		"authority lost": {
+			objects: things(kcp(bad("CertificatesAvailable", "SecretMissing", "Secret c-ca does not exist, and its content cannot be generated again, because the cluster depends on the original: until it is restored, no Machine can join, and the kubeconfig cannot be renewed. Restore it from a backup, or from ca.crt and ca.key in /etc/kubernetes/pki on a control plane node", 3))),
+			of:      "KubeadmControlPlane c", path: "KubeadmControlPlane c", cause: "c-ca does not exist", since: 3,
+			remedy: "set its label cluster.x-k8s.io/cluster-name\nslipway kubectl create secret generic c-ca --type cluster.x-k8s.io/secret --from-file tls.crt=ca.crt --from-file tls.key=ca.key -n ns",
+		},
+		"authority of the service accounts lost": {
+			objects: things(kcp(bad("CertificatesAvailable", "SecretMissing", "Secret c-sa does not exist, and its content cannot be generated again, because the cluster depends on the original: until it is restored, no control plane Machine can join. Restore it from a backup, or from sa.pub and sa.key in /etc/kubernetes/pki on a control plane node", 3))),
+			of:      "KubeadmControlPlane c", path: "KubeadmControlPlane c", cause: "c-sa does not exist", since: 3, remedy: "secret generic c-sa --type cluster.x-k8s.io/secret --from-file tls.crt=sa.pub --from-file tls.key=sa.key -n ns",
+		},
+		"C2 alarm, simulated": {
+			objects: things(kcp(bad("EtcdClusterHealthy", "NotHealthy", "Etcd reports the alarms NOSPACE: the database has reached its quota", 3)), member(),
+				thing("LocalMachine c-1", owner("Machine c-1"), cond("Ready", "True", "Ready", "", 9), annotated("simulated.infrastructure.slipway.dev/control-plane-faults", "etcd-alarm=NOSPACE"))),
+			of: "KubeadmControlPlane c", path: "KubeadmControlPlane c", cause: "NOSPACE", since: 3,
+			remedy: "Remove annotation simulated.infrastructure.slipway.dev/control-plane-faults from LocalMachine c-1: it simulates a fault\nslipway kubectl annotate localmachine.infrastructure.slipway.dev c-1 -n ns simulated.infrastructure.slipway.dev/control-plane-faults-",
+		},
 		"C2 alarm": {
 			objects: things(kcp(bad("EtcdClusterHealthy", "NotHealthy", "Etcd reports the alarms NOSPACE: the database has reached its quota", 3))),
-			of:      "KubeadmControlPlane c", path: "KubeadmControlPlane c", cause: "NOSPACE", since: 3, remedy: "defragment",
+			of:      "KubeadmControlPlane c", path: "KubeadmControlPlane c", cause: "NOSPACE", since: 3, remedy: "of Cluster c that are not needed, compact and defragment etcd, then disarm the alarm\nslipway get kubeconfig c -n ns > c.kubeconfig",
 		},
 		"C3 quorum lost": {
 			objects: things(thing("Cluster c", plane("KubeadmControlPlane c"), bad("ControlPlaneAvailable", "NotAvailable", "Etcd has lost its quorum: 1 of 3 members left", 3)),
@@ -468,6 +516,11 @@ func topologyFaults() map[string]injectedFault {
 			objects: append(topology("TopologyReconcileFailed", "Hook BeforeClusterCreate failed: handler bcc.ext-t4: nothing listens at 127.0.0.1:21770; retrying", 3), thing("ExtensionConfig ext-t4", cond("Discovered", "True", "Discovered", "", 50))),
 			of:      "Cluster c", path: "Cluster c", cause: "ext-t4", since: 3, remedy: "Start Runtime Extension ext-t4, or correct spec.clientConfig",
 		},
+		"T4 extension fails": {
+			objects: append(topology("ReconcileFailed", "Hook BeforeClusterUpgrade failed: handler change-freeze.freeze: responded with status Failure: the database of changes is not available; retrying", 3), thing("ExtensionConfig freeze", cond("Discovered", "True", "Discovered", "", 50))),
+			of:      "Cluster c", path: "Cluster c", cause: "status Failure", since: 3,
+			remedy: "Read the log of Runtime Extension freeze: its handler failed. To continue without it, delete ExtensionConfig freeze\nslipway kubectl describe extensionconfig freeze",
+		},
 		"T5 hook blocks": {
 			objects: topology("LifecycleHookBlocking", "Hook BeforeClusterUpgrade has blocked the upgrade: handler guard.ext-t5: change freeze until Monday; it is called again in 15s", 4),
 			plans:   map[string]Plan{"Cluster c": {Waits: []Wait{{Reason: "HookBlocking", Message: "Hook BeforeClusterUpgrade has blocked the upgrade: handler guard.ext-t5: change freeze until Monday; it is called again in 15s", Timed: true}}}},
@@ -520,7 +573,8 @@ func deletionFaults() map[string]injectedFault {
 		},
 		"W1 disruption budget": {
 			objects: things(worker(deleted(12, "machine.cluster.x-k8s.io"), deleting("DrainingNode", "Draining Node n\nPods that cannot be evicted: The disruption budget web needs 1 healthy pods and has 1 currently: shop/web-0", 8))),
-			of:      "Machine c-w1", path: "Machine c-w1", cause: "shop/web-0", since: 8, remedy: "PodDisruptionBudget",
+			of:      "Machine c-w1", path: "Machine c-w1", cause: "shop/web-0", since: 8,
+			remedy: "Raise the replicas of the workload in Cluster c, or relax its PodDisruptionBudget there; spec.deletion.nodeDrainTimeoutSeconds of the Machine limits the wait\nslipway get kubeconfig c -n ns > c.kubeconfig",
 		},
 		"W2 finalizer on a Node": {
 			objects: things(worker(deleted(12, "machine.cluster.x-k8s.io"), deleting("DeletingNode", "Waiting for Node c-w1 to be deleted; blocked by finalizers, which their owners have to remove: Node c-w1, deleted at 2026-11-28T17:50:00Z, by example.com/inventory", 8))),

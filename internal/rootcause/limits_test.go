@@ -269,7 +269,7 @@ func TestOverdue(t *testing.T) {
 		"severity info":     {thing("FooMachine m", bad("Any", "Strange", "", 1), severity("Info")), false, "working on it"},
 		"finalizer at once": {thing("FooMachine m", deleted(1, "x.example.com/f")), false, "after its cleanup"},
 		"deleting":          {worker(deleted(1, "machine.cluster.x-k8s.io"), field("boom", "status", "failureMessage"), cond("Deleting", "True", "Draining", "stopped posting node status", 1)), false, "continues"},
-		"webhook first":     {thing("Cluster c", bad("A", "ReconcileError", "failed calling webhook: dial tcp: connection refused", 10)), true, "Start the provider whose webhook"},
+		"webhook first":     {thing("Cluster c", bad("A", "ReconcileError", "failed calling webhook: dial tcp: connection refused", 10)), true, "Repair the server of the webhook that the message names"},
 		"reason first":      {thing("LocalCluster c", bad("A", "SubnetTaken", "the probe did not respond", 10)), true, "other address ranges"},
 		"no handler":        {thing("LocalCluster c", bad("A", "Odd", "nothing listens at 1.2.3.4", 10)), true, "Correct what the message names"},
 	} {

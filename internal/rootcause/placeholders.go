@@ -17,17 +17,27 @@ import (
 // no right to delete what it names.
 func (o object) placeholders(message string, deletes bool) map[string]string {
 	annotated, host := o.annotated(), o.sshHost()
+	owner, _ := o.specifiedBy()
 	values := map[string]string{
 		"{kind}": o.ref.Kind, "{name}": o.ref.Name, "{namespace}": o.ref.Namespace, "{cluster}": o.cluster(),
 		"{group}": o.ref.Group, "{resource}": resourceOf(o.ref),
 		"{annotated}": annotated.String(), "{annotatedkind}": resourceOf(annotated), "{annotatedname}": annotated.Name,
-		"{annotation}": annotationForm.FindString(message[:min(len(message), maxMentionText)]),
-		"{machine}":    o.machine(), "{node}": o.node(),
+		"{annotation}":  annotationForm.FindString(message[:min(len(message), maxMentionText)]),
+		"{webhook}":     webhookIn(message),
+		"{skewversion}": "", "{owner}": owner.String(), "{ownerkind}": resourceOf(owner), "{ownername}": owner.Name,
+		"{machine}": o.machine(), "{node}": o.node(),
 		"{bootstrap}": o.bootstrapSource(), "{bootstrapresource}": "kubeadmconfigtemplates",
 		"{host}": host.Name, "{hostnamespace}": host.Namespace, "{record}": o.recordOnHost(),
 	}
 	if o.isOfControlPlane() {
 		values["{bootstrapresource}"] = "kubeadmcontrolplanes"
+	}
+	values["{planeversion}"] = "the version of the control plane"
+	if found := planeVersionForm.FindStringSubmatch(message[:min(len(message), maxMentionText)]); found != nil {
+		values["{planeversion}"] = found[1]
+		if slices.Contains([]string{"MachineDeployment", "MachineSet", "MachinePool"}, owner.Kind) {
+			values["{skewversion}"] = found[1]
+		}
 	}
 	named, _ := mentions(message, o.ref.Namespace)
 	for placeholder, kind := range map[string]string{
@@ -181,6 +191,20 @@ func replacePlaceholders(text string, values map[string]string, format func(stri
 
 // annotationForm matches an annotation of Slipway in a message.
 var annotationForm = regexp.MustCompile(`\bsimulated\.[a-z0-9.-]+/[A-Za-z0-9._-]*[A-Za-z0-9]`)
+
+// planeVersionForm matches the version of a control plane in a message about workers whose version it does not support.
+var planeVersionForm = regexp.MustCompile(`(?:newer than|older than|with kubeadm:) version (v[0-9]+\.[0-9]+\.[0-9]+)\b`)
+
+// webhookForm matches the webhook in a message of an API server that cannot call it.
+var webhookForm = regexp.MustCompile(`failed calling webhook "([A-Za-z0-9][A-Za-z0-9.-]{0,252})"`)
+
+// webhookIn returns the name of the webhook that cannot be called, or words for it.
+func webhookIn(message string) string {
+	if found := webhookForm.FindStringSubmatch(message[:min(len(message), maxMentionText)]); found != nil {
+		return "webhook " + found[1]
+	}
+	return "the webhook that the message names"
+}
 
 // annotated returns the object that an annotation in a message of the object is on: of a Machine, its infrastructure.
 func (o object) annotated() Ref {

@@ -16,7 +16,10 @@ import (
 // {record} of the SSHHost that it is or uses, and {secret}, {configmap}, {clusterclass}, {extension} and {policy} for the first
 // object of these kinds that the message names. {annotation} is the annotation that the message names, and {annotated} is the object
 // that has it, {annotatedkind} and {annotatedname} its kind and name. {bootstrap} is the field or object that determines the bootstrap
-// configuration, and {bootstrapresource} its resource.
+// configuration, and {bootstrapresource} its resource. {webhook} describes the webhook that the
+// message names. {owner} is the object that determines the specification, {ownerkind} and {ownername} its kind and name.
+// {planeversion} describes the version of the control plane that the message names, and {skewversion} is that version if the
+// owner has it in spec.template.
 type remedy struct {
 	text, command string
 	automatic     bool

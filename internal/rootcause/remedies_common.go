@@ -2,7 +2,13 @@ package rootcause
 
 const (
 	editText = "slipway kubectl edit {resource} {name} -n {namespace}"
-	bugText  = "Report this error to the Slipway project: it is a bug"
+	// workloadKubeconfig creates a kubeconfig for a user who has to change objects of the workload cluster.
+	workloadKubeconfig = "slipway get kubeconfig {cluster} -n {namespace} > {cluster}.kubeconfig"
+	// editOwner edits the object that determines the specification of an object, which is the object itself if no other does.
+	editOwner = "slipway kubectl edit {ownerkind} {ownername} -n {namespace}"
+	// patchVersion sets the version of the workers to the one of their control plane.
+	patchVersion = `slipway kubectl patch {ownerkind} {ownername} -n {namespace} --type merge -p '{"spec":{"template":{"spec":{"version":"{skewversion}"}}}}'`
+	bugText      = "Report this error to the Slipway project: it is a bug"
 )
 
 // commonRemedies returns the remedies of reasons that many kinds share. [reasonTable] indexes them.

@@ -13,15 +13,19 @@ var phrases = []phrase{
 	consequence("waiting for the topology of the cluster to be reconciled|waiting for cluster topology to be reconciled", "It continues when the topology of Cluster {cluster} is reconciled"),
 	consequence("waiting for the first control plane machine to have its status.noderef set|control plane not yet initialized", "It continues when the control plane of Cluster {cluster} is initialized"),
 	unending(automatic("hooks are blocking|hook *has blocked", "The extension is called again; its owner decides when it allows the change")),
-	slow(30*time.Second, instruct("failed calling webhook", "Start the provider whose webhook the message names: its webhook does not respond", "slipway kubectl get pods --all-namespaces -l cluster.x-k8s.io/provider")),
+	slow(30*time.Second, instruct("failed calling webhook", "Repair the server of {webhook}, or delete its ValidatingWebhookConfiguration or MutatingWebhookConfiguration", "slipway kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations")),
+	instruct("validatingadmissionpolicy *denied request", "Correct {owner}, which determines the object, as the policy in the message requires, or change the policy", editOwner),
 	conclusion(instruct("lost its quorum", "Start the machines of the lost etcd members; if they are gone for good, rebuild the control plane from the remaining member", "slipway recover controlplane {cluster} -n {namespace}")),
-	instruct("nospace", "Delete objects that are not needed, compact and defragment etcd, then disarm the alarm", "slipway kubectl get events --all-namespaces"),
+	instruct("nospace", "Delete objects of Cluster {cluster} that are not needed, compact and defragment etcd, then disarm the alarm", workloadKubeconfig),
 	instruct("alarm corrupt|alarms corrupt", "Replace the Machine of the etcd member with the corrupt database", "slipway kubectl delete machine {machine} -n {namespace}"),
 	instruct("no space left on device|disk of *is full", "Free space on the disk that the message names", "df -h"),
 	slow(30*time.Second, instruct("template of *of clusterclass *does not exist", "Create the template that the message names, or correct the reference in ClusterClass {clusterclass}", "slipway kubectl edit clusterclass {clusterclass} -n {namespace}")),
 	slow(30*time.Second, instruct("waiting for clusterclass *to be created|clusterclasses.cluster.x-k8s.io *not found", "Create ClusterClass {clusterclass}, or correct spec.topology.classRef of Cluster {cluster}", "slipway kubectl get clusterclasses -n {namespace}")),
 	slow(30*time.Second, instruct("template ~ does not exist", createTemplate, editText)),
 	slow(30*time.Second, instruct("cluster ~ does not exist: create it, or delete|cluster ~ does not exist; reconciliation", "Create Cluster {cluster}, or correct spec.clusterName", "slipway kubectl get clusters -n {namespace}")),
+	restoreAuthority("content cannot be generated again*front-proxy-ca.crt", "front-proxy-ca.crt", "front-proxy-ca.key"),
+	restoreAuthority("content cannot be generated again*sa.pub", "sa.pub", "sa.key"),
+	restoreAuthority("content cannot be generated again", "ca.crt", "ca.key"),
 	slow(30*time.Second, instruct("configmap *does not exist|secret *does not exist", "Create the object that the message names, or correct the reference to it", editText)),
 	instruct("configmap *does not name the machine that initializes", "Delete ConfigMap {configmap}, so that another Machine initializes the control plane", "slipway kubectl delete configmap {configmap} -n {namespace}"),
 	instruct("cannot be read: key", "Correct the resources that the message names, so that they can be applied", editText),
@@ -32,7 +36,7 @@ var phrases = []phrase{
 	slow(2*time.Minute, instruct("network plugin|cni plugin|cni config|networkpluginnotready|networkready=false", "Install a network add-on in Cluster {cluster}, or check that its Pods run on Node {node}", "slipway get kubeconfig {cluster} -n {namespace} > {cluster}.kubeconfig")),
 	instruct("stopped posting node status|nodestatusunknown", "Start the kubelet on Node {node}, or delete its Machine to have it replaced", "slipway kubectl delete machine {machine} -n {namespace}"),
 	instruct("failed to parse kubelet flag|unknown flag: --", "Correct kubeletExtraArgs in {bootstrap}; new Machines get the correction", "slipway kubectl get {bootstrapresource} -n {namespace}"),
-	instruct("cannot be evicted|disruption budget", "Raise the replicas of the workload or relax its PodDisruptionBudget; spec.deletion.nodeDrainTimeoutSeconds of the Machine limits the wait", "slipway kubectl get machine {machine} -n {namespace} -o jsonpath='{.spec.deletion}'"),
+	instruct("cannot be evicted|disruption budget", "Raise the replicas of the workload in Cluster {cluster}, or relax its PodDisruptionBudget there; spec.deletion.nodeDrainTimeoutSeconds of the Machine limits the wait", workloadKubeconfig),
 	slow(5*time.Minute, instruct("volumeattachment|volumes to be detached", "Check the CSI driver that has to detach the volumes of Node {node}; spec.deletion.nodeVolumeDetachTimeoutSeconds of the Machine limits the wait, annotation machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach ends it", "slipway kubectl annotate machine {machine} -n {namespace} machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach=")),
 	instruct("waiting for node *blocked by finalizers|its finalizer *not removed", "The owner of the finalizer on Node {node} has to remove it; spec.deletion.nodeDeletionTimeoutSeconds of the Machine limits the wait", "slipway kubectl get machine {machine} -n {namespace} -o jsonpath='{.spec.deletion}'"),
 	instruct("blocked by finalizers", "The owners of the finalizers that the message names have to remove them. If an owner was uninstalled, clean up in its place, then remove its finalizer", describeText),
@@ -63,6 +67,7 @@ var phrases = []phrase{
 	instruct("address already in use|is taken by another", "End the program that uses the port that the message names, or create the cluster with an endpoint at another port", "ss -ltnp"),
 	instruct("the machine *was removed from the host", "Delete Machine {machine} to have it replaced", "slipway kubectl delete machine {machine} -n {namespace}"),
 	instruct("the machine *does not run (", "Start the machine (docker start), or delete Machine {machine} to have it replaced", "slipway kubectl delete machine {machine} -n {namespace}"),
+	instruct("handler *responded with status failure|extension *responded with status failure", "Read the log of Runtime Extension {extension}: its handler failed. To continue without it, delete ExtensionConfig {extension}", "slipway kubectl describe extensionconfig {extension}"),
 	instruct("handler *did not answer|handler *did not respond|calls of *did not respond", "Start Runtime Extension {extension} or make it faster, or correct spec.clientConfig and timeoutSeconds of ExtensionConfig {extension}", "slipway kubectl describe extensionconfig {extension}"),
 	instruct("handler *nothing listens at|handler *connection refused|handler *timeout|calls of *nothing listens at", "Start Runtime Extension {extension}, or correct spec.clientConfig and timeoutSeconds of ExtensionConfig {extension}", "slipway kubectl describe extensionconfig {extension}"),
 	instruct("extension *of patch *does not apply", "Correct Runtime Extension {extension}: it returned a patch that does not apply", "slipway kubectl describe extensionconfig {extension}"),
@@ -74,8 +79,8 @@ var phrases = []phrase{
 	instruct("reports what its contract does not allow", "Report it to the provider of the kind that the message names: its status does not follow the contract", describeText),
 	instruct("lists provider ids more than once", "Correct spec.providerIDList of the infrastructure that the message names: each Node has a provider ID of its own", describeText),
 	slow(10*time.Minute, instruct("nodes with the provider ids", "Correct spec.providerIDList of the infrastructure that the message names: no Node has these provider IDs", describeText)),
-	instruct("newer than version *preflight check kubernetesversionskew", "Upgrade the control plane first, or set spec.version to a version that is not newer", "slipway kubectl get machinedeployments,machinesets -n {namespace}"),
-	instruct("older than version *preflight check kubernetesversionskew|must have the minor version of the control plane", "Set spec.template.spec.version of the MachineDeployment to a version that is not far behind that of the control plane", "slipway kubectl get machinedeployments,machinesets -n {namespace}"),
+	instruct("newer than version *preflight check kubernetesversionskew", "Upgrade the control plane first, or set spec.template.spec.version of {owner} to {planeversion}", patchVersion),
+	instruct("older than version *preflight check kubernetesversionskew|must have the minor version of the control plane", "Set spec.template.spec.version of {owner} to {planeversion}", patchVersion),
 	instruct("quorum would|no other machine has all components", "Repair another control plane Machine first: without it a replacement would lose the quorum of etcd", "slipway kubectl get machines -n {namespace} -l cluster.x-k8s.io/control-plane"),
 	slow(30*time.Second, instruct("http status 429|http status 5", "Check the API server or the load balancer at the address in the message: it responds with an error", "slipway get kubeconfig {cluster} -n {namespace} > {cluster}.kubeconfig")),
 	general(slow(30*time.Second, instruct("did not answer|did not respond|does not answer|does not respond|cannot be reached|connection refused|i/o timeout", "Check that the API server of Cluster {cluster} runs and is reachable at the address in the message, and that server and certificate-authority-data in Secret {cluster}-kubeconfig are right", "slipway kubectl get secret {cluster}-kubeconfig -n {namespace}"))),
@@ -95,6 +100,12 @@ func instruct(form, text, command string) phrase {
 		alternatives = append(alternatives, strings.Split(alternative, "*"))
 	}
 	return phrase{alternatives: alternatives, remedy: remedy{text: text, command: command, isSpecific: true}}
+}
+
+// restoreAuthority returns the remedy for a missing Secret whose contents are in two files of each control plane node.
+func restoreAuthority(form, certificate, key string) phrase {
+	return instruct(form, "Restore Secret {secret} from a backup, or create it from the files on a control plane node that the message names; then set its label cluster.x-k8s.io/cluster-name",
+		"slipway kubectl create secret generic {secret} --type cluster.x-k8s.io/secret --from-file tls.crt="+certificate+" --from-file tls.key="+key+" -n {namespace}")
 }
 
 // automatic returns the remedy for messages, in the form of instruct, about what ends without a user.
@@ -131,6 +142,23 @@ func (p phrase) matches(message string) bool {
 		return slices.ContainsFunc(p.alternatives, func(parts []string) bool { return message == parts[0] })
 	}
 	return slices.ContainsFunc(p.alternatives, func(parts []string) bool { return hasInOrder(message, parts) })
+}
+
+// CauseLine returns the line of a message that has the cause. It is the first item of a list that a user can act on if the
+// message begins with the progress that the item prevents, else the whole message. Package fleet calls it for the reason of a row.
+func CauseLine(message string) string {
+	lines := strings.Split(clip(message), "\n")
+	if first := lines[0]; strings.HasPrefix(first, "* ") || strings.HasSuffix(strings.TrimSpace(first), ":") {
+		return message
+	}
+	for _, line := range lines[1:] {
+		item, isItem := strings.CutPrefix(line, "* ")
+		lower := strings.ToLower(item)
+		if isItem && slices.ContainsFunc(phrases, func(p phrase) bool { return !p.automatic && p.matches(lower) }) {
+			return item
+		}
+	}
+	return message
 }
 
 func hasInOrder(text string, parts []string) bool {

@@ -55,6 +55,7 @@ func localRemedies() []group {
 		user("Create the cluster with other address ranges", editText, "NetworkDiffers", "NetworkNotKnown", "RangesOutside", "RangesOverlap", "SubnetTaken"),
 		user("Stop the containers that are connected to the network", "docker network ls", "NetworkInUse"),
 		user("Start the load balancer that the message names; it is started again without a command if Docker responds", "docker ps --all", "LoadBalancerStopped", "LoadBalancerConfig"),
+		user("Create a LocalMachineTemplate with spec.template.spec.backend.simulated, and refer to it in {owner}", editOwner, "SimulatedNetwork"),
 		user("Remove the annotation that simulates the fault", editText, "NeverBoots", "NeverProvisions"),
 		user("Free space on the disk that the message names", "df -h", "DiskFull"),
 		user("Choose another --data-dir, or use the version of Slipway that the message names", "slipway status",

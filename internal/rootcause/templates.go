@@ -8,6 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 )
 
 // reasonTemplateMissing is the reason of a link to a template that does not exist.
@@ -73,18 +75,92 @@ const templatePatience = 30 * time.Second
 // templateRemedy returns the remedy for a template that has been missing for some time. The reference is corrected where it is
 // determined: in the topology of the Cluster, in the MachineDeployment of a MachineSet, or in the object itself.
 func (o object) templateRemedy(template Ref, field string, age time.Duration) Remedy {
-	at := o.ref
-	for _, owner := range ownersOf(o.content) {
-		if owner.Kind == "MachineDeployment" && owner.Group == clusterv1.GroupVersion.Group {
-			at = owner
-		}
-	}
-	if _, isOfTopology := o.content.GetLabels()[clusterv1.ClusterTopologyOwnedLabel]; isOfTopology && o.cluster() != "" {
-		at, field = clusterRef(o.ref.Namespace, o.cluster()), "spec.topology"
+	at, isOfTopology := o.specifiedBy()
+	if isOfTopology {
+		field = "spec.topology"
 	}
 	r := remedy{
 		text:    fmt.Sprintf("Create %s, or correct %s of %s, which determines the reference", template, field, at),
 		command: fillCommand(editText, object{ref: at, content: o.content}, ""), patience: templatePatience,
 	}.within(age)
 	return Remedy{Text: r.text, Command: r.command, Automatic: r.automatic}
+}
+
+// specifiedBy returns the object in which a user changes the specification of an object: the Cluster of a managed topology,
+// the MachineDeployment or control plane of a Machine and its objects, or the object itself. It reports whether the object
+// is part of a managed topology.
+func (o object) specifiedBy() (Ref, bool) {
+	labels, core := o.content.GetLabels(), clusterv1.GroupVersion.Group
+	if _, isOfTopology := labels[clusterv1.ClusterTopologyOwnedLabel]; isOfTopology && o.cluster() != "" {
+		return clusterRef(o.ref.Namespace, o.cluster()), true
+	}
+	for _, owner := range ownersOf(o.content) {
+		if owner.Kind == "MachineDeployment" && owner.Group == core {
+			return owner, false
+		}
+	}
+	switch {
+	case o.ref.Group == core && o.ref.Kind == "MachineDeployment":
+	case labels[clusterv1.MachineDeploymentNameLabel] != "":
+		return Ref{core, "MachineDeployment", o.ref.Namespace, labels[clusterv1.MachineDeploymentNameLabel]}, false
+	case o.isOfControlPlane() && labels[clusterv1.MachineControlPlaneNameLabel] != "":
+		return Ref{"controlplane.cluster.x-k8s.io", "KubeadmControlPlane", o.ref.Namespace, labels[clusterv1.MachineControlPlaneNameLabel]}, false
+	}
+	return o.ref, false
+}
+
+// simulatedFault returns the remedy for a problem of a control plane or its Machine that an annotation on the infrastructure of
+// a Machine simulates. Messages about etcd and Pods do not name it, because they are the messages of real faults.
+func (s *search) simulatedFault(o object, p problem) (Remedy, bool) {
+	if !strings.HasPrefix(p.Type, "Etcd") && !strings.HasSuffix(p.Type, "PodHealthy") && p.Type != "ControlPlaneComponentsHealthy" {
+		return Remedy{}, false
+	}
+	machines := []Ref{o.ref}
+	if o.ref.Kind != "Machine" {
+		machines = s.graph.Owned(o.ref)
+	}
+	for _, ref := range machines[:min(len(machines), maxChildren)] {
+		u, found := s.graph.Get(ref)
+		if !found || ref.Kind != "Machine" {
+			continue
+		}
+		at := newObject(ref, u).annotated()
+		infrastructure, found := s.graph.Get(at)
+		if !found {
+			continue
+		}
+		if _, has := infrastructure.GetAnnotations()[infrav1.ControlPlaneFaultsAnnotation]; has {
+			message := "annotation " + infrav1.ControlPlaneFaultsAnnotation
+			r, _ := findRemedy(Link{Message: message}, s.now)
+			of := newObject(at, infrastructure)
+			return Remedy{Text: fillText(r.text, of, message), Command: fillCommand(r.command, of, message)}, true
+		}
+	}
+	return Remedy{}, false
+}
+
+// faultTemplate returns the object from whose spec.template an object got the annotation that its message names: its
+// template or its MachineDeployment.
+func (s *search) faultTemplate(o object, message string) (Ref, bool) {
+	annotation := annotationForm.FindString(message[:min(len(message), maxMentionText)])
+	if annotation == "" {
+		return Ref{}, false
+	}
+	own := o.content.GetAnnotations()
+	kind, group, _ := strings.Cut(own[clusterv1.TemplateClonedFromGroupKindAnnotation], ".")
+	owner, _ := o.specifiedBy()
+	for _, ref := range []Ref{{group, kind, o.ref.Namespace, own[clusterv1.TemplateClonedFromNameAnnotation]}, owner} {
+		if ref.Kind == "" || ref.Name == "" {
+			continue
+		}
+		template, found := s.graph.Get(ref)
+		if !found {
+			continue
+		}
+		copied, _, _ := unstructured.NestedStringMap(template.Object, "spec", "template", "metadata", "annotations")
+		if _, has := copied[annotation]; has {
+			return ref, true
+		}
+	}
+	return Ref{}, false
 }

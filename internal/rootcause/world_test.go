@@ -118,6 +118,10 @@ func noStatus() option {
 	return func(u *unstructured.Unstructured) { delete(u.Object, "status") }
 }
 
+func labelled(labels map[string]string) option {
+	return func(u *unstructured.Unstructured) { u.SetLabels(labels) }
+}
+
 func unlabelled(u *unstructured.Unstructured) { u.SetLabels(nil) }
 
 func annotated(key, value string) option {

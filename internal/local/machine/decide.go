@@ -36,6 +36,7 @@ const (
 	reasonDenied         = "DeniedByPolicy"
 	reasonUnusable       = "NotANodeImage"
 	reasonSkew           = "NodeVersionSkew"
+	reasonNoNetwork      = "SimulatedNetwork"
 	reasonStarting       = "Booting"
 	reasonDeleting       = "DeletingMachine"
 )
@@ -81,6 +82,7 @@ const immediateRecheck = time.Millisecond
 //	the machine is being removed                wait
 //	the machine exists and does not run         wait while it starts, then start it
 //	the machine runs                            set the provider ID, run the bootstrap data of a scripted machine
+//	it needs a network, its LocalCluster has none  wait for a user
 //	a prerequisite is missing                   wait; a scripted machine can boot without bootstrap data
 //	denied or refused                           wait
 //	otherwise                                   set the provider ID, create the machine
@@ -181,6 +183,9 @@ func decideNew(s snapshot, p *reconciler.Plan) {
 	switch {
 	case s.Machine == nil && s.Pool == nil:
 		p.WaitFor(reasonOwner, "Waiting for a Machine or a MachinePool to own this object").For(kind, s.Object.Name).ToChange("metadata.ownerReferences")
+	case s.Capabilities.Networked && s.Network != nil && s.Network.Spec.Backend.Simulated != nil:
+		p.WaitFor(reasonNoNetwork, "LocalMachine %s needs a container network, but LocalCluster %s is simulated: create the machine from a template with spec.template.spec.backend.simulated",
+			s.Object.Name, s.Network.Name).For(kind, s.Object.Name).UntilUserActs()
 	case s.Cluster == nil || s.Capabilities.Networked && s.Network == nil ||
 		!ptr.Deref(s.Cluster.Status.Initialization.InfrastructureProvisioned, false):
 		p.WaitFor(reasonInfrastructure, "Waiting for the cluster's infrastructure (LocalCluster) to be provisioned").

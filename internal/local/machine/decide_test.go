@@ -143,7 +143,10 @@ func TestDecide(t *testing.T) {
 		"new":      {"everything is there (IM-11)", func(*snapshot) {}, []string{id, create}, []string{"CreatingMachine"}},
 		"no owner": {"nobody wants it yet", func(s *snapshot) { s.Machine = nil }, nil, []string{"WaitingForOwner"}},
 		"no infra": {"IM-11", func(s *snapshot) { s.Cluster.Status.Initialization.InfrastructureProvisioned = nil }, nil, []string{"WaitingForClusterInfrastructureReady"}},
-		"no data":  {"it boots meanwhile (IM-11)", func(s *snapshot) { s.Machine.Spec.Bootstrap.DataSecretName = nil }, []string{id, create}, []string{"CreatingMachine"}},
+		"simulated LocalCluster": {"it never has a network, so waiting cannot help", func(s *snapshot) {
+			s.Network.Spec.Backend.Simulated, s.Cluster.Status.Initialization.InfrastructureProvisioned = &infrav1.SimulatedCluster{}, nil
+		}, nil, []string{"SimulatedNetwork"}},
+		"no data": {"it boots meanwhile (IM-11)", func(s *snapshot) { s.Machine.Spec.Bootstrap.DataSecretName = nil }, []string{id, create}, []string{"CreatingMachine"}},
 		"no data, booted": {"there is nothing to run in it (IM-11)", func(s *snapshot) {
 			progress(backend.NotStarted)(s)
 			s.Machine.Spec.Bootstrap.DataSecretName = nil
