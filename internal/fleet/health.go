@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/redact"
@@ -35,7 +36,8 @@ const maxReason = 160
 // healthFacts are the facts about an object that determine its health. newCluster and [NewMachine] fill them in.
 type healthFacts struct {
 	paused, deleting bool
-	// progressing is true while a creation, rollout, upgrade or scaling is not complete.
+	// progressing is true while a creation, rollout, upgrade or scaling is not complete, or an object of the chain is being
+	// created or deleted.
 	progressing bool
 	// troubled is true if there is a root cause chain, needsUser if it ends with an action of a user, and stalled if its
 	// cause exists for a long time.
@@ -104,11 +106,27 @@ func explain(g rootcause.Graph, of rootcause.Ref, now time.Time) (Cause, healthF
 	if !root.Since.IsZero() {
 		c.Since = &metav1.Time{Time: root.Since}
 	}
-	facts := healthFacts{troubled: !chain.IsWarning(), needsUser: c.NeedsUser, stalled: isStalled(root.Since, now)}
+	facts := healthFacts{troubled: !chain.IsWarning(), needsUser: c.NeedsUser, stalled: isStalled(root.Since, now), progressing: isTransient(g, chain, now)}
 	if facts.stalled && chain.IsProgress() && !facts.needsUser { // other automatic remedies describe what ends the problem
 		c.Remedy, c.Command = "It takes longer than usual: the plans of its controllers show what they wait for", explainCommand(of)
 	}
 	return c, facts
+}
+
+// isTransient reports whether an object of a chain is being created or deleted, which causes its owners to report that they
+// are not ready.
+func isTransient(g rootcause.Graph, chain rootcause.Chain, now time.Time) bool {
+	return chain.IsProgress() || slices.ContainsFunc(chain.Links, func(l rootcause.Link) bool {
+		u, found := g.Get(l.Object)
+		if !found || u.GetDeletionTimestamp() != nil {
+			return found
+		}
+		if l.Object != machineRef(l.Object.Namespace, l.Object.Name) {
+			return false
+		}
+		m, ok := rootcause.Decode[clusterv1.Machine](u)
+		return ok && (isStarting(m) || isNodeStarting(m, now) && now.Sub(m.CreationTimestamp.Time) < rootcause.OverdueAfter)
+	})
 }
 
 // explainCommand returns the command that prints the root cause and the plans of an object.

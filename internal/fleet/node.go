@@ -62,7 +62,7 @@ func NewNode(m *clusterv1.Machine, now time.Time) (Node, bool) {
 		if c := have.Get(t); c != nil && c.Status != metav1.ConditionTrue {
 			row.Health, row.Since = Problem, zeroTime(c.LastTransitionTime)
 			row.Reason = redact.Clip(cmp.Or(firstLine(c.Message), c.Reason), maxReason)
-			if t == clusterv1.MachineNodeReadyCondition && c.Status == metav1.ConditionFalse && now.Sub(c.LastTransitionTime.Time) < nodeStartTime {
+			if t == clusterv1.MachineNodeReadyCondition && isNodeStarting(m, now) {
 				row.Health = changing
 			}
 			break
@@ -73,6 +73,13 @@ func NewNode(m *clusterv1.Machine, now time.Time) (Node, bool) {
 		row.Reason = "Machine " + m.Name + " is being deleted"
 	}
 	return row, true
+}
+
+// isNodeStarting reports whether the kubelet of a Machine has reported for a short time only that it is not ready. The rows of
+// Clusters and Machines depend on it, too (health.go).
+func isNodeStarting(m *clusterv1.Machine, now time.Time) bool {
+	c := condition.Set(m.Status.Conditions).Get(clusterv1.MachineNodeReadyCondition)
+	return c != nil && c.Status == metav1.ConditionFalse && now.Sub(c.LastTransitionTime.Time) < nodeStartTime
 }
 
 // NewPoolNodes computes the rows of the Nodes of a MachinePool that are not Nodes of Machines. The status of a MachinePool has
