@@ -22,13 +22,13 @@ type Health string
 const (
 	Problem  Health = "Problem"
 	changing Health = "Changing"
-	paused   Health = "Paused"
+	Paused   Health = "Paused"
 	healthy  Health = "Healthy"
 )
 
 // AllHealth returns the values of Health in the order of lists that are sorted by trouble. The page lists them in its
 // filter.
-func AllHealth() []Health { return []Health{Problem, changing, paused, healthy} }
+func AllHealth() []Health { return []Health{Problem, changing, Paused, healthy} }
 
 // maxReason is the maximum length of the reason of a row, in bytes.
 const maxReason = 160
@@ -58,7 +58,7 @@ func healthOf(f healthFacts) Health {
 	case f.paused && f.deleting:
 		return Problem
 	case f.paused:
-		return paused
+		return Paused
 	case f.needsUser, f.troubled && (f.stalled || !f.progressing && !f.deleting):
 		return Problem
 	case f.deleting || f.progressing:
@@ -87,6 +87,15 @@ type Cause struct {
 
 // Chain returns the links from the object of the row to the cause; empty if there is no problem.
 func (c Cause) Chain() rootcause.Chain { return c.chain }
+
+// WholeReason returns the reason with all lines of the message, in one line. Wide lists print it.
+func (c Cause) WholeReason() string {
+	if len(c.chain.Links) == 0 {
+		return c.Reason
+	}
+	root := c.chain.Root()
+	return nameIn(c.chain.Links[0].Object, root.Object, cmp.Or(rootcause.OneLine(root.Message), root.Reason, root.Type))
+}
 
 // WithFlags adds the flags that select the management cluster to the command of the remedy. Commands and the page call
 // it before they show the row.
@@ -141,11 +150,15 @@ func isStalled(since, now time.Time) bool {
 
 // shortReason returns the cause in one line. It names the object unless it is the object of the row.
 func shortReason(of rootcause.Ref, root rootcause.Link) string {
-	text := cmp.Or(firstLine(root.Message), root.Reason, root.Type)
-	if root.Object != of {
-		text = root.Object.String() + ": " + text
+	return redact.Clip(nameIn(of, root.Object, cmp.Or(firstLine(root.Message), root.Reason, root.Type)), maxReason)
+}
+
+// nameIn adds the name of an object to its reason, unless the row is about this object.
+func nameIn(of, object rootcause.Ref, reason string) string {
+	if object == of {
+		return reason
 	}
-	return redact.Clip(text, maxReason)
+	return object.String() + ": " + reason
 }
 
 // firstLine returns the first line of a message without the bullet of a list.
