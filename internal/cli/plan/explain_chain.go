@@ -23,10 +23,7 @@ func writeExplanation(w io.Writer, s explanation) error {
 		s.writeChain(&b)
 	}
 	writeOthers(&b, s.Others, s.now)
-	if len(s.ObjectPlans.Plans) > 0 {
-		b.WriteString("\n")
-		s.writePlans(&b)
-	}
+	s.writePlans(&b)
 	s.writeUpcoming(&b)
 	writeRemarks(&b, remarks{s.PlansMissing, s.Unreadable, s.Limits, s.Chain != nil && !s.Chain.Plans})
 	_, err := io.WriteString(w, b.String())

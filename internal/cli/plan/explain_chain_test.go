@@ -105,12 +105,13 @@ What to do
 	}
 }
 
-// An idle controller is not described as "nothing to do" without a word about the problem.
+// Idle controllers do not explain a problem, so that one line names them.
 func TestIdleControllerOfABrokenObject(t *testing.T) {
 	c := stoppedMachine()
-	s := explanation{ref: refOf("Machine", "m"), now: explainedAt, Chain: &c, ObjectPlans: manager.ObjectPlans{Plans: []manager.PlanRecord{{Controller: "machine", Time: explainedAt}}}}
+	s := explanation{ref: refOf("Machine", "m"), now: explainedAt, Chain: &c, ObjectPlans: manager.ObjectPlans{Plans: []manager.PlanRecord{{Controller: "machine", Time: explainedAt, Recheck: "1h"}, {Controller: "busy", Time: explainedAt, Actions: []string{"act"}}, {Controller: "topology", Time: explainedAt}}}}
+	const want = "    $ docker start m\n\nMachine ns/m, reconciled 0s ago by controller busy\n\nActions of that reconciliation\n  act\n\nControllers with nothing to do and nothing to wait for: machine, topology\n"
 	var out strings.Builder
-	if err := writeExplanation(&out, s); err != nil || strings.Contains(out.String(), "There was nothing") || !strings.Contains(out.String(), "described above") {
+	if err := writeExplanation(&out, s); err != nil || !strings.HasSuffix(out.String(), want) {
 		t.Errorf("%v\n%s", err, &out)
 	}
 }
@@ -201,7 +202,7 @@ func TestMessagesAreNoRemedies(t *testing.T) {
 
 func TestWaitEnd(t *testing.T) {
 	for want, wait := range map[string]reconciler.Wait{
-		"Ends with time":                         {Until: reconciler.UntilTime},
+		"Ends without an action":                 {Until: reconciler.UntilTime},
 		"Ends when a user acts":                  {Until: reconciler.UntilUser},
 		"Ends with the next event of the object": {},
 		"Ends when a user acts on Secret s":      {Until: reconciler.UntilUser, On: []reconciler.Subject{{Kind: "Secret", Name: "s"}}},
