@@ -73,6 +73,8 @@ type Remedy struct {
 type Chain struct {
 	Links  []Link `json:"links"`
 	Remedy Remedy `json:"remedy"`
+	// Affects has the Clusters that the root cause affects, that of the root first. [Problems] sets it.
+	Affects []Ref `json:"affects,omitempty"`
 	// Plans reports whether plans of a manager were used. Otherwise the chain relies on conditions, owners and references
 	// alone.
 	Plans bool `json:"plans"`

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -139,6 +140,20 @@ Not as it should be, but no action is needed
 	}
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// One line names the affected Clusters, of many the first ones.
+func TestAffectsText(t *testing.T) {
+	c := stoppedMachine()
+	for n, want := range map[int]string{0: "Machine m", 1: "Cluster c0", 7: "Cluster c0, Cluster c1, Cluster c2, Cluster c3, Cluster c4, and 2 more"} {
+		c.Affects = nil
+		for i := range n {
+			c.Affects = append(c.Affects, refOf("Cluster", fmt.Sprintf("c%d", i)))
+		}
+		if got := affectsText(c); got != want {
+			t.Errorf("%d Clusters: %s, want %s", n, got, want)
+		}
 	}
 }
 
