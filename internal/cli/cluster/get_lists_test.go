@@ -120,9 +120,9 @@ func TestWideLists(t *testing.T) {
 func TestWholeReasons(t *testing.T) {
 	api := mirrortest.Start(t, mirrortest.Cluster("team", "bad"))
 	api.Put(t, mirrortest.Broken("team", "bad", "Problems:\n* one "+strings.Repeat("word ", 40)+"\n* two"))
-	for format, want := range map[string]string{"": " …", "wide": "Problems: one " + strings.Repeat("word ", 39) + "word; two"} {
+	for args, want := range map[string]string{"--problems": " …", "--problems -o wide": "Problems: one " + strings.Repeat("word ", 39) + "word; two"} {
 		for kind, command := range map[string]func(term.Env) *cobra.Command{"clusters": GetClustersCommand, "machines": GetMachinesCommand} {
-			if out, _, err := newListUser(t, api).run(command, "--problems", "-o", format); err != nil || !strings.Contains(out, want) {
+			if out, _, err := newListUser(t, api).run(command, strings.Fields(args)...); err != nil || !strings.Contains(out, want) {
 				t.Errorf("%s: %v\n%s", kind, err, out)
 			}
 		}
