@@ -1,13 +1,11 @@
 package manager
 
 import (
-	"context"
 	"net/http"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/client-go/kubernetes"
 )
@@ -60,14 +58,4 @@ func certificateUser(r *http.Request) (user authenticationv1.UserInfo, code int,
 	}
 	user.Groups = append(user.Groups, "system:authenticated") // added by the API server, too
 	return user, http.StatusOK, ""
-}
-
-// isAllowed checks an action of a user with a SubjectAccessReview. [PlanHandler] calls it, too.
-func isAllowed(ctx context.Context, api kubernetes.Interface, user authenticationv1.UserInfo, action authorizationv1.SubjectAccessReviewSpec) (bool, error) {
-	action.User, action.UID, action.Groups, action.Extra = user.Username, user.UID, user.Groups, map[string]authorizationv1.ExtraValue{}
-	for k, v := range user.Extra {
-		action.Extra[k] = authorizationv1.ExtraValue(v)
-	}
-	review, err := api.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: action}, metav1.CreateOptions{})
-	return err == nil && review.Status.Allowed && !review.Status.Denied, err
 }

@@ -122,3 +122,13 @@ func (h *PlanHandler) mayGet(ctx context.Context, user authenticationv1.UserInfo
 		Verb: "get", Group: kind.Group, Version: "*", Resource: resource, Namespace: key.Namespace, Name: key.Name,
 	}})
 }
+
+// isAllowed checks an action of a user with a SubjectAccessReview. [certificateHandler] calls it, too (certificates.go).
+func isAllowed(ctx context.Context, api kubernetes.Interface, user authenticationv1.UserInfo, action authorizationv1.SubjectAccessReviewSpec) (bool, error) {
+	action.User, action.UID, action.Groups, action.Extra = user.Username, user.UID, user.Groups, map[string]authorizationv1.ExtraValue{}
+	for k, v := range user.Extra {
+		action.Extra[k] = authorizationv1.ExtraValue(v)
+	}
+	review, err := api.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: action}, metav1.CreateOptions{})
+	return err == nil && review.Status.Allowed && !review.Status.Denied, err
+}
