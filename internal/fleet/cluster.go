@@ -91,7 +91,7 @@ func newCluster(g rootcause.Graph, c *clusterv1.Cluster, now time.Time) Cluster 
 	}
 	var facts healthFacts
 	row.Cause, facts = explain(g, row.Ref(), now)
-	facts.paused, facts.deleting, facts.progressing = row.Paused, !c.DeletionTimestamp.IsZero(), row.isProgressing(c)
+	facts.paused, facts.deleting, facts.progressing = row.Paused, !c.DeletionTimestamp.IsZero(), facts.progressing || row.isProgressing(c)
 	row.Health = healthOf(facts)
 	if row.Reason == "" && row.Health == changing {
 		row.Reason = progressText(c, row)
@@ -107,7 +107,8 @@ func isPaused(spec *bool, annotations map[string]string) bool {
 // isProgressing reports whether a creation, upgrade, rollout or scaling is not complete.
 func (c Cluster) isProgressing(of *clusterv1.Cluster) bool {
 	starting := c.Phase == "" || c.Phase == string(clusterv1.ClusterPhasePending) || c.Phase == string(clusterv1.ClusterPhaseProvisioning)
-	return starting || c.IsUpgrading() || !c.ControlPlane.isComplete() || !c.Workers.isComplete() ||
+	initialized := of.Status.Initialization.ControlPlaneInitialized
+	return starting || initialized == nil || !*initialized || c.IsUpgrading() || !c.ControlPlane.isComplete() || !c.Workers.isComplete() ||
 		anyTrue(of.Status.Conditions, clusterv1.ClusterRollingOutCondition, clusterv1.ClusterScalingUpCondition, clusterv1.ClusterScalingDownCondition, clusterv1.ClusterRemediatingCondition)
 }
 

@@ -90,6 +90,43 @@ func TestClusters(t *testing.T) {
 	}
 }
 
+// What ends without a user while objects are created or replaced is a change, until it is overdue.
+func TestCreationIsChange(t *testing.T) {
+	const phase = "  phase: Running\n  nodeRef: {name: a-md-a-1-node}\n"
+	healthy := mirrortest.Cluster("team", "a")
+	ready := func(conditionType string) string {
+		return fmt.Sprintf(`{type: %s, status: "True", reason: %s, message: "", lastTransitionTime: "2026-05-02T13:00:00Z"}`, conditionType, conditionType)
+	}
+	failed := func(conditionType, status string, ago time.Duration) string {
+		return fmt.Sprintf(`{type: %s, status: %q, reason: Waiting, message: "Waiting for the Node of the Machine to exist", lastTransitionTime: %q}`, conditionType, status, mirrortest.Now().Add(-ago).Format(time.RFC3339))
+	}
+	worker := func(pairs ...string) string {
+		docs := strings.Split(healthy, "\n---\n")
+		i := slices.IndexFunc(docs, func(d string) bool {
+			return strings.Contains(d, "kind: Machine\n") && strings.Contains(d, "name: a-md-a-1,")
+		})
+		docs[i] = change(t, docs[i], pairs...)
+		return strings.Join(docs, "\n---\n")
+	}
+	created := []string{`creationTimestamp: "2026-05-02T12:00:00Z"`, `creationTimestamp: "2026-05-04T11:59:00Z"`}
+	for name, tc := range map[string]struct {
+		objects string
+		want    fleet.Health
+	}{
+		"no Node yet":         {worker(phase, "  phase: Provisioned\n", ready("NodeHealthy"), failed("NodeHealthy", "Unknown", 10*time.Second)), "Changing"},
+		"no Node for long":    {worker(phase, "  phase: Provisioned\n", ready("NodeHealthy"), failed("NodeHealthy", "Unknown", time.Hour)), fleet.Problem},
+		"Node starts":         {worker(append(created, ready("NodeReady"), failed("NodeReady", "False", 10*time.Second))...), "Changing"},
+		"Node failed":         {worker(ready("NodeReady"), failed("NodeReady", "False", 10*time.Second)), fleet.Problem},
+		"Machine is deleted":  {worker(`creationTimestamp:`, `deletionTimestamp: "2026-05-04T11:59:50Z", creationTimestamp:`), "Changing"},
+		"control plane":       {change(t, healthy, "controlPlaneInitialized: true}\n", "}\n", `{type: ControlPlaneInitialized, status: "True"`, `{type: ControlPlaneInitialized, status: "False"`, `reason: Initialized, message: "", lastTransitionTime: "2026-05-02T13:00:00Z"`, `reason: NotInitialized, message: "", lastTransitionTime: "2026-05-04T11:59:50Z"`), "Changing"},
+		"new object, no plan": {healthy + "\n---\n" + `{apiVersion: bootstrap.cluster.x-k8s.io/v1beta2, kind: KubeadmConfig, metadata: {namespace: team, name: new, creationTimestamp: "2026-05-04T11:59:57Z", labels: {cluster.x-k8s.io/cluster-name: a}, ownerReferences: [{apiVersion: cluster.x-k8s.io/v1beta2, kind: Machine, name: a-md-a-1, uid: m, controller: true}]}, spec: {}}`, "Changing"},
+	} {
+		if row := rowOf(t, graphOf(tc.objects), "a"); row.Health != tc.want || row.Reason == "" {
+			t.Errorf("%s: got %s, %q, want %s", name, row.Health, row.Reason, tc.want)
+		}
+	}
+}
+
 func TestPausedAndDeleting(t *testing.T) {
 	healthy := mirrortest.Cluster("team", "a")
 	paused := change(t, healthy, "spec:\n  infra", "spec:\n  paused: true\n  infra")

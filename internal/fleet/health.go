@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/redact"
@@ -21,13 +22,13 @@ type Health string
 const (
 	Problem  Health = "Problem"
 	changing Health = "Changing"
-	paused   Health = "Paused"
+	Paused   Health = "Paused"
 	healthy  Health = "Healthy"
 )
 
 // AllHealth returns the values of Health in the order of lists that are sorted by trouble. The page lists them in its
 // filter.
-func AllHealth() []Health { return []Health{Problem, changing, paused, healthy} }
+func AllHealth() []Health { return []Health{Problem, changing, Paused, healthy} }
 
 // maxReason is the maximum length of the reason of a row, in bytes.
 const maxReason = 160
@@ -35,7 +36,8 @@ const maxReason = 160
 // healthFacts are the facts about an object that determine its health. newCluster and [NewMachine] fill them in.
 type healthFacts struct {
 	paused, deleting bool
-	// progressing is true while a creation, rollout, upgrade or scaling is not complete.
+	// progressing is true while a creation, rollout, upgrade or scaling is not complete, or an object of the chain is being
+	// created or deleted.
 	progressing bool
 	// troubled is true if there is a root cause chain, needsUser if it ends with an action of a user, and stalled if its
 	// cause exists for a long time.
@@ -56,7 +58,7 @@ func healthOf(f healthFacts) Health {
 	case f.paused && f.deleting:
 		return Problem
 	case f.paused:
-		return paused
+		return Paused
 	case f.needsUser, f.troubled && (f.stalled || !f.progressing && !f.deleting):
 		return Problem
 	case f.deleting || f.progressing:
@@ -86,6 +88,15 @@ type Cause struct {
 // Chain returns the links from the object of the row to the cause; empty if there is no problem.
 func (c Cause) Chain() rootcause.Chain { return c.chain }
 
+// WholeReason returns the reason with all lines of the message, in one line. Wide lists print it.
+func (c Cause) WholeReason() string {
+	if len(c.chain.Links) == 0 {
+		return c.Reason
+	}
+	root := c.chain.Root()
+	return nameIn(c.chain.Links[0].Object, root.Object, cmp.Or(rootcause.OneLine(root.Message), root.Reason, root.Type))
+}
+
 // WithFlags adds the flags that select the management cluster to the command of the remedy. Commands and the page call
 // it before they show the row.
 func (c *Cause) WithFlags(flags string) { c.Command = rootcause.WithFlags(c.Command, flags) }
@@ -104,11 +115,27 @@ func explain(g rootcause.Graph, of rootcause.Ref, now time.Time) (Cause, healthF
 	if !root.Since.IsZero() {
 		c.Since = &metav1.Time{Time: root.Since}
 	}
-	facts := healthFacts{troubled: !chain.IsWarning(), needsUser: c.NeedsUser, stalled: isStalled(root.Since, now)}
+	facts := healthFacts{troubled: !chain.IsWarning(), needsUser: c.NeedsUser, stalled: isStalled(root.Since, now), progressing: isTransient(g, chain, now)}
 	if facts.stalled && chain.IsProgress() && !facts.needsUser { // other automatic remedies describe what ends the problem
 		c.Remedy, c.Command = "It takes longer than usual: the plans of its controllers show what they wait for", explainCommand(of)
 	}
 	return c, facts
+}
+
+// isTransient reports whether an object of a chain is being created or deleted, which causes its owners to report that they
+// are not ready.
+func isTransient(g rootcause.Graph, chain rootcause.Chain, now time.Time) bool {
+	return chain.IsProgress() || slices.ContainsFunc(chain.Links, func(l rootcause.Link) bool {
+		u, found := g.Get(l.Object)
+		if !found || u.GetDeletionTimestamp() != nil {
+			return found
+		}
+		if l.Object != machineRef(l.Object.Namespace, l.Object.Name) {
+			return false
+		}
+		m, ok := rootcause.Decode[clusterv1.Machine](u)
+		return ok && (isStarting(m) || isNodeStarting(m, now) && now.Sub(m.CreationTimestamp.Time) < rootcause.OverdueAfter)
+	})
 }
 
 // explainCommand returns the command that prints the root cause and the plans of an object.
@@ -123,11 +150,15 @@ func isStalled(since, now time.Time) bool {
 
 // shortReason returns the cause in one line. It names the object unless it is the object of the row.
 func shortReason(of rootcause.Ref, root rootcause.Link) string {
-	text := cmp.Or(firstLine(rootcause.CauseLine(root.Message)), root.Reason, root.Type)
-	if root.Object != of {
-		text = root.Object.String() + ": " + text
+	return redact.Clip(nameIn(of, root.Object, cmp.Or(firstLine(rootcause.CauseLine(root.Message)), root.Reason, root.Type)), maxReason)
+}
+
+// nameIn adds the name of an object to its reason, unless the row is about this object.
+func nameIn(of, object rootcause.Ref, reason string) string {
+	if object == of {
+		return reason
 	}
-	return redact.Clip(text, maxReason)
+	return object.String() + ": " + reason
 }
 
 // firstLine returns the first line of a message without the bullet of a list.

@@ -19,7 +19,7 @@ func TestHealth(t *testing.T) {
 		want   Health
 	}{
 		"nothing":              {"no facts", healthFacts{}, healthy},
-		"paused":               {"paused on purpose", healthFacts{paused: true, troubled: true, needsUser: true}, paused},
+		"paused":               {"paused on purpose", healthFacts{paused: true, troubled: true, needsUser: true}, Paused},
 		"paused, deleting":     {"the deletion waits for ever", healthFacts{paused: true, deleting: true}, Problem},
 		"user":                 {"a user has to act, also during a change", healthFacts{troubled: true, needsUser: true, progressing: true}, Problem},
 		"trouble":              {"something is wrong and nothing changes", healthFacts{troubled: true}, Problem},

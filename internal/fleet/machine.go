@@ -46,7 +46,7 @@ func NewMachine(g rootcause.Graph, m *clusterv1.Machine, now time.Time) Machine 
 	var facts healthFacts
 	row.Cause, facts = explain(g, machineRef(m.Namespace, m.Name), now)
 	facts.deleting = !m.DeletionTimestamp.IsZero()
-	facts.progressing = isStarting(m) || have.IsFalse(clusterv1.MachineUpToDateCondition) || have.IsTrue(clusterv1.MachineUpdatingCondition)
+	facts.progressing = facts.progressing || isStarting(m) || have.IsFalse(clusterv1.MachineUpToDateCondition) || have.IsTrue(clusterv1.MachineUpdatingCondition)
 	facts.paused = isPaused(nil, m.Annotations) || have.IsTrue(clusterv1.PausedCondition)
 	row.Health = healthOf(facts)
 	if row.Reason == "" && row.Health == changing {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipwayhq/slipway/internal/condition"
 	"github.com/slipwayhq/slipway/internal/redact"
+	"github.com/slipwayhq/slipway/internal/rootcause"
 )
 
 // Node is the row of a Node, from the status of its Machine. `slipway get nodes` prints it, also as JSON, so its JSON
@@ -37,6 +38,9 @@ type Node struct {
 	Since   *metav1.Time      `json:"since,omitempty"`
 	Created time.Time         `json:"created"`
 	Labels  map[string]string `json:"-"`
+
+	// message is the reason with all lines.
+	message string
 }
 
 // nodeStartTime is how long a kubelet may report that it is not ready before that is a problem: it starts, as each Node
@@ -61,8 +65,8 @@ func NewNode(m *clusterv1.Machine, now time.Time) (Node, bool) {
 	for _, t := range []string{clusterv1.MachineNodeReadyCondition, clusterv1.MachineNodeHealthyCondition} {
 		if c := have.Get(t); c != nil && c.Status != metav1.ConditionTrue {
 			row.Health, row.Since = Problem, zeroTime(c.LastTransitionTime)
-			row.Reason = redact.Clip(cmp.Or(firstLine(c.Message), c.Reason), maxReason)
-			if t == clusterv1.MachineNodeReadyCondition && c.Status == metav1.ConditionFalse && now.Sub(c.LastTransitionTime.Time) < nodeStartTime {
+			row.Reason, row.message = redact.Clip(cmp.Or(firstLine(c.Message), c.Reason), maxReason), rootcause.OneLine(c.Message)
+			if t == clusterv1.MachineNodeReadyCondition && isNodeStarting(m, now) {
 				row.Health = changing
 			}
 			break
@@ -70,9 +74,19 @@ func NewNode(m *clusterv1.Machine, now time.Time) (Node, bool) {
 	}
 	if !m.DeletionTimestamp.IsZero() {
 		row.Health, row.Since = changing, zeroTime(*m.DeletionTimestamp)
-		row.Reason = "Machine " + m.Name + " is being deleted"
+		row.Reason, row.message = "Machine "+m.Name+" is being deleted", ""
 	}
 	return row, true
+}
+
+// WholeReason returns the reason with all lines of the message, in one line. Wide lists print it.
+func (n Node) WholeReason() string { return cmp.Or(n.message, n.Reason) }
+
+// isNodeStarting reports whether the kubelet of a Machine has reported for a short time only that it is not ready. The rows of
+// Clusters and Machines depend on it, too (health.go).
+func isNodeStarting(m *clusterv1.Machine, now time.Time) bool {
+	c := condition.Set(m.Status.Conditions).Get(clusterv1.MachineNodeReadyCondition)
+	return c != nil && c.Status == metav1.ConditionFalse && now.Sub(c.LastTransitionTime.Time) < nodeStartTime
 }
 
 // NewPoolNodes computes the rows of the Nodes of a MachinePool that are not Nodes of Machines. The status of a MachinePool has

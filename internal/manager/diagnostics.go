@@ -49,7 +49,7 @@ func diagnostics(e Endpoints, kept *PlanStore) metricsserver.Options {
 // servePlans reports whether clients can read the last plans of objects. If not, plans are not stored. [Run] calls it.
 func (e Endpoints) servePlans() bool { return !e.Insecure && e.Diagnostics != "0" }
 
-// authorized authorizes requests by path. Requests for plans are authorized by the plans handler.
+// authorized authorizes requests by path, and authenticates them by client certificate or token. Requests for plans are authorized by the plans handler.
 func authorized(config *rest.Config, c *http.Client) (metricsserver.Filter, error) {
 	byPath, err := filters.WithAuthenticationAndAuthorization(config, c)
 	if err != nil {
@@ -63,6 +63,10 @@ func authorized(config *rest.Config, c *http.Client) (metricsserver.Filter, erro
 		if h, ok := handler.(*PlanHandler); ok {
 			return &PlanHandler{Store: h.Store, API: api}, nil
 		}
-		return byPath(log, handler)
+		byToken, err := byPath(log, handler)
+		if err != nil {
+			return nil, err
+		}
+		return &certificateHandler{API: api, Protected: handler, ByToken: byToken}, nil
 	}, nil
 }

@@ -11,7 +11,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -99,17 +98,8 @@ func (h *PlanHandler) authorize(r *http.Request, kind schema.GroupKind, key clie
 
 // authenticate returns the user of the verified client certificate or of the bearer token.
 func (h *PlanHandler) authenticate(r *http.Request) (user authenticationv1.UserInfo, code int, text string) {
-	if r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
-		who, ok, err := x509.CommonNameUserConversion.User(r.TLS.VerifiedChains[0])
-		if err != nil || !ok {
-			return user, http.StatusUnauthorized, "The client certificate names no user"
-		}
-		user = authenticationv1.UserInfo{Username: who.User.GetName(), UID: who.User.GetUID(), Groups: who.User.GetGroups(), Extra: map[string]authenticationv1.ExtraValue{}}
-		for k, v := range who.User.GetExtra() {
-			user.Extra[k] = v
-		}
-		user.Groups = append(user.Groups, "system:authenticated") // added by the API server, too
-		return user, http.StatusOK, ""
+	if hasCertificate(r) {
+		return certificateUser(r)
 	}
 	token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	if !ok {
@@ -128,17 +118,17 @@ func (h *PlanHandler) authenticate(r *http.Request) (user authenticationv1.UserI
 
 func (h *PlanHandler) mayGet(ctx context.Context, user authenticationv1.UserInfo, kind schema.GroupKind, key client.ObjectKey) (bool, error) {
 	resource, _, _ := strings.Cut(contract.CRDName(kind.Group, kind.Kind), ".")
-	extra := map[string]authorizationv1.ExtraValue{}
+	return isAllowed(ctx, h.API, user, authorizationv1.SubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+		Verb: "get", Group: kind.Group, Version: "*", Resource: resource, Namespace: key.Namespace, Name: key.Name,
+	}})
+}
+
+// isAllowed checks an action of a user with a SubjectAccessReview. [certificateHandler] calls it, too (certificates.go).
+func isAllowed(ctx context.Context, api kubernetes.Interface, user authenticationv1.UserInfo, action authorizationv1.SubjectAccessReviewSpec) (bool, error) {
+	action.User, action.UID, action.Groups, action.Extra = user.Username, user.UID, user.Groups, map[string]authorizationv1.ExtraValue{}
 	for k, v := range user.Extra {
-		extra[k] = authorizationv1.ExtraValue(v)
+		action.Extra[k] = authorizationv1.ExtraValue(v)
 	}
-	review, err := h.API.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{
-		Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Verb: "get", Group: kind.Group, Version: "*", Resource: resource, Namespace: key.Namespace, Name: key.Name,
-			},
-		},
-	}, metav1.CreateOptions{})
+	review, err := api.AuthorizationV1().SubjectAccessReviews().Create(ctx, &authorizationv1.SubjectAccessReview{Spec: action}, metav1.CreateOptions{})
 	return err == nil && review.Status.Allowed && !review.Status.Denied, err
 }

@@ -1,11 +1,15 @@
 package manager
 
 import (
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -226,5 +230,45 @@ func TestServe(t *testing.T) {
 	r.Header.Set("Authorization", "Bearer reader")
 	if (&PlanHandler{Store: filled()}).ServeHTTP(w, r); w.Code != http.StatusUnauthorized {
 		t.Errorf("without an API: %d", w.Code)
+	}
+}
+
+// Metrics, profiles and the log level are served to the user of a verified client certificate whom the API server allows the
+// path, as the administrator of "slipway up"; every other request is left to the handler for tokens.
+func TestServeToCertificate(t *testing.T) {
+	for name, tc := range map[string]struct {
+		user string
+		code int
+	}{
+		"allowed":        {"reader", http.StatusOK},
+		"refused":        {"stranger", http.StatusForbidden},
+		"without a user": {"", http.StatusUnauthorized},
+		"no answer":      {"broken", http.StatusServiceUnavailable},
+	} {
+		c := fake.NewClientset()
+		c.PrependReactor("create", "subjectaccessreviews", func(a core.Action) (bool, runtime.Object, error) {
+			review := a.(core.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview)
+			if review.Spec.User == "broken" {
+				return true, nil, errors.New("no answer")
+			}
+			wanted := &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"}
+			review.Status.Allowed = review.Spec.User == "reader" && cmp.Equal(review.Spec.NonResourceAttributes, wanted) && slices.Contains(review.Spec.Groups, "admins")
+			return true, review, nil
+		})
+		serve := func(code int) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) })
+		}
+		h := &certificateHandler{API: c, Protected: serve(http.StatusOK), ByToken: serve(http.StatusTeapot)}
+		r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
+		r.TLS = &tls.ConnectionState{PeerCertificates: []*x509.Certificate{{Subject: pkix.Name{CommonName: "reader", Organization: []string{"admins"}}}}}
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != http.StatusTeapot {
+			t.Errorf("%s: a certificate that is not verified: %d", name, w.Code)
+		}
+		r.TLS.VerifiedChains = [][]*x509.Certificate{{{Subject: pkix.Name{CommonName: tc.user, Organization: []string{"admins"}}}}}
+		w = httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != tc.code {
+			t.Errorf("%s: %d %s, want %d", name, w.Code, w.Body, tc.code)
+		}
 	}
 }

@@ -73,6 +73,8 @@ type Remedy struct {
 type Chain struct {
 	Links  []Link `json:"links"`
 	Remedy Remedy `json:"remedy"`
+	// Affects has the Clusters that the root cause affects, that of the root first. [Problems] sets it.
+	Affects []Ref `json:"affects,omitempty"`
 	// Plans reports whether plans of a manager were used. Otherwise the chain relies on conditions, owners and references
 	// alone.
 	Plans bool `json:"plans"`
@@ -106,12 +108,31 @@ func (c Chain) IsProgress() bool { return c.weight == weightProgress }
 // hasUserTask reports whether the chain ends at a known task of a user. The search prefers such chains.
 func (c Chain) hasUserTask() bool { return c.NeedsUser() && !c.isLate }
 
+// OneLine returns a message without line breaks. Items of a list are separated by semicolons. Package fleet formats the
+// reasons of wide lists with it.
+func OneLine(message string) string {
+	var out strings.Builder
+	for line := range strings.Lines(message) {
+		text, isItem := strings.CutPrefix(strings.Join(strings.Fields(line), " "), "* ")
+		switch {
+		case text == "":
+			continue
+		case out.Len() == 0:
+		case isItem && !strings.HasSuffix(out.String(), ":"):
+			out.WriteString("; ")
+		default:
+			out.WriteString(" ")
+		}
+		out.WriteString(text)
+	}
+	return out.String()
+}
+
 // Summary returns the root cause in one line, such as "Machine demo-x: the machine does not run (since 5m)". `slipway
 // describe cluster` and `slipway explain` print it.
 func Summary(c Chain) string {
 	root := c.Root()
-	text := strings.TrimPrefix(strings.Join(strings.Fields(root.Message), " "), "* ")
-	text = redact.Escape(fmt.Sprintf("%s: %s", root.Object, redact.Clip(cmp.Or(text, root.Reason, root.Type), maxSummary)))
+	text := redact.Escape(fmt.Sprintf("%s: %s", root.Object, redact.Clip(cmp.Or(OneLine(root.Message), root.Reason, root.Type), maxSummary)))
 	if root.Since.IsZero() || c.Time.Before(root.Since) {
 		return text
 	}

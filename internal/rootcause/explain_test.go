@@ -167,6 +167,34 @@ func TestProblemsOfALostConnection(t *testing.T) {
 	}
 }
 
+// A root cause is listed once, with all Clusters that it affects, also if the chain begins with another object.
+func TestAffectedClusters(t *testing.T) {
+	extension := thing("ExtensionConfig e", bad("Discovered", "ConnectionRefused", "nothing listens at x", 50))
+	g := memory(
+		cluster(bad("WorkersAvailable", "NotAvailable", "* MachineDeployment c-workers: x", 3)),
+		worker(bad("NodeHealthy", "NodeNotHealthy", "Kubelet stopped posting node status", 5)), thing("MachineSet c-w", owner("MachineDeployment c-workers")),
+		thing("MachineDeployment c-workers", owner("Cluster c"), bad("Available", "NotAvailable", "x", 3)),
+		thing("MachineHealthCheck h", field("c", "spec", "clusterName"), bad("RemediationAllowed", "TooManyUnhealthy", "3 of 3 Machines are unhealthy", 5)),
+		extension,
+	)
+	for _, waiting := range []string{"Cluster a", "Cluster b"} {
+		g.Add(thing(waiting))
+		g.SetPlans(refTo(waiting), []Plan{{Waits: []Wait{{Reason: "WaitingForExtension", Message: "Waiting for the extension", On: []Ref{RefOf(extension)}}}}})
+	}
+	got := map[string][]string{}
+	for _, c := range Problems(g, []Ref{refTo("Cluster b"), refTo("Cluster a"), refTo("Cluster c"), refTo("Machine c-w1"), refTo("MachineHealthCheck h"), refTo("ExtensionConfig e")}, now) {
+		names := []string{}
+		for _, ref := range c.Affects {
+			names = append(names, ref.String())
+		}
+		got[c.Root().Object.String()] = names
+	}
+	want := map[string][]string{"Machine c-w1": {"Cluster c"}, "MachineHealthCheck h": {"Cluster c"}, "ExtensionConfig e": {"Cluster a", "Cluster b"}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
 // A remedy never has a placeholder left, whatever the object.
 func TestPlaceholders(t *testing.T) {
 	o := newObject(refTo("Machine m"), thing("Machine m"))

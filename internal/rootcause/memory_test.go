@@ -16,3 +16,19 @@ func TestSetPlans(t *testing.T) {
 		t.Errorf("plans remain: %v", g.plans)
 	}
 }
+
+// Items of a list are separated, because several problems in one line are not one sentence.
+func TestOneLine(t *testing.T) {
+	for message, want := range map[string]string{
+		"it ended":                             "it ended",
+		"* it ended":                           "it ended",
+		"* one\n* two\n  * three":              "one; two; three",
+		"Problems:\n* one\n* two":              "Problems: one; two",
+		"* Machine m:\n  * Ready:  no\n\nmore": "Machine m: Ready: no more",
+		"":                                     "",
+	} {
+		if got := OneLine(message); got != want {
+			t.Errorf("%q: got %q, want %q", message, got, want)
+		}
+	}
+}

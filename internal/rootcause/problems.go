@@ -13,26 +13,65 @@ import (
 // lists them.
 func Problems(g Graph, of []Ref, now time.Time) []Chain {
 	s := newSearch(g, now)
-	best := map[Ref]Chain{}
+	chains := map[Ref]Chain{}
 	for _, ref := range of {
-		c, found := s.explain(ref)
+		if c, found := s.explain(ref); found {
+			chains[ref] = c
+		}
+	}
+	best, affected := map[Ref]Chain{}, map[Ref][]Ref{}
+	for _, ref := range of {
+		c, found := chains[ref]
 		if !found {
 			continue
 		}
-		root := c.Root().Object
+		root := finalRoot(c, chains)
+		affected[root] = append(affected[root], ref)
+		if root != c.Root().Object {
+			continue
+		}
 		if known, seen := best[root]; !seen || s.isBetter(c, known) {
 			best[root] = c
 		}
 	}
 	var out []Chain
-	for _, c := range best {
+	for root, c := range best {
 		if !s.isRepeated(c, best) {
+			c.Affects = s.affectedClusters(root, affected[root])
 			out = append(out, c)
 		}
 	}
 	slices.SortFunc(out, func(a, b Chain) int {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), compareSince(a.Root().Since, b.Root().Since), a.Root().Object.compare(b.Root().Object))
 	})
+	return out
+}
+
+// finalRoot returns the root cause of a chain. It is another object than the end of the chain if that object has a chain of its
+// own: the search considers only the own state of an object that it reaches from a dependent.
+func finalRoot(c Chain, chains map[Ref]Chain) Ref {
+	end := c.Root().Object
+	own, found := chains[end]
+	if root := own.Root().Object; found && root != end && own.NeedsUser() == c.NeedsUser() && chains[root].Root().Object == root {
+		return root
+	}
+	return end
+}
+
+// affectedClusters returns the Clusters of objects with the same root cause, that of the root first.
+func (s *search) affectedClusters(root Ref, of []Ref) []Ref {
+	var out []Ref
+	for _, ref := range of {
+		if cluster := s.clusterOf(ref); cluster.Name != "" {
+			out = append(out, cluster)
+		}
+	}
+	own := s.clusterOf(root)
+	slices.SortFunc(out, Ref.compare)
+	out = slices.DeleteFunc(slices.Compact(out), func(r Ref) bool { return r == root || r == own })
+	if _, exists := s.graph.Get(own); exists && own != root {
+		out = slices.Insert(out, 0, own)
+	}
 	return out
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
@@ -87,8 +86,8 @@ func (s *Server) extensionsPage(q request) (any, error) {
 
 func newExtensionView(q request, u *unstructured.Unstructured, m extensionMetrics) extensionView {
 	v := extensionView{Name: u.GetName(), URL: q.source.objectURL(rootcause.RefOf(u)), Good: true}
-	var config runtimev1.ExtensionConfig
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &config); err != nil {
+	config, ok := rootcause.Decode[runtimev1.ExtensionConfig](withoutBundle(u))
+	if !ok {
 		v.Good, v.Endpoint = false, "the object has a field of an unknown type"
 		return v
 	}
@@ -113,6 +112,14 @@ func newExtensionView(q request, u *unstructured.Unstructured, m extensionMetric
 		v.InFlight = strconv.FormatInt(n, 10)
 	}
 	return v
+}
+
+// withoutBundle returns a copy of an ExtensionConfig without its CA bundle. The mirror shortens long texts, and a shortened
+// bundle cannot be decoded.
+func withoutBundle(u *unstructured.Unstructured) *unstructured.Unstructured {
+	out := u.DeepCopy()
+	unstructured.RemoveNestedField(out.Object, "spec", "clientConfig", "caBundle")
+	return out
 }
 
 // callKey identifies a hook at an endpoint. The version is the API version with its group.

@@ -2,6 +2,7 @@ package ui
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -323,6 +324,18 @@ func TestExtensionsPage(t *testing.T) {
 		o.Metrics = func(context.Context) ([]byte, error) { return nil, errors.New("forbidden " + hostile) }
 	})
 	contains(t, "forbidden", page(t, s, path, 200), "cannot be read: forbidden")
+}
+
+// The page shows an ExtensionConfig with the CA bundle that the controller has injected, which is longer than texts in the mirror.
+func TestExtensionWithBundle(t *testing.T) {
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "good"))
+	bundle := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("certificate ", 200)))
+	api.Put(t, strings.Replace(extension, "{clientConfig: {service:", "{clientConfig: {caBundle: "+bundle+", service:", 1))
+	body := page(t, testServer(t, api, nil), "/m/prod-script-alert-1-script/extensions", 200)
+	contains(t, "with a CA bundle", body, "freeze.guard", "guard.hooks.svc:9443")
+	if strings.Contains(body, "unknown type") {
+		t.Errorf("the ExtensionConfig is not decoded:\n%s", body)
+	}
 }
 
 func TestNeedsPage(t *testing.T) {

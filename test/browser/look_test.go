@@ -26,7 +26,7 @@ func TestWidths(t *testing.T) {
 		for _, path := range allPaths() {
 			p.visit(path)
 			p.checkWidth(fmt.Sprintf("%s at %d", path, width))
-			if hidden := eval[string](p, `[...document.querySelectorAll("h1, .health, .reason, .chain, #filter")].filter(e => !e.checkVisibility()).map(e => e.className || e.nodeName).join(" ")`); hidden != "" {
+			if hidden := eval[string](p, `[...document.querySelectorAll("h1, .health, .reason, .chain, #filter")].filter(e => !e.checkVisibility() && !e.matches("td:empty")).map(e => e.className || e.nodeName).join(" ")`); hidden != "" {
 				t.Errorf("%s at %d: hidden: %s", path, width, hidden)
 			}
 		}
@@ -90,7 +90,8 @@ func TestNamesAreWhole(t *testing.T) {
 	p := serve(t, demo(t)).open(t)
 	for _, width := range []int64{768, 1280, 1440, 2560} {
 		p.resize(width)
-		broken := eval[string](p, `[...document.querySelectorAll("table.fleet th[scope=row] bdi")].filter(e => e.getClientRects().length > 1).map(e => e.textContent).join(", ")`)
+		broken := eval[string](p, `document.querySelectorAll("table.fleet td[data-label=Class] bdi").forEach(e => { e.textContent = "simulated"; }),
+			[...document.querySelectorAll("table.fleet :is(th[scope=row], td[data-label=Class]) bdi")].filter(e => e.getClientRects().length > 1).map(e => e.textContent).join(", ")`)
 		if broken != "" {
 			t.Errorf("at %d pixels, these names are broken: %s", width, broken)
 		}

@@ -69,7 +69,7 @@ func clusterCells(c fleet.Cluster, t cellTimes) listCells {
 		cells:  []string{c.Name, c.Class, c.VersionText(), replicaText(c.ControlPlane), replicaText(c.Workers), string(c.Health)},
 		since:  t.since(c.Since),
 		wide:   []string{c.Infrastructure, c.Phase, c.Available, upToDateText(c.ControlPlane, c.Workers), t.age(c.Created)},
-		reason: c.Reason, remedy: remedyText(c.Cause),
+		reason: c.Reason, whole: c.WholeReason(), remedy: remedyText(c.Cause),
 	}
 }
 

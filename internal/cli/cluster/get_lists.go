@@ -79,6 +79,8 @@ type listCells struct {
 	since  string
 	wide   []string
 	reason string
+	// whole is the reason for -o wide, which is not shortened.
+	whole  string
 	remedy string
 }
 
@@ -158,8 +160,9 @@ func (r listRun[R]) once(ctx context.Context) error {
 	if err := copied.Load(ctx); err != nil {
 		return r.listError(copied, err)
 	}
-	rows := r.choose(copied.rows(r.env.Now()))
-	r.note(r.statusOf(copied, false), &listStatus{})
+	all := copied.rows(r.env.Now())
+	rows := r.choose(all)
+	r.note(r.statusOf(copied, all, false), &listStatus{})
 	return r.format.Print(r.env.Out, rows, func(w io.Writer) error {
 		if len(rows) > 0 {
 			return r.print(w, rows)
@@ -218,7 +221,7 @@ type listStatus struct {
 
 // statusOf returns the status of the rows. isUpdated is true with --watch: an outage of the API server then makes the
 // rows outdated, whichever kind has reported it.
-func (r listRun[R]) statusOf(copied listCopy[R], isUpdated bool) listStatus {
+func (r listRun[R]) statusOf(copied listCopy[R], all []R, isUpdated bool) listStatus {
 	out := listStatus{outdated: copied.CopyOf(r.of).Reason}
 	var kinds, remarks []string
 	for _, u := range copied.Status().Unreadable {
@@ -234,8 +237,34 @@ func (r listRun[R]) statusOf(copied listCopy[R], isUpdated bool) listStatus {
 	if limits := copied.Store.Limits(); len(limits) > 0 {
 		remarks = append(remarks, fmt.Sprintf("Causes may be incomplete. %s.", strings.Join(limits, ". ")))
 	}
+	if text := r.omitted(all); text != "" {
+		remarks = append(remarks, text)
+	}
 	out.remark = strings.Join(remarks, "\n")
 	return out
+}
+
+// omitted returns the remark about paused objects that --problems does not select, although each waits for a user to resume
+// it.
+func (r listRun[R]) omitted(all []R) string {
+	n := 0
+	for _, row := range all {
+		if a := r.attributes(row); r.problems && a.health == fleet.Paused && r.isSelected(a) {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("1 paused %s is not listed: list it without --problems.", strings.TrimSuffix(r.kind, "s"))
+	}
+	return fmt.Sprintf("%d paused %s are not listed: list them without --problems.", n, r.kind)
+}
+
+// isSelected reports whether the namespace and the labels select a row.
+func (r listRun[R]) isSelected(a attributes) bool {
+	return (r.namespace == "" || r.namespace == a.namespace) && r.selector.Matches(labels.Set(a.labels))
 }
 
 // lines returns the status as text; empty if the list is complete and updated.
@@ -272,7 +301,7 @@ func (r listRun[R]) choose(rows []R) []R {
 	out := []R{}
 	for _, row := range rows {
 		a := r.attributes(row)
-		if (r.namespace == "" || r.namespace == a.namespace) && r.selector.Matches(labels.Set(a.labels)) && (!r.problems || a.health == fleet.Problem) {
+		if r.isSelected(a) && (!r.problems || a.health == fleet.Problem) {
 			if r.withFlags != nil {
 				r.withFlags(&row, r.flags)
 			}
@@ -320,7 +349,7 @@ func (r listRun[R]) table(w io.Writer, rows []R, withHeader bool) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	times := cellTimes{r.env.Now()}
 	if withHeader {
-		r.line(t, "NAMESPACE", listCells{r.header, "SINCE", r.wide, "REASON", "REMEDY"})
+		r.line(t, "NAMESPACE", listCells{r.header, "SINCE", r.wide, "REASON", "REASON", "REMEDY"})
 	}
 	for _, row := range rows {
 		r.line(t, r.attributes(row).namespace, r.cells(row, times))
@@ -339,7 +368,11 @@ func (r listRun[R]) line(w io.Writer, namespace string, c listCells) {
 	if isWide {
 		out = append(out, c.wide...)
 	}
-	out = append(out, c.reason)
+	if isWide {
+		out = append(out, c.whole)
+	} else {
+		out = append(out, c.reason)
+	}
 	if isWide && r.hasRemedies {
 		out = append(out, c.remedy)
 	}

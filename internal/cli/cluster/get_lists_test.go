@@ -116,6 +116,42 @@ func TestWideLists(t *testing.T) {
 	}
 }
 
+// Wide lists do not shorten reasons, and separate the items of a list.
+func TestWholeReasons(t *testing.T) {
+	api := mirrortest.Start(t, mirrortest.Cluster("team", "bad"))
+	api.Put(t, mirrortest.Broken("team", "bad", "Problems:\n* one "+strings.Repeat("word ", 40)+"\n* two"))
+	for args, want := range map[string]string{"--problems": " …", "--problems -o wide": "Problems: one " + strings.Repeat("word ", 39) + "word; two"} {
+		for kind, command := range map[string]func(term.Env) *cobra.Command{"clusters": GetClustersCommand, "machines": GetMachinesCommand} {
+			if out, _, err := newListUser(t, api).run(command, strings.Fields(args)...); err != nil || !strings.Contains(out, want) {
+				t.Errorf("%s: %v\n%s", kind, err, out)
+			}
+		}
+	}
+}
+
+// --problems reports the paused clusters that it does not list.
+func TestPausedAreReported(t *testing.T) {
+	pausedCluster := func(name string) string {
+		return strings.Replace(mirrortest.Cluster("team", name), "spec:\n  infra", "spec:\n  paused: true\n  infra", 1)
+	}
+	api := mirrortest.Start(t, pausedCluster("a")+"\n---\n"+mirrortest.Cluster("other", "b"))
+	const one = "1 paused cluster is not listed: list it without --problems.\n"
+	for args, want := range map[string]string{
+		"--problems":          one + "There are no clusters with a problem in namespace team; -A lists all namespaces.\n",
+		"--problems -A":       one + "There are no clusters with a problem.\n",
+		"--problems -n other": "There are no clusters with a problem in namespace other; -A lists all namespaces.\n",
+		"":                    "",
+	} {
+		if _, stderr, err := newListUser(t, api).run(GetClustersCommand, strings.Fields(args)...); err != nil || stderr != want {
+			t.Errorf("%q: %v, %q", args, err, stderr)
+		}
+	}
+	api.Put(t, pausedCluster("c"))
+	if _, stderr, _ := newListUser(t, api).run(GetClustersCommand, "--problems"); !strings.HasPrefix(stderr, "2 paused clusters are not listed: list them without --problems.\n") {
+		t.Errorf("two: %q", stderr)
+	}
+}
+
 func TestListsAsData(t *testing.T) {
 	api := mirrortest.Start(t, mirrortest.Cluster("team", "bad"))
 	api.Put(t, mirrortest.Broken("team", "bad", "it belongs to another object"))

@@ -41,8 +41,8 @@ func (r listRun[R]) follow(ctx context.Context) error {
 		return err
 	}
 	for screen := (listScreen{shown: map[string]string{}, first: true}); ; screen.first = false {
-		rows := r.choose(copied.rows(r.env.Now()))
-		if err := r.update(rows, r.statusOf(copied, true), &screen); err != nil {
+		all := copied.rows(r.env.Now())
+		if err := r.update(r.choose(all), r.statusOf(copied, all, true), &screen); err != nil {
 			return err
 		}
 		if err := pause.Sleep(ctx, watchSettle); err != nil {

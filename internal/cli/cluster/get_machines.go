@@ -108,6 +108,6 @@ func machineCells(m fleet.Machine, t cellTimes) listCells {
 		cells:  []string{m.Cluster, m.Name, m.Node, version, m.Ready, m.UpToDate, string(m.Health)},
 		since:  t.since(m.Since),
 		wide:   []string{m.Role, m.Phase, m.Available, t.age(m.Created)},
-		reason: m.Reason, remedy: remedyText(m.Cause),
+		reason: m.Reason, whole: m.WholeReason(), remedy: remedyText(m.Cause),
 	}
 }

@@ -79,6 +79,6 @@ func nodeCells(n fleet.Node, t cellTimes) listCells {
 		cells:  []string{n.Cluster, n.Name, n.Role, n.Version, n.StatusText(), string(n.Health)},
 		since:  t.since(n.Since),
 		wide:   []string{n.Machine, n.Address, n.Image, n.Kernel, n.Runtime, t.age(n.Created)},
-		reason: n.Reason,
+		reason: n.Reason, whole: n.WholeReason(),
 	}
 }

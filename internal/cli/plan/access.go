@@ -112,7 +112,9 @@ func (a *managerAccess) Metrics(ctx context.Context) ([]byte, error) {
 	defer response.Body.Close() //nolint:errcheck // it was read
 	switch response.StatusCode {
 	case http.StatusOK:
-	case http.StatusUnauthorized, http.StatusForbidden:
+	case http.StatusUnauthorized:
+		return nil, fault.New(fault.Invalid, "NotAuthenticated", "the manager at %s did not authenticate the request for /metrics: use a kubeconfig with a token, for example from \"kubectl create token\"", m.url)
+	case http.StatusForbidden:
 		return nil, fault.New(fault.Invalid, reasonNotAllowed, "you may not read /metrics of the manager at %s: `slipway docs metrics` has the ClusterRole", m.url)
 	default:
 		return nil, fault.New(fault.Unreachable, "ManagerFailed", "the manager at %s returned status %d", m.url, response.StatusCode)

@@ -23,10 +23,7 @@ func writeExplanation(w io.Writer, s explanation) error {
 		s.writeChain(&b)
 	}
 	writeOthers(&b, s.Others, s.now)
-	if len(s.ObjectPlans.Plans) > 0 {
-		b.WriteString("\n")
-		s.writePlans(&b)
-	}
+	s.writePlans(&b)
 	s.writeUpcoming(&b)
 	writeRemarks(&b, remarks{s.PlansMissing, s.Unreadable, s.Limits, s.Chain != nil && !s.Chain.Plans})
 	_, err := io.WriteString(w, b.String())
@@ -150,10 +147,29 @@ func writeProblem(b *strings.Builder, c chain, now time.Time, margin string) {
 	root := c.Root()
 	fmt.Fprintf(b, "%s%s%s\n", margin, root.Object.Qualified(), since(root.Since, now))
 	fmt.Fprintf(b, "%s  %s\n", margin, quote(firstLines(linkText(root), maxRootLines), margin+"  "))
-	if first := c.Links[0].Object; first != root.Object {
-		fmt.Fprintf(b, "%s  Affects %s\n", margin, nameIn(first, root.Object.Namespace))
+	if text := affectsText(c); text != "" {
+		fmt.Fprintf(b, "%s  Affects %s\n", margin, text)
 	}
 	writeRemedy(b, c.Remedy, margin+"  ")
+}
+
+// maxAffected is the number of Clusters that are named as affected by one root cause.
+const maxAffected = 5
+
+// affectsText returns the Clusters that a root cause affects; without one, the object at the beginning of the chain.
+func affectsText(c chain) string {
+	root, first := c.Root().Object, c.Links[0].Object
+	if len(c.Affects) == 0 && first != root {
+		return nameIn(first, root.Namespace)
+	}
+	var names []string
+	for _, ref := range c.Affects[:min(len(c.Affects), maxAffected)] {
+		names = append(names, nameIn(ref, root.Namespace))
+	}
+	if n := len(c.Affects) - maxAffected; n > 0 {
+		names = append(names, fmt.Sprintf("and %d more", n))
+	}
+	return strings.Join(names, ", ")
 }
 
 // writeUpcoming prints what other controllers will do, and when. The remedy of the chain is not repeated.

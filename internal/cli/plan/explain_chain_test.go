@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -105,12 +106,13 @@ What to do
 	}
 }
 
-// An idle controller is not described as "nothing to do" without a word about the problem.
+// Idle controllers do not explain a problem, so that one line names them.
 func TestIdleControllerOfABrokenObject(t *testing.T) {
 	c := stoppedMachine()
-	s := explanation{ref: refOf("Machine", "m"), now: explainedAt, Chain: &c, ObjectPlans: manager.ObjectPlans{Plans: []manager.PlanRecord{{Controller: "machine", Time: explainedAt}}}}
+	s := explanation{ref: refOf("Machine", "m"), now: explainedAt, Chain: &c, ObjectPlans: manager.ObjectPlans{Plans: []manager.PlanRecord{{Controller: "machine", Time: explainedAt, Recheck: "1h"}, {Controller: "busy", Time: explainedAt, Actions: []string{"act"}}, {Controller: "topology", Time: explainedAt}}}}
+	const want = "    $ docker start m\n\nMachine ns/m, reconciled 0s ago by controller busy\n\nActions of that reconciliation\n  act\n\nControllers with nothing to do and nothing to wait for: machine, topology\n"
 	var out strings.Builder
-	if err := writeExplanation(&out, s); err != nil || strings.Contains(out.String(), "There was nothing") || !strings.Contains(out.String(), "described above") {
+	if err := writeExplanation(&out, s); err != nil || !strings.HasSuffix(out.String(), want) {
 		t.Errorf("%v\n%s", err, &out)
 	}
 }
@@ -138,6 +140,20 @@ Not as it should be, but no action is needed
 	}
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// One line names the affected Clusters, of many the first ones.
+func TestAffectsText(t *testing.T) {
+	c := stoppedMachine()
+	for n, want := range map[int]string{0: "Machine m", 1: "Cluster c0", 7: "Cluster c0, Cluster c1, Cluster c2, Cluster c3, Cluster c4, and 2 more"} {
+		c.Affects = nil
+		for i := range n {
+			c.Affects = append(c.Affects, refOf("Cluster", fmt.Sprintf("c%d", i)))
+		}
+		if got := affectsText(c); got != want {
+			t.Errorf("%d Clusters: %s, want %s", n, got, want)
+		}
 	}
 }
 
@@ -201,7 +217,7 @@ func TestMessagesAreNoRemedies(t *testing.T) {
 
 func TestWaitEnd(t *testing.T) {
 	for want, wait := range map[string]reconciler.Wait{
-		"Ends with time":                         {Until: reconciler.UntilTime},
+		"Ends without an action":                 {Until: reconciler.UntilTime},
 		"Ends when a user acts":                  {Until: reconciler.UntilUser},
 		"Ends with the next event of the object": {},
 		"Ends when a user acts on Secret s":      {Until: reconciler.UntilUser, On: []reconciler.Subject{{Kind: "Secret", Name: "s"}}},

@@ -11,24 +11,33 @@ import (
 	"github.com/slipwayhq/slipway/internal/reconciler"
 )
 
-// writePlans prints plans as text, one paragraph for each controller. `slipway explain` shows them below the chain.
+// writePlans prints plans as text, one paragraph for each controller. `slipway explain` shows them below the chain. If there
+// is a chain, idle controllers are named in one line, because they do not explain it.
 func (s explanation) writePlans(b *strings.Builder) {
-	for i, r := range s.ObjectPlans.Plans {
-		if i > 0 {
-			b.WriteString("\n")
+	var idle []string
+	for _, r := range s.ObjectPlans.Plans {
+		if s.Chain != nil && isIdle(r) {
+			idle = append(idle, r.Controller)
+			continue
 		}
-		fmt.Fprintf(b, "%s, reconciled %s ago by controller %s\n", s.title(), duration.HumanDuration(max(0, s.now.Sub(r.Time))), r.Controller)
+		fmt.Fprintf(b, "\n%s, reconciled %s ago by controller %s\n", s.title(), duration.HumanDuration(max(0, s.now.Sub(r.Time))), r.Controller)
 		s.writeRecord(b, r)
 	}
+	if len(idle) > 0 {
+		fmt.Fprintf(b, "\nControllers with nothing to do and nothing to wait for: %s\n", strings.Join(idle, ", "))
+	}
 }
+
+// isIdle reports whether a controller had nothing to do and waits for nothing.
+func isIdle(r manager.PlanRecord) bool { return len(r.Actions)+len(r.Waits)+len(r.Errors) == 0 }
 
 // title returns the kind and the key of the object. explain_chain.go prints it, too.
 func (s explanation) title() string { return s.ref.Qualified() }
 
 // writeRecord prints the result of one controller.
 func (s explanation) writeRecord(b *strings.Builder, r manager.PlanRecord) {
-	if len(r.Actions)+len(r.Waits)+len(r.Errors) == 0 {
-		b.WriteString("\n" + s.idle() + "\n")
+	if isIdle(r) {
+		b.WriteString("\nThere was nothing to do and nothing to wait for.\n")
 	}
 	writeSection(b, "Actions of that reconciliation", r.Actions)
 	writeSection(b, "It did not succeed", r.Errors)
@@ -41,14 +50,6 @@ func (s explanation) writeRecord(b *strings.Builder, r manager.PlanRecord) {
 	if r.Recheck != "" {
 		fmt.Fprintf(b, "\n%s\n", nextReconciliation(r.Recheck))
 	}
-}
-
-// idle returns the text for an object without actions and waits.
-func (s explanation) idle() string {
-	if s.Chain != nil {
-		return "This controller has nothing to do and waits for nothing. What is not as it should be is described above."
-	}
-	return "There was nothing to do and nothing to wait for."
 }
 
 // nextReconciliation formats the time of the next reconciliation. Long intervals are rounded.
@@ -90,13 +91,13 @@ func waitEnd(w reconciler.Wait) string {
 	on := strings.Join(names, ", ")
 	switch {
 	case on == "" && w.Until == reconciler.UntilTime:
-		return "Ends with time"
+		return "Ends without an action"
 	case on == "" && w.Until == reconciler.UntilUser:
 		return "Ends when a user acts"
 	case on == "":
 		return "Ends with the next event of the object"
 	case w.Until == reconciler.UntilTime:
-		return "Ends with time; it is about " + on
+		return "Ends without an action; concerns " + on
 	case w.Until == reconciler.UntilUser:
 		return "Ends when a user acts on " + on
 	case w.Field == "":

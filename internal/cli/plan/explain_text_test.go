@@ -67,7 +67,7 @@ Waits
   DrainingNode, since 72s
     Draining Node n
     | * Pod a
-    Ends with time; it is about Node n
+    Ends without an action; concerns Node n
   Infra
     Waiting for FooMachine m
     Ends when status.ready changes: FooMachine m

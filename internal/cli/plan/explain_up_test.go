@@ -2,6 +2,7 @@ package plan
 
 import (
 	"context"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -9,6 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/pflag"
+
+	"github.com/slipwayhq/slipway/internal/cli/management"
+	"github.com/slipwayhq/slipway/internal/cli/term"
 	"github.com/slipwayhq/slipway/test/testkit/apiserver"
 )
 
@@ -62,5 +67,21 @@ func TestExplainOfUp(t *testing.T) {
 	}
 	if out, err := slipway("explain", "cluster/demo", "--kubeconfig", kubeconfig, "--data-dir", dir, "-o", "yaml"); err != nil || !strings.Contains(out, "until: change") {
 		t.Errorf("by the kubeconfig of that data directory: %v\n%s", err, out)
+	}
+	readsMetrics(t, dir, kubeconfig)
+}
+
+// readsMetrics checks that the administrator may read the metrics of the manager, which the page of `slipway ui` shows.
+func readsMetrics(t *testing.T, dir, kubeconfig string) {
+	t.Helper()
+	e := term.Env{Out: io.Discard, Err: io.Discard, Getenv: os.Getenv, Now: time.Now}
+	flags := &management.Flags{DataDir: dir, Kubeconfig: kubeconfig}
+	c, err := flags.Connect(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	access := addAccessFlags(pflag.NewFlagSet("ui", pflag.ContinueOnError))(e, flags, c, true)
+	if data, err := access.Metrics(t.Context()); err != nil || !strings.Contains(string(data), "controller_runtime_reconcile_total") {
+		t.Errorf("metrics: %v\n%.500s", err, data)
 	}
 }
