@@ -53,9 +53,9 @@ func parseService(out string) backend.ServiceState {
 		return backend.ServiceFailing
 	case active == "active":
 		return backend.ServiceRunning
-	case active == "activating" && sub == "auto-restart", active == "failed":
+	case active == "activating" && sub == "auto-restart", active == "failed" && restarts > 0:
 		return backend.ServiceFailing
-	case active == "inactive":
+	case active == "inactive", active == "failed": // systemd restarts a kubelet that exits, so this one was stopped and did not end in time
 		return backend.ServiceStopped
 	}
 	return ""
