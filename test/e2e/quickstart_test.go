@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-
 )
 
 // TestQuickstart follows the README: from nothing to pods on real nodes, then the life of a pool.

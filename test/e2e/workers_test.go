@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
 )
 
 // TestWorkers gives examples/machinedeployment.yaml the life of real nodes: a rollout of another node image while an
