@@ -10,7 +10,7 @@ import (
 )
 
 // An object is found by every Cluster that decides whether it is paused.
-func TestclusterNames(t *testing.T) { // PA-01
+func TestClusterNames(t *testing.T) { // PA-01
 	labelled := metav1.ObjectMeta{Labels: map[string]string{clusterv1.ClusterNameLabel: "c"}}
 	spec := clusterv1.MachineSetSpec{ClusterName: "c"}
 	for reason, tc := range map[string]struct {
