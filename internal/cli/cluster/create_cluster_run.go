@@ -65,10 +65,14 @@ func (f *createClusterFlags) apply(ctx context.Context, e term.Env, c *managemen
 	if err != nil {
 		return nil, err
 	}
-	if err := f.checkHost(ctx, c, f.variables, func(text string) { _, _ = fmt.Fprintln(e.Err, text) }); err != nil {
+	show := func(text string) { _, _ = fmt.Fprintln(e.Err, text) }
+	if err := f.checkHost(ctx, c, f.variables, show); err != nil {
 		return nil, err
 	}
-	if err := f.checkSSHHosts(ctx, c.Client, c.Namespace); err != nil {
+	if err := f.checkEndpoint(ctx, c.Client, c.Namespace, name); err != nil {
+		return nil, err
+	}
+	if err := f.checkSSHHosts(ctx, c.Client, c.Namespace, awaitHosts(ctx, show)); err != nil {
 		return nil, err
 	}
 	if err := create.CreateMissing(ctx, c.Client, missing); err != nil {

@@ -2,6 +2,8 @@ package cluster
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -53,9 +56,72 @@ func TestMissingHosts(t *testing.T) {
 		"not allowed": {"the user cannot read the inventory", createClusterFlags{hosts: true, workers: 9}, forbidden, ""},
 	} {
 		tc.flags.ref.Name = "ssh-kubeadm"
-		err := tc.flags.checkSSHHosts(t.Context(), tc.reader, "default")
+		err := tc.flags.checkSSHHosts(t.Context(), tc.reader, "default", func(names []string) error { return fmt.Errorf("waits for %v", names) })
 		if (err == nil) != (tc.want == "") || err != nil && (fault.KindOf(err) != fault.Invalid || !strings.Contains(fault.UserMessage(err), tc.want)) {
 			t.Errorf("%s: %v, want %q (%s)", name, err, tc.want, tc.reason)
+		}
+	}
+}
+
+// Hosts that were just added are not missing: the command waits for their first check.
+func TestUncheckedHosts(t *testing.T) {
+	s := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, infrav1.AddToScheme} {
+		if err := add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := &infrav1.SSHHost{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "a"}}
+	c := fake.NewClientBuilder().WithScheme(s).WithStatusSubresource(h).WithObjects(h).Build()
+	f := createClusterFlags{hosts: true, workers: 1}
+	f.ref.Name = "ssh"
+	waits := 0
+	if err := f.checkSSHHosts(t.Context(), c, "default", func(names []string) error {
+		waits++
+		h.Status.State = infrav1.SSHHostAvailable
+		return c.Status().Update(t.Context(), h)
+	}); err != nil || waits != 1 {
+		t.Errorf("%v after %d waits", err, waits)
+	}
+	h.Status.State = ""
+	if err := c.Status().Update(t.Context(), h); err != nil {
+		t.Fatal(err)
+	}
+	waits = 0
+	err := f.checkSSHHosts(t.Context(), c, "default", func([]string) error { waits++; return nil })
+	if f := fault.As(err); f == nil || f.Reason != "HostsMissing" || waits != hostCheckAttempts {
+		t.Errorf("%v after %d waits", err, waits)
+	}
+}
+
+// A denied endpoint is an error before the Cluster exists. Other errors of the dry run are not.
+func TestDeniedEndpoint(t *testing.T) {
+	const denial = "admission webhook \"w\" denied the request: spec.virtualIP: Forbidden: Virtual IP address 192.0.2.9 is not allowed"
+	resource := schema.GroupResource{Group: infrav1.GroupVersion.Group, Resource: "sshclusters"}
+	for name, tc := range map[string]struct {
+		reason string
+		flags  createClusterFlags
+		err    error
+		want   string
+	}{
+		"allowed":   {"", createClusterFlags{hosts: true}, nil, ""},
+		"denied":    {"the message of the webhook", createClusterFlags{hosts: true}, apierrors.NewForbidden(resource, "c", errors.New(denial)), "the control plane endpoint is not allowed; nothing was created: spec.virtualIP"},
+		"no rights": {"a tenant may create Clusters only", createClusterFlags{hosts: true}, apierrors.NewForbidden(resource, "c", errors.New("no rights")), ""},
+		"skipped":   {"", createClusterFlags{hosts: true, skipChecks: true}, apierrors.NewForbidden(resource, "c", errors.New(denial)), ""},
+		"no hosts":  {"", createClusterFlags{}, apierrors.NewForbidden(resource, "c", errors.New(denial)), ""},
+	} {
+		var applied map[string]any
+		c := interceptor.NewClient(fake.NewClientBuilder().Build(), interceptor.Funcs{Patch: func(_ context.Context, _ client.WithWatch, o client.Object, _ client.Patch, opts ...client.PatchOption) error {
+			applied, _, _ = unstructured.NestedMap(o.(*unstructured.Unstructured).Object, "spec")
+			return tc.err
+		}})
+		tc.flags.ref.Name, tc.flags.variables = "ssh-kubeadm", []clusterv1.ClusterVariable{{Name: "virtualIP", Value: apiextensionsv1.JSON{Raw: []byte(`"192.0.2.9"`)}}}
+		err := tc.flags.checkEndpoint(t.Context(), c, "default", "c")
+		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(fault.UserMessage(err), tc.want) {
+			t.Errorf("%s: %v, want %q (%s)", name, err, tc.want, tc.reason)
+		}
+		if want := tc.flags.hosts && !tc.flags.skipChecks; (applied["virtualIP"] == "192.0.2.9") != want {
+			t.Errorf("%s: the dry run has %v", name, applied)
 		}
 	}
 }

@@ -27,7 +27,7 @@ type Group struct {
 // claims. `slipway create cluster` calls it before it creates anything, and fails if hosts are missing.
 func Shortage(namespace Namespace, hosts []*infrav1.SSHHost, groups []Group) string {
 	var lines []string
-	needed, any := 0, map[*infrav1.SSHHost]bool{}
+	needed, listed, any := 0, 0, map[*infrav1.SSHHost]bool{}
 	for _, g := range groups {
 		request := Request{Namespace: namespace, Installed: g.Installed, ControlPlane: g.ControlPlane}
 		if len(g.Labels) > 0 {
@@ -41,11 +41,12 @@ func Shortage(namespace Namespace, hosts []*infrav1.SSHHost, groups []Group) str
 			}
 		}
 		if missing := g.Count - len(free); missing > 0 {
+			listed += missing
 			lines = append(lines, fmt.Sprintf("%s missing for %s (%s): %d needed, %d can be claimed%s", hostsAre(missing), g.Name, request.labels(), g.Count, len(free), choice.rest(namespace)))
 		}
 	}
-	if missing := needed - len(any); missing > 0 && len(lines) == 0 {
-		lines = append(lines, fmt.Sprintf("%s missing, because several groups need the same ones: %d needed, %d can be claimed", hostsAre(missing), needed, len(any)))
+	if missing := needed - len(any); missing > listed {
+		lines = append(lines, fmt.Sprintf("%s missing together, because several groups need the same ones: %d needed, %d can be claimed", hostsAre(missing), needed, len(any)))
 	}
 	return strings.Join(lines, "; ")
 }
@@ -73,4 +74,15 @@ func hostsAre(n int) string {
 		return "1 SSHHost is"
 	}
 	return fmt.Sprintf("%d SSHHosts are", n)
+}
+
+// Unchecked returns the names of the hosts that are offered to a namespace and were never checked, as those that were just
+// added. `slipway create cluster` waits for them if there is a shortage.
+func Unchecked(namespace Namespace, hosts []*infrav1.SSHHost) (names []string) {
+	for _, h := range hosts {
+		if h.Status.State == "" && h.DeletionTimestamp == nil && IsOffered(h, namespace) {
+			names = append(names, h.Name)
+		}
+	}
+	return names
 }

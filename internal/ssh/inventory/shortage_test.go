@@ -29,7 +29,8 @@ func TestShortage(t *testing.T) {
 		"none needed":   {"no machines", groups(0, 0, map[string]string{"role": "x"}), ""},
 		"too few":       {"the reason why others cannot be claimed", groups(0, 5, nil), "2 SSHHosts are missing for the workers (any labels): 5 needed, 3 can be claimed, 1 in use"},
 		"too few of it": {"with the labels", groups(3, 0, map[string]string{"role": "cp"}), "1 SSHHost is missing for the control plane (labels role=cp): 3 needed, 2 can be claimed, 2 of 4 that are offered to namespace team-a match"},
-		"together":      {"a host cannot be used twice", groups(2, 2, map[string]string{"role": "cp"}), "1 SSHHost is missing, because several groups need the same ones: 4 needed, 3 can be claimed"},
+		"together":      {"a host cannot be used twice", groups(2, 2, map[string]string{"role": "cp"}), "1 SSHHost is missing together, because several groups need the same ones: 4 needed, 3 can be claimed"},
+		"one and all":   {"the number for all groups, also if one of them alone needs too many", groups(1, 5, map[string]string{"role": "cp"}), "; 3 SSHHosts are missing together, because several groups need the same ones: 6 needed, 3 can be claimed"},
 		"both":          {"all are listed", groups(3, 4, map[string]string{"role": "cp"}), "; 1 SSHHost is missing for the workers"},
 	} {
 		if got := inventory.Shortage(teamA, hosts, tc.groups); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
