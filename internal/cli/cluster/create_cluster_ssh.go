@@ -103,7 +103,7 @@ func (f *createClusterFlags) checkEndpoint(ctx context.Context, c client.Client,
 	o.SetGroupVersionKind(infrav1.GroupVersion.WithKind("SSHCluster"))
 	o.SetNamespace(namespace)
 	o.SetName(name)
-	err := kube.NewWriter(c, "create").DryRunCreate(ctx, o)
+	err := kube.NewWriter(c, "cli").DryRunCreate(ctx, o)
 	if err == nil {
 		return nil
 	}
