@@ -49,7 +49,8 @@ func diagnostics(e Endpoints, kept *PlanStore) metricsserver.Options {
 // servePlans reports whether clients can read the last plans of objects. If not, plans are not stored. [Run] calls it.
 func (e Endpoints) servePlans() bool { return !e.Insecure && e.Diagnostics != "0" }
 
-// authorized authorizes requests by path, and authenticates them by client certificate or token. Requests for plans are authorized by the plans handler.
+// authorized authenticates requests by client certificate or token, and authorizes them by path. The plans handler authorizes
+// requests for plans.
 func authorized(config *rest.Config, c *http.Client) (metricsserver.Filter, error) {
 	byPath, err := filters.WithAuthenticationAndAuthorization(config, c)
 	if err != nil {
