@@ -158,7 +158,7 @@ func (r *Reader) Get(ref Ref) (*unstructured.Unstructured, bool) {
 		return u, true
 	}
 	kind := ref.GroupKind()
-	if r.absent[ref] || r.err != nil {
+	if ref.Name == "" || r.absent[ref] || r.err != nil { // an object that belongs to no Cluster has none
 		return nil, false
 	}
 	if r.isListed(ref) || r.unreadable[kind] != "" && r.unreadable[kind] != noPermission {

@@ -86,7 +86,7 @@ func TestExplain(t *testing.T) {
 		"by certificate":    {"an administrator of slipway up has no token", admin, "cluster/planned", here, 0, "WaitingForX"},
 		"by token":          {"", reader, "cl/planned", here, 0, "Ends when data changes: Secret s"},
 		"JSON":              {"", admin, "Clusters.cluster.x-k8s.io/planned", append(here, "-o", "json"), 0, `"until": "change"`},
-		"no namespace":      {"", admin, "extensionconfig/planned", here, 0, "ago by controller extensionconfig"},
+		"no namespace":      {"", admin, "extensionconfig/planned", here, 0, "Controllers with nothing to do and nothing to wait for: extensionconfig\n"},
 		"through a tunnel":  {"", admin, "cl/planned", []string{"--manager", manager.URL, "--manager-insecure"}, 0, "WaitingForX"},
 		"no plan":           {"", admin, "cl/new", here, 0, "there is no plan of Cluster new in namespace default"},
 		"chain":             {"what is wrong comes first", admin, "cl/planned", here, 0, "Cluster default/planned is not as it should be"},
@@ -129,6 +129,9 @@ func TestExplain(t *testing.T) {
 			got := out.String()
 			if err != nil {
 				got += fault.UserMessage(err)
+			}
+			if strings.Contains(got, "resource name may not be empty") {
+				t.Errorf("an object without a name was read:\n%s", got)
 			}
 			if fault.KindOf(err) != tc.kind || (err != nil) != (tc.kind != 0) || !strings.Contains(got, tc.says) {
 				t.Errorf("%s: %v\n%s", tc.reason, err, got)
