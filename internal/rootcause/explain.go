@@ -9,6 +9,7 @@ import (
 
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 	"github.com/slipwayhq/slipway/internal/operate/describe"
 )
 
@@ -181,8 +182,8 @@ func (s *search) end(o object, p problem, plans bool) *Chain {
 		p.weight = weightCondition
 	}
 	remedy, isLate := remedyOf(o, p, s.now)
-	if simulated, found := s.simulatedFault(o, p); found && !remedy.Automatic {
-		remedy = simulated
+	if simulating, found := s.simulatedFault(o, p); found && !remedy.Automatic {
+		remedy.Text += fmt.Sprintf(". Or remove annotation %s from %s: it simulates the fault", infrav1.ControlPlaneFaultsAnnotation, simulating)
 	}
 	if template, found := s.faultTemplate(o, p.Message); found {
 		remedy.Text += fmt.Sprintf(". New Machines get it from spec.template.metadata.annotations of %s: remove it there first", template)

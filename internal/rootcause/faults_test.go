@@ -418,7 +418,7 @@ func planeFaults() map[string]injectedFault {
 			objects: things(kcp(bad("EtcdClusterHealthy", "NotHealthy", "Etcd reports the alarms NOSPACE: the database has reached its quota", 3)), member(),
 				thing("LocalMachine c-1", owner("Machine c-1"), cond("Ready", "True", "Ready", "", 9), annotated("simulated.infrastructure.slipway.dev/control-plane-faults", "etcd-alarm=NOSPACE"))),
 			of: "KubeadmControlPlane c", path: "KubeadmControlPlane c", cause: "NOSPACE", since: 3,
-			remedy: "Remove annotation simulated.infrastructure.slipway.dev/control-plane-faults from LocalMachine c-1: it simulates a fault\nslipway kubectl annotate localmachine.infrastructure.slipway.dev c-1 -n ns simulated.infrastructure.slipway.dev/control-plane-faults-",
+			remedy: "then disarm the alarm. Or remove annotation simulated.infrastructure.slipway.dev/control-plane-faults from LocalMachine c-1: it simulates the fault\nslipway get kubeconfig c",
 		},
 		"C2 alarm": {
 			objects: things(kcp(bad("EtcdClusterHealthy", "NotHealthy", "Etcd reports the alarms NOSPACE: the database has reached its quota", 3))),

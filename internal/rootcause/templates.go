@@ -109,11 +109,11 @@ func (o object) specifiedBy() (Ref, bool) {
 	return o.ref, false
 }
 
-// simulatedFault returns the remedy for a problem of a control plane or its Machine that an annotation on the infrastructure of
-// a Machine simulates. Messages about etcd and Pods do not name it, because they are the messages of real faults.
-func (s *search) simulatedFault(o object, p problem) (Remedy, bool) {
+// simulatedFault returns the infrastructure of a Machine whose annotation simulates a problem of a control plane or its Machine.
+// Messages about etcd and Pods do not name it, because they are the messages of real faults.
+func (s *search) simulatedFault(o object, p problem) (Ref, bool) {
 	if !strings.HasPrefix(p.Type, "Etcd") && !strings.HasSuffix(p.Type, "PodHealthy") && p.Type != "ControlPlaneComponentsHealthy" {
-		return Remedy{}, false
+		return Ref{}, false
 	}
 	machines := []Ref{o.ref}
 	if o.ref.Kind != "Machine" {
@@ -130,13 +130,10 @@ func (s *search) simulatedFault(o object, p problem) (Remedy, bool) {
 			continue
 		}
 		if _, has := infrastructure.GetAnnotations()[infrav1.ControlPlaneFaultsAnnotation]; has {
-			message := "annotation " + infrav1.ControlPlaneFaultsAnnotation
-			r, _ := findRemedy(Link{Message: message}, s.now)
-			of := newObject(at, infrastructure)
-			return Remedy{Text: fillText(r.text, of, message), Command: fillCommand(r.command, of, message)}, true
+			return at, true
 		}
 	}
-	return Remedy{}, false
+	return Ref{}, false
 }
 
 // faultTemplate returns the object from whose spec.template an object got the annotation that its message names: its
