@@ -19,7 +19,8 @@ import (
 // limits all tenants together and shares fairly between waiting requests, but does not limit the seats of one tenant. A
 // client that reads slowly holds a whole list in the server's memory, and its seats, until the request times out.
 type requestLimits struct {
-	// Of returns the tenant of a user. Empty means that the user is not limited.
+	// Of returns the tenant of a user: the name of the user, or the namespace of a ServiceAccount. Empty means that the
+	// user is not limited.
 	Of func(user.Info) string
 	// Lists limits concurrent requests that read whole collections, and Waiting limits further requests that
 	// wait.
@@ -81,7 +82,8 @@ func (t *limiter) Handle(
 	t.Interface.Handle(ctx, request, classified, estimate, queued, execute)
 }
 
-// enter waits until the request is within the limits of its tenant, or ctx ends.
+// enter waits until a list is within the limits of its tenant, or ctx ends. It rejects a watch that exceeds the limit.
+// RegisterWatch counts a watch after its admission, so concurrent requests can exceed the limit.
 func (t *limiter) enter(ctx context.Context, request flowcontrol.RequestDigest) (leave func(), admitted bool) {
 	tenant := t.limits.Of(request.User)
 	if tenant == "" {

@@ -166,7 +166,8 @@ func (m *Move) awaitRelease(ctx context.Context) ([]string, error) {
 }
 
 // create executes the phase creating: it creates all objects at the target. It computes the plan again, because objects
-// may have changed before the pause. If data is transferred, it also compares both management clusters.
+// may have changed before the pause. If the data of hosted control planes is transferred, it also compares both
+// management clusters.
 func (m *Move) create(ctx context.Context, j *journal) (phase, error) {
 	f, err := m.readInput(ctx)
 	if err != nil {
@@ -187,7 +188,7 @@ func (m *Move) create(ctx context.Context, j *journal) (phase, error) {
 			fresh.Entries[n].Existed = before
 		}
 	}
-	fresh.Namespaces = nil
+	fresh.Namespaces = nil // the phase pausing has created the namespaces of the first plan
 	j.Plan, j.Paused = fresh, fresh.roots()
 	if err := m.saveJournal(ctx, j); err != nil {
 		return "", err

@@ -31,7 +31,7 @@ type snapshot struct {
 	InfraMachines []contract.Object
 	// Machines are the Machines of the pool, sorted by name.
 	Machines []clusterv1.Machine
-	// observedNodes are the Nodes whose provider ID is, or previously was, in the list.
+	// Nodes are the Nodes whose provider ID is, or previously was, in the pool's provider ID list.
 	Nodes observedNodes
 }
 
@@ -47,11 +47,12 @@ type observedNodes struct {
 	Items map[string]corev1.Node
 	// Duplicates contains the names of Nodes that share a provider ID, by provider ID.
 	Duplicates map[string][]string
-	// Retired are Nodes in the status whose instance is not in the list any more.
+	// Retired are Nodes in the status of the pool whose provider ID is not in the provider ID list any more.
 	Retired []corev1.Node
 }
 
 // observe reads the snapshot of a MachinePool. Package reconciler calls it at the beginning of each reconciliation.
+// readNodes is the last step, because it uses the Cluster and the provider IDs that earlier steps read.
 func (c *controller) observe(ctx context.Context, pool *clusterv1.MachinePool) (snapshot, error) {
 	s := snapshot{Now: c.now(), Settings: c.settings, Pool: pool}
 	steps := []func(context.Context, *snapshot) error{

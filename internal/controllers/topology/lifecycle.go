@@ -75,7 +75,8 @@ func (s snapshot) proceed(p *reconciler.Plan) bool {
 	return !v.Suspended
 }
 
-// retry adds an action that returns the errors after everything else.
+// retry adds an action that returns the errors after everything else. It adds nothing to a plan with reads, because
+// such a plan is not executed: package reconciler calls [decide] again after the reads.
 func retry(p *reconciler.Plan, failed []error) {
 	if len(failed) > 0 && len(p.Reads) == 0 {
 		p.Do(retryFailures{failed})
@@ -100,6 +101,7 @@ func (s snapshot) waitForLifecycle(p *reconciler.Plan) {
 	switch {
 	case len(v.Blocking) > 0 && len(v.Blocking[0].By) > 0 || len(v.Failed) > 0:
 		wait.ForTime()
+	// Without handlers, annotations that users have set on the Cluster block the upgrade.
 	case len(v.Blocking) > 0, v.Reason == clusterv1.ClusterTopologyReconciledMachineDeploymentsUpgradeDeferredReason,
 		v.Reason == clusterv1.ClusterTopologyReconciledMachinePoolsUpgradeDeferredReason:
 		wait.UntilUserActs()

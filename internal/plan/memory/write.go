@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
 
-// write is a write request of a [Client], or of a simulated component.
+// write is a write request to the in-memory API of `slipway plan`. Controllers send it through a [Client], and
+// simulated components through [API.WriteAsSystem] and [API.Remove].
 type write struct {
 	kind *kind
 	key  client.ObjectKey
@@ -53,8 +54,9 @@ func (a *API) create(ctx context.Context, w write, next *unstructured.Unstructur
 	return a.put(ctx, w, nil, next)
 }
 
-// put stores an object in place of the old one, which is nil for a create, and returns the stored object. Every write
-// passes it; the order of the steps is the one of the API server. The lock must be held.
+// put stores an object in place of the old one, which is nil for a create, and returns the stored object. Every create
+// and update calls it, but a deletion does not. The order of the steps is the order in the API server. The lock must be
+// held, but admission releases it for a time (callAdmission), so callers must not rely on what they read before.
 func (a *API) put(ctx context.Context, w write, old *object, next *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	before := empty(w.kind.gvk)
 	if old != nil {
@@ -238,8 +240,8 @@ func (a *API) store(w write, old *object, next *unstructured.Unstructured) *unst
 	return next
 }
 
-// remove deletes an object immediately, or sets its deletion timestamp if it has finalizers. The lock must be held.
-// [Client] calls it for deletes, and [API.Remove].
+// remove deletes an object immediately, or sets its deletion timestamp if it has finalizers. The lock must be held;
+// mayDelete releases it for a time. [Client] calls it for deletes, and [API.Remove].
 func (a *API) remove(ctx context.Context, w write, old *object, preconditions *metav1.Preconditions) error {
 	o := old.content
 	if p := preconditions; p != nil {
@@ -282,7 +284,7 @@ func (a *API) mayDelete(ctx context.Context, w write, old *object) error {
 	return err
 }
 
-// isSame reports whether two objects differ only in the timestamps of managed fields.
+// isSame reports whether two objects are equal except for resource versions and the timestamps of managed fields.
 func isSame(a, b *unstructured.Unstructured) bool {
 	if !sameContent(a.Object, b.Object, "metadata") {
 		return false

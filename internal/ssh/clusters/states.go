@@ -14,7 +14,8 @@ import (
 	"github.com/slipwayhq/slipway/internal/ssh/remote"
 )
 
-// memberState is what was last read from the host of a member. decideMembers (virtualip.go) decides with it.
+// memberState is the last state read from the host of a member. A member is a control plane machine whose host can hold
+// the virtual IP address of the SSHCluster. decideMembers (virtualip.go) plans the configuration of the host with it.
 type memberState struct {
 	remote.VirtualIPState
 	// At is the time of the reading.
@@ -27,8 +28,8 @@ type memberState struct {
 }
 
 const (
-	// steadyInterval is the interval in which the host that holds the address is read; others are read three times as
-	// often. unsteadyInterval is the interval of the plans while something is about to change.
+	// steadyInterval is the interval in which the host that holds the virtual IP address is read; others are read three
+	// times as often. unsteadyInterval is the interval of the plans while something is about to change.
 	steadyInterval, unsteadyInterval = 30 * time.Second, time.Second
 	// refusedInterval is the delay before a host that refused its configuration is configured again.
 	refusedInterval = 20 * time.Second
@@ -43,7 +44,8 @@ type states struct {
 	last map[client.ObjectKey]map[string]claimedState
 }
 
-// claimedState is the state for a claim, because an SSHMachine of the same name can have another one.
+// claimedState is the state of a member and the ID of its claim, which reserves the host for one SSHMachine. The
+// state is only valid for this claim, because a recreated SSHMachine with the same name can have another host.
 type claimedState struct {
 	claim string
 	memberState
@@ -79,7 +81,8 @@ func (s memberState) interval() time.Duration {
 	return steadyInterval
 }
 
-// put stores the state of a member. A refusal remains until the host was configured. act and readRequested call it.
+// put stores the state of a member and returns it. If keepalived does not run on the host, the previous refusal remains
+// until drop removes it. act and readRequested call it.
 func (s *states) put(cluster client.ObjectKey, m member, state memberState) memberState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +103,7 @@ func (s *states) drop(cluster client.ObjectKey, m member) {
 	delete(s.last[cluster], m.Name)
 }
 
-// forget drops the states of an SSHCluster that no longer exists. The driver calls it.
+// forget drops the states of an SSHCluster that no longer exists. Package reconciler calls it.
 func (s *states) forget(_ context.Context, cluster client.ObjectKey) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +111,8 @@ func (s *states) forget(_ context.Context, cluster client.ObjectKey) error {
 	return nil
 }
 
-// connect connects to the host of a member. The error is for the users of the SSHCluster.
+// connect connects to the host of a member. The message of the error is visible to the users of the SSHCluster, so it
+// does not contain the operator's addresses, users and keys ([inventory.NeutralTarget] removes them).
 func (c *controller) connect(ctx context.Context, m member) (Host, error) {
 	target, err := inventory.Target(ctx, c.secrets, m.Host, c.Policy)
 	var host Host

@@ -12,8 +12,9 @@ import (
 	infrav1 "github.com/slipwayhq/slipway/api/infrastructure/v1alpha1"
 )
 
-// NamespaceOf returns the namespace whose users can make a host slow: the one that uses it or used it last, or the namespace
-// of the SSHHost. Limits for namespaces count the host there, because the SSHHosts of all users may be in one namespace.
+// NamespaceOf returns the namespace whose users can make a host slow: the namespace that uses the host or used it last,
+// or else the namespace of the SSHHost. Limits for namespaces count the host there, because the SSHHosts of all users
+// may be in one namespace.
 func NamespaceOf(h *infrav1.SSHHost) string {
 	if c := h.Status.Claim; c != nil {
 		return c.Namespace
@@ -30,10 +31,11 @@ const (
 	turnDelay = time.Second
 )
 
-// Fair is a reconciler that prevents slow hosts of one namespace from delaying the hosts of others: while reconciliations of a
-// namespace take more than a second, and for a minute afterwards, the namespace occupies at most half of the workers of a
-// controller. Further reconciliations of the namespace are delayed until one has ended. The SSHHost, SSHMachine and
-// SSHCluster controllers use it, because a worker that waits for a host can do nothing else.
+// Fair is a reconciler that prevents slow hosts of one namespace from delaying the hosts of others: while
+// reconciliations of a namespace take more than a second, and for a minute afterwards, the namespace occupies at most
+// half of the workers of a controller. Further reconciliations of the namespace are delayed until one has ended. A
+// controller with one worker has no limit. The SSHHost, SSHMachine and SSHCluster controllers use it, because a worker
+// that waits for a host can do nothing else.
 type Fair struct {
 	// Next reconciles.
 	Next reconcile.Reconciler
