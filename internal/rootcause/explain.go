@@ -182,8 +182,10 @@ func (s *search) end(o object, p problem, plans bool) *Chain {
 		p.weight = weightCondition
 	}
 	remedy, isLate := remedyOf(o, p, s.now)
-	if simulating, found := s.simulatedFault(o, p); found && !remedy.Automatic {
-		remedy.Text += fmt.Sprintf(". Or remove annotation %s from %s: it simulates the fault", infrav1.ControlPlaneFaultsAnnotation, simulating)
+	if !remedy.Automatic {
+		if simulating, found := s.simulatedFault(o, p); found {
+			remedy.Text += fmt.Sprintf(". Or remove annotation %s from %s: it simulates the fault", infrav1.ControlPlaneFaultsAnnotation, simulating)
+		}
 	}
 	if template, found := s.faultTemplate(o, p.Message); found {
 		remedy.Text += fmt.Sprintf(". New Machines get it from spec.template.metadata.annotations of %s: remove it there first", template)
@@ -281,8 +283,8 @@ type candidate struct {
 }
 
 // follow returns the best chain below an object, and the problem of the object that leads there. It returns nil if the
-// object itself is the root cause. A warning explains only why no Node appears. A lost connection to the workload cluster explains an object that nothing else explains,
-// because a machine that was stopped may be the reason for it.
+// object itself is the root cause. A warning explains only why no Node appears. A lost connection to the workload cluster
+// explains an object that nothing else explains, because a machine that was stopped may be the reason for it.
 func (s *search) follow(o object, problems []problem, upward bool, depth int) (*Chain, problem) {
 	top := problems[0]
 	accept := func(c candidate, chain *Chain) bool {

@@ -159,7 +159,8 @@ func (s *Source) isReady() bool {
 	return s.ready
 }
 
-// observe records the status of the copy and the problem of the processes, and reports whether they differ from those that the pages have received.
+// observe records the status of the copy and the problem of the processes, and reports whether they differ from those that the
+// pages have received.
 func (s *Source) observe(status mirror.Status, process string, now time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

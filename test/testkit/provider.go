@@ -21,10 +21,10 @@ func ProviderObject(t testing.TB, o runtime.Object) contract.Object {
 	out := contract.Object{Unstructured: &unstructured.Unstructured{Object: fields}, Contract: contract.V1Beta2}
 	c, ok := out.Ready().Get()
 	if !ok || c.Status != metav1.ConditionTrue || c.Reason == "" || c.LastTransitionTime.IsZero() || c.ObservedGeneration != out.Unstructured.GetGeneration() {
-		t.Errorf("CT-07: Ready is %+v, found %v", c, ok)
+		t.Errorf("the Ready condition is %+v, found %v; want True for this generation", c, ok)
 	}
 	if f := out.Failure(); f != (contract.Failure{}) {
-		t.Errorf("CT-08: there are no terminal failures; got %+v", f)
+		t.Errorf("the object has a terminal failure: %+v", f)
 	}
 	return out
 }

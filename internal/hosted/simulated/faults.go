@@ -27,7 +27,8 @@ type FaultInjector interface {
 }
 
 // WithFaults wraps a backend with the faults that annotations of a HostedControlPlane request. The manager wraps the
-// backend of simulated control planes with it. The controller then selects the backend of each object with [backend.Set.Choose], and Start applies the faults.
+// backend of simulated control planes with it. The controller then selects the backend of each object with
+// [backend.Set.Choose], and Start applies the faults.
 func WithFaults(inner backend.Backend, servers FaultInjector) backend.Backend {
 	out := inner
 	out.Faults = func(annotations map[string]string) backend.ControlPlanes {

@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/test/testkit"
 )
 
-func TestInfraClusterContract(t *testing.T) { // IC-01 to IC-05
+func TestInfraClusterContract(t *testing.T) { // IC-01 to IC-05, CT-07, CT-08
 	o := &infrav1.LocalCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "c", Generation: 7}}
 	o.Spec.ControlPlaneEndpoint = clusterv1.APIEndpoint{Host: "172.16.0.1", Port: 6443}
 	o.Spec.FailureDomains = []clusterv1.FailureDomain{{Name: "a"}}

@@ -16,7 +16,7 @@ import (
 	"github.com/slipwayhq/slipway/test/testkit"
 )
 
-func TestInfraMachineContract(t *testing.T) { // IM-01 to IM-06, IM-12
+func TestInfraMachineContract(t *testing.T) { // IM-01 to IM-06, IM-12, CT-07, CT-08
 	o := &infrav1.LocalMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", Generation: 7}}
 	o.Spec.ProviderID, o.Spec.FailureDomain = backend.ProviderID("n"), "a"
 	s := snapshot{Object: o, Name: "n", Now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), Progress: &backend.Progress{Phase: backend.Succeeded},

@@ -14,7 +14,7 @@ import (
 	"github.com/slipwayhq/slipway/test/testkit"
 )
 
-func TestInfraMachinePoolContract(t *testing.T) { // IP2-01 to IP2-08
+func TestInfraMachinePoolContract(t *testing.T) { // IP2-01 to IP2-08, CT-07, CT-08
 	yes, one := true, int32(1)
 	m := &infrav1.LocalMachine{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m"}}
 	m.Spec.ProviderID = backend.ProviderID("n")
